@@ -1,9 +1,9 @@
-# The daily commands. `just` alone lists them.
+# Daily commands. `just` alone lists them.
 
 default:
     @just --list
 
-# All checks and all tests, as CI runs them
+# Run all checks and all tests, as CI does
 test:
     scripts/test
 
@@ -11,11 +11,11 @@ test:
 check:
     cargo check --workspace --all-targets
 
-# Write the generated pages and snapshots anew; look at the change before you commit it
+# Regenerate the generated pages and snapshots; review the change before you commit it
 update-generated:
     UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator up_to_date as_committed
 
-# The benchmarks, as tables
+# Run the benchmarks; prints tables
 bench:
     cargo bench -p delegator-domain --bench redact
     cargo bench -p delegator-transcript --bench decode
@@ -23,13 +23,13 @@ bench:
     cargo bench -p mcp-delegator --bench tasks
     cargo bench -p mcp-delegator --bench serve
 
-# A load tier: L1, L2, L3, L4, L5, L9, L10, F58, F61 or all; `--scale 0.1` for a small try
-load tier *words:
-    cargo xtask load {{tier}} {{words}}
+# Run a load tier: L1, L2, L3, L4, L5, L9, L10, F58, F61 or all; `--scale 0.1` for a quick run
+load tier *args:
+    cargo xtask load {{tier}} {{args}}
 
-# kill -9 at random moments, 200 rounds of it
-kills *words:
-    cargo xtask kills {{words}}
+# Run the kill loop: kill -9 at random moments, 200 rounds
+kills *args:
+    cargo xtask kills {{args}}
 
 # Fuzz one target for a minute: framer, decoder or mapper (needs cargo-fuzz)
 fuzz target seconds="60":

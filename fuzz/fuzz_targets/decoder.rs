@@ -1,5 +1,5 @@
-//! Any line: an event and never a panic; JSON exactly when serde_json says so; 001 goes through `normalize` unchanged
-//! and what comes out is JSON.
+//! Any line decodes to an event without a panic; a line is JSON exactly if serde_json accepts it; Codex exec events
+//! pass `normalize` unchanged, and its output is JSON.
 #![no_main]
 
 use delegator_transcript::{
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 const SMALL: LineLimits = LineLimits { whole: 96, head: 48, tail: 24 };
 
-/// Deeper than this serde_json refuses what is JSON all the same.
+/// serde_json rejects deeper nesting, although it is valid JSON.
 fn is_shallow(text: &str) -> bool {
     text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() < 100
 }

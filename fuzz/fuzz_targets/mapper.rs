@@ -1,5 +1,5 @@
-//! Any sequence of protocol, rollout and idle events: ids unique and rising, begins before ends, and what comes out is
-//! a 001 stream that normalises to itself.
+//! Any sequence of protocol, session file and idle events: ids are unique and increasing, items start before they end,
+//! and the output normalises to itself.
 #![no_main]
 
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use delegator_transcript::{LineLimits, NormalizeOptions, Normalizer};
 use libfuzzer_sys::fuzz_target;
 
-/// Events to choose from; one byte each. The second byte fills in a call id, so that begins and ends meet.
+/// Events to choose from, one per byte. The second byte is the call id, so that starts and ends match.
 const EVENTS: &[&str] = &[
     r#"{"id":"0","msg":{"type":"session_configured","session_id":"t@"}}"#,
     r#"{"id":"0","msg":{"type":"task_started"}}"#,
@@ -61,7 +61,7 @@ fuzz_target!(|choices: &[u8]| {
         stream.push('\n');
     }
     let out = normalize(stream.as_bytes());
-    assert_eq!(normalize(&out), out, "001 normalises to itself");
+    assert_eq!(normalize(&out), out, "the output normalises to itself");
 
     let (mut next, mut open) = (0, HashSet::new());
     for line in out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

@@ -1,6 +1,6 @@
-//! From a written value to a checked one: the only place that decides whether a value suits its key.
+//! Turns written values into checked ones: the only code that decides whether a value is valid for its key.
 //!
-//! A check does not stop at the first fault: a list reports each bad item, an agent each bad field.
+//! A check does not stop at the first problem: a list reports each invalid item, an agent each invalid field.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use crate::paths::{self, PathError};
 use crate::problem::{ValueProblem, quoted};
 use crate::value::{Agent, Value, default_value};
 
-/// A hostile or broken file can hold hundreds of thousands of faults; a person reads the first few.
+/// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
 const MAX_PROBLEMS: usize = 100;
 
-/// The agent that exists without being configured; an entry of its name only adds to it.
+/// The built-in agent; an entry of its name only adds to it.
 const BUILT_IN_AGENT: &str = "codex";
 
-/// Checks values and gathers what is wrong with them.
+/// Checks values and collects their problems.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
     home: Option<&'a Path>,
-    /// Whether all that was written could be read, so that what is not there was not written.
+    /// Whether the whole file could be parsed, so that a missing field is known to be missing.
     is_complete: bool,
     problems: Vec<ValueProblem>,
 }
@@ -31,7 +31,7 @@ impl<'a> Checker<'a> {
         Checker { home, is_complete: true, problems: Vec::new() }
     }
 
-    /// For what could be read of a broken file: nothing in it is called missing.
+    /// A checker for the readable part of a broken file: it reports nothing as missing.
     pub(crate) fn for_fragment(home: Option<&'a Path>) -> Self {
         Checker { is_complete: false, ..Checker::new(home) }
     }
@@ -58,12 +58,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether looking for more is pointless, because nothing more would be told.
+    /// Whether the maximum number of problems is reached, so that no further check is needed.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
     }
 
-    /// The value of the key called `path`, or nothing and the reasons among the faults.
+    /// The checked value of the key `path`, or `None` after reporting its problems.
     pub(crate) fn value(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<Value> {
         match (kind, &node.shape) {
             (ValueKind::Bool, Shape::Bool(value)) => Some(Value::Bool(*value)),
@@ -76,15 +76,15 @@ impl<'a> Checker<'a> {
             (ValueKind::Choice(choices), Shape::Text(text)) => {
                 self.choice(choices, path, node.at, text).map(Value::Text)
             }
-            (ValueKind::Text(form), Shape::Text(text)) => {
-                self.text(*form, path, node.at, text).map(Value::Text)
+            (ValueKind::Text(format), Shape::Text(text)) => {
+                self.text(*format, path, node.at, text).map(Value::Text)
             }
             (ValueKind::Program, Shape::Text(text)) => self.program(path, node.at, text).map(Value::Path),
             (ValueKind::Choices(choices), Shape::List(items)) => self
                 .check_items(kind, path, items, |checker, at, text| checker.choice(choices, path, at, text))
                 .map(Value::List),
-            (ValueKind::Texts(form), Shape::List(items)) => self
-                .check_items(kind, path, items, |checker, at, text| checker.text(*form, path, at, text))
+            (ValueKind::Texts(format), Shape::List(items)) => self
+                .check_items(kind, path, items, |checker, at, text| checker.text(*format, path, at, text))
                 .map(Value::List),
             (ValueKind::Paths, Shape::List(items)) => self
                 .check_items(kind, path, items, |checker, at, text| checker.path(path, at, text))
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// Every item, or nothing if one of them is wrong; all wrong ones are told.
+    /// All checked items, or `None` if one is invalid; every invalid item is reported.
     fn check_items<T>(
         &mut self,
         kind: &ValueKind,
@@ -146,15 +146,17 @@ impl<'a> Checker<'a> {
         None
     }
 
-    fn text(&mut self, form: TextFormat, path: &str, at: Option<usize>, text: &str) -> Option<String> {
-        if form.accepts(text) {
+    fn text(&mut self, format: TextFormat, path: &str, at: Option<usize>, text: &str) -> Option<String> {
+        if format.accepts(text) {
             return Some(text.to_owned());
         }
-        let problem = match form {
+        let problem = match format {
             TextFormat::PassedVariable if TextFormat::VariableName.accepts(text) => {
-                format!("{text} makes programs run code and is never passed to an agent: remove it here")
+                format!(
+                    "{text} makes programs run code, so it is never passed to an agent; remove it from this list"
+                )
             }
-            _ => format!("expected {form}"),
+            _ => format!("expected {format}"),
         };
         self.add_problem(path, at, problem, None);
         None
@@ -184,7 +186,7 @@ impl<'a> Checker<'a> {
                 self.add_problem(path, at, PathError::NoHome.to_string(), None);
                 None
             }
-            // A relative path would be looked up in whatever directory a task works in, which may hold anything.
+            // A relative path would be resolved in the directory of a task, whose contents are not trusted.
             Ok(_) | Err(PathError::Relative) => {
                 let problem = "expected a program name without `/`, or an absolute path".to_owned();
                 self.add_problem(path, at, problem, None);
@@ -218,10 +220,10 @@ impl<'a> Checker<'a> {
         let args = self.check_items(kind, path, items, |checker, at, text| {
             checker.text(TextFormat::Argument, path, at, text)
         })?;
-        if args.iter().any(|word| word.contains("{thread_id}")) {
+        if args.iter().any(|arg| arg.contains("{thread_id}")) {
             return Some(Value::List(args));
         }
-        self.add_missing(path, node.at, format!("expected {kind}; no item holds it"));
+        self.add_missing(path, node.at, format!("expected {kind}; no item contains it"));
         None
     }
 

@@ -1,4 +1,4 @@
-//! The configuration as the rest of the program sees it: every key with its value and where that is from.
+//! The resolved configuration: every key with its value and its origin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,12 +21,12 @@ pub struct Config {
     pub user_file: Option<PathBuf>,
     /// The project's file, if there is one.
     pub project_file: Option<PathBuf>,
-    /// Where the user's file would be, whether or not it exists.
+    /// Location of the user's file, whether or not it exists.
     pub(crate) user_file_location: Option<UserFile>,
     pub(crate) home: Option<PathBuf>,
 }
 
-/// One key as it stands.
+/// One key with its effective value.
 #[derive(Clone)]
 pub struct Setting {
     pub key: &'static Key,
@@ -37,7 +37,7 @@ pub struct Setting {
 }
 
 impl Config {
-    /// What holds when nobody has configured anything.
+    /// The configuration when no source sets anything.
     pub fn defaults(cores: usize) -> Config {
         let (settings, warnings) = resolve(Layers::default(), cores);
         Config {
@@ -59,7 +59,7 @@ impl Config {
         self.settings.iter().find(|setting| setting.key.name == key)
     }
 
-    /// The wrapper of JSON answers, if one was chosen; otherwise the surface decides.
+    /// The configured envelope of JSON responses; `None` if the surface (CLI, file or MCP) decides.
     pub fn envelope(&self) -> Option<&str> {
         self.value("envelope").and_then(Value::as_text)
     }
@@ -68,24 +68,24 @@ impl Config {
         self.value("log_level").and_then(Value::as_text).unwrap_or_default()
     }
 
-    /// The beginning of every tool's name; may be empty.
+    /// Prefix of every tool name; may be empty.
     pub fn tool_prefix(&self) -> &str {
         self.value("tool_prefix").and_then(Value::as_text).unwrap_or_default()
     }
 
-    /// Variables whose values are secrets, beside those that look like one.
+    /// Additional variables whose values are secrets.
     pub fn redact_names(&self) -> &[String] {
         self.value("redact_names").and_then(Value::as_list).unwrap_or_default()
     }
 
-    /// Variables that an agent is given beside the built-in list.
+    /// Variables passed to an agent in addition to the built-in list.
     pub fn agent_variables(&self, agent: &str) -> &[String] {
         let Some(Value::Agents(agents)) = self.value("agents") else { return &[] };
         let fields = agents.get(agent);
         fields.and_then(|fields| fields.get("env")).and_then(Value::as_list).unwrap_or_default()
     }
 
-    /// Labels of every task submitted.
+    /// Labels added to every submitted task.
     pub fn labels(&self) -> BTreeMap<String, String> {
         match self.value("labels") {
             Some(Value::Labels(labels)) => labels.clone(),
@@ -93,27 +93,27 @@ impl Config {
         }
     }
 
-    /// A setting that is a number; 0 for one that has no value.
+    /// A numeric setting; 0 if it has no value.
     pub fn number(&self, key: &str) -> u64 {
         self.value(key).and_then(Value::as_number).unwrap_or_default()
     }
 
-    /// A setting that is a switch; off for one that has no value.
+    /// A boolean setting; false if it has no value.
     pub fn flag(&self, key: &str) -> bool {
         matches!(self.value(key), Some(Value::Bool(true)))
     }
 
-    /// A setting that is a word.
+    /// A text setting.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.value(key).and_then(Value::as_text)
     }
 
-    /// A setting that is a list of words.
+    /// A setting that is a list of texts.
     pub fn texts(&self, key: &str) -> &[String] {
         self.value(key).and_then(Value::as_list).unwrap_or_default()
     }
 
-    /// A setting that is a list of directories.
+    /// A setting that is a list of paths.
     pub fn paths(&self, key: &str) -> &[PathBuf] {
         self.value(key).and_then(Value::as_paths).unwrap_or_default()
     }
@@ -128,7 +128,7 @@ impl Setting {
         self.origin.source()
     }
 
-    /// The value as JSON, null if there is none. A secret is not hidden: see [`Key::secret`].
+    /// The value as JSON; null if there is none. Secrets are not hidden: see [`Key::secret`].
     pub fn value_json(&self) -> serde_json::Value {
         self.value.as_ref().map(Value::to_json).unwrap_or_default()
     }
@@ -138,7 +138,7 @@ impl Setting {
     }
 }
 
-/// A secret stays out of logs, whoever prints the configuration.
+/// Omits the value of a secret, so that no debug output contains it.
 impl fmt::Debug for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Setting");

@@ -1,8 +1,8 @@
-//! From the text of a configuration file to checked values, and every problem in it with its line and column.
+//! Parses the text of a configuration file into checked values, and locates every problem by line and column.
 //!
-//! The parser goes on after a syntax error. What stands before the first one was read as it was meant, so its
-//! problems are told along with the syntax errors; what comes after may be a misreading and is left alone. A
-//! key written twice is no misreading: the first one counts and the rest of the file is checked as usual.
+//! The parser continues after a syntax error. The text before the first error was parsed as intended, so its
+//! problems are reported along with the syntax errors; the text after it may be misparsed and is not checked. A
+//! duplicate key causes no misparsing: the first one counts and the rest of the file is checked as usual.
 
 use std::path::Path;
 
@@ -15,20 +15,20 @@ use crate::node::{Entry, Shape, entries_from_toml};
 use crate::origin::Origin;
 use crate::problem::{Position, Problem, ProblemSource, ValueProblem};
 
-/// The parser's words for a key written twice.
+/// Message of the parser for a duplicate key.
 const DUPLICATE_KEY_MESSAGE: &str = "duplicate key";
 
-/// One broken quote can make every later line an error.
+/// One missing quote can make every later line an error.
 const MAX_SYNTAX_ERRORS: usize = 20;
 
-/// Whose file it is, which decides what it may set.
+/// The owner of a file, which decides what the file may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     User,
     Project,
 }
 
-/// Reads a whole file.
+/// Parses and checks a whole file.
 pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> (Layer, Vec<Problem>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let starts_at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
@@ -41,19 +41,20 @@ pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -
 
     let is_truncated = checker.is_full() || errors.len() > MAX_SYNTAX_ERRORS;
     let is_reliable =
-        |fault: &ValueProblem| reliable_until.is_none_or(|end| fault.at.is_some_and(|at| at < end));
+        |problem: &ValueProblem| reliable_until.is_none_or(|end| problem.at.is_some_and(|at| at < end));
     let mut problems_found: Vec<ValueProblem> =
         checker.into_problems().into_iter().filter(is_reliable).collect();
     problems_found.extend(errors.iter().take(MAX_SYNTAX_ERRORS).map(|error| syntax_problem(text, error)));
-    problems_found.sort_by_key(|fault| fault.at);
+    problems_found.sort_by_key(|problem| problem.at);
     if is_truncated {
         problems_found.push(ValueProblem::new(
             "",
             None,
-            "there are more problems in this file than are told here",
+            "there are more problems in this file; only the first ones are listed",
         ));
     }
-    let problems = problems_found.into_iter().map(|fault| with_position(fault, text, path, owner)).collect();
+    let problems =
+        problems_found.into_iter().map(|problem| with_position(problem, text, path, owner)).collect();
     (layer, problems)
 }
 
@@ -83,7 +84,7 @@ fn with_position(value_problem: ValueProblem, text: &str, path: &Path, owner: Ow
     }
 }
 
-/// The place of a byte offset. One inside a character counts as that character.
+/// Line and column of a byte offset. An offset inside a character counts as that character.
 pub(crate) fn position(text: &str, at: usize) -> Position {
     let before = &text[..text.floor_char_boundary(at)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -102,7 +103,7 @@ struct DocumentReader<'a> {
 }
 
 impl DocumentReader<'_> {
-    /// The keys of one section; the top of the file is the section without a name.
+    /// Reads the keys of one section; the top of the file is the section without a name.
     fn read_section(&mut self, section: &str, entries: &[Entry]) {
         for entry in entries {
             if self.checker.is_full() {
@@ -110,7 +111,7 @@ impl DocumentReader<'_> {
             }
             let name =
                 if section.is_empty() { entry.name.clone() } else { format!("{section}.{}", entry.name) };
-            // A quoted key with a dot in it is one name to TOML, and no name of ours.
+            // A quoted key with a dot is one name in TOML, and no key of ours.
             let is_undotted = !entry.name.contains('.');
             match keys::find(&name).filter(|_| is_undotted) {
                 Some(key) => self.read_key(key, entry),
@@ -163,7 +164,7 @@ impl DocumentReader<'_> {
     }
 }
 
-/// What to tell a project file that reaches too far.
+/// The problem text for a key that a project file must not set.
 fn project_rights() -> String {
     let names = |right: ProjectRight| {
         keys::settings().filter(|key| key.project == right).map(|key| key.name).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! Reading and replacing a configuration file: the only IO on contents in this crate.
+//! Reads and replaces configuration files: the only I/O on file contents in this crate.
 //!
 //! Only regular files are opened, because opening a pipe would wait for a writer that may never come.
 
@@ -7,10 +7,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// No honest configuration comes near this.
+/// Far above the size of any real configuration file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Links one may have to follow before it is a circle.
+/// Maximum number of symbolic links to follow.
 const MAX_LINKS: usize = 16;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -25,13 +25,13 @@ pub(crate) enum ReadError {
     Special,
     #[error("the file is larger than 1 MiB")]
     TooLarge,
-    #[error("the file is not UTF-8 text: byte {at} begins no character")]
+    #[error("the file is not UTF-8 text: byte {at} is invalid")]
     NotUtf8 { at: usize },
     #[error("the file cannot be read: {0}")]
     Io(#[source] io::Error),
 }
 
-/// Whether there is nothing at this path. What cannot be told is left for reading to complain about.
+/// Whether there is no file at this path. Other errors are left for [`read_text`] to report.
 pub(crate) fn is_missing(path: &Path) -> bool {
     path.metadata().is_err_and(|error| matches!(ReadError::from(error), ReadError::Missing))
 }
@@ -46,7 +46,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
         return Err(ReadError::Special);
     }
     let mut bytes = Vec::new();
-    // One byte more than allowed is enough to know; the size told beforehand need not be true.
+    // Reads one byte more than allowed to detect a larger file; the size in the metadata may be wrong.
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_FILE_BYTES) {
         return Err(ReadError::TooLarge);
@@ -56,12 +56,12 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text))
 }
 
-/// Puts a new file in the place of an old one, in one step: whoever reads sees the one or the other. A link is followed,
-/// not replaced.
+/// Replaces a file atomically: a reader sees either the old or the new text. A symbolic link is followed, not
+/// replaced.
 pub fn replace_text(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let target = resolve_links(path)?;
     let directory = target.parent().unwrap_or(Path::new("/"));
-    // Made for its owner only, and opened up, if at all, when it is whole.
+    // The temporary file is private; it gets its final mode only when it is complete.
     let mut new = tempfile::Builder::new().prefix(".mcp-delegator-").tempfile_in(directory)?;
     new.write_all(text.as_bytes())?;
     new.as_file().set_permissions(Permissions::from_mode(mode))?;
@@ -70,7 +70,7 @@ pub fn replace_text(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Where a chain of links ends, whether or not there is a file yet.
+/// The target of a chain of symbolic links, whether or not it exists.
 fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -79,7 +79,7 @@ fn resolve_links(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(target),
         }
     }
-    Err(io::Error::other("too many links"))
+    Err(io::Error::other("too many symbolic links"))
 }
 
 impl From<io::Error> for ReadError {

@@ -1,8 +1,8 @@
-//! What a configuration key is, and the one table of them.
+//! Configuration keys and their single table.
 //!
-//! Everything that depends on a key is read off its entry in [`KEYS`]: how a value is checked, what it is
-//! when nobody sets it, whether a project may set it, how its variable and flag are spelled, and its row in
-//! the reference. A key is added by adding an entry; nothing else in this crate lists keys.
+//! Everything that depends on a key is derived from its entry in [`KEYS`]: how a value is checked, its default,
+//! whether a project may set it, the names of its variable and flag, and its row in the reference. To add a key,
+//! add an entry; nothing else in this crate lists keys.
 
 mod table;
 
@@ -13,13 +13,13 @@ use delegator_domain::similar_names;
 
 pub use table::KEYS;
 
-/// The beginning of every environment variable that belongs to this program.
+/// Prefix of every environment variable of this program.
 pub const VARIABLE_PREFIX: &str = "MCP_DELEGATOR_";
 
-/// How the fields of one configured agent are named in [`KEYS`].
+/// Prefix of the fields of a configured agent in [`KEYS`].
 const AGENT_FIELD_PREFIX: &str = "agents.<name>.";
 
-/// No key is this long, and comparing names costs the product of their lengths: a longer one gets no suggestion.
+/// A longer name gets no suggestion: no key is this long, and comparing names costs the product of their lengths.
 const MAX_TYPED_BYTES: usize = 64;
 
 /// One configuration key.
@@ -33,15 +33,15 @@ pub struct Key {
     pub scope: Scope,
     /// The value must never be shown.
     pub secret: bool,
-    /// One line, for people.
+    /// One line of documentation.
     pub description: &'static str,
 }
 
-/// What values a key takes.
+/// The type of the values of a key.
 #[derive(Debug)]
 pub enum ValueKind {
     Bool,
-    /// A whole number within bounds, both included.
+    /// A whole number within inclusive bounds.
     Integer {
         min: u64,
         max: u64,
@@ -57,18 +57,18 @@ pub enum ValueKind {
     Program,
     /// A program and its arguments, run without a shell.
     Command,
-    /// Arguments of which at least one holds `{thread_id}`.
+    /// Arguments of which at least one contains `{thread_id}`.
     ResumeArguments,
-    /// Names with a text each.
+    /// A table of texts by name.
     Labels,
-    /// The table of configured agents; its fields are entries of their own.
+    /// The table of configured agents; the fields of an agent are entries of their own.
     Agents,
 }
 
-/// What a free text must look like.
+/// The required format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
-    /// Anything a program can be given as an argument.
+    /// Any program argument.
     Argument,
     ToolPrefix,
     ToolName,
@@ -79,12 +79,12 @@ pub enum TextFormat {
     DatabaseUrl,
 }
 
-/// What a key is when no source sets it.
+/// The value of a key that no source sets.
 #[derive(Debug)]
 pub enum DefaultValue {
-    /// Nothing; the text says what then holds.
+    /// No value; the text documents what applies instead.
     Unset(&'static str),
-    /// There is no meaningful default: it has to be given.
+    /// No default: the key must be set.
     Required,
     Bool(bool),
     Integer(u64),
@@ -95,26 +95,26 @@ pub enum DefaultValue {
     Cores,
 }
 
-/// What the file that comes with a repository may do to a key.
+/// What a project file may do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectRight {
     None,
     Set,
-    /// Only a value below the user's takes effect.
+    /// Set it to a value lower than the user's.
     Lower,
 }
 
-/// Whose project file counts.
+/// Which project file applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// That of the work tree a task runs in, wherever it was submitted from.
+    /// The file of the work tree in which a task runs, wherever it was submitted from.
     Task,
-    /// That of the directory a call is made in.
+    /// The file of the directory in which a call is made.
     Call,
 }
 
 impl Key {
-    /// The environment variable that sets this key; the fields of agents have none of their own.
+    /// The environment variable that sets this key; `None` for the fields of agents.
     pub fn variable(&self) -> Option<String> {
         self.is_setting().then(|| format!("{VARIABLE_PREFIX}{}", self.name.replace('.', "_").to_uppercase()))
     }
@@ -124,7 +124,7 @@ impl Key {
         flag_name(self.name)
     }
 
-    /// The field's own name, if this entry is a field of an agent.
+    /// Name of the field, if this entry is a field of an agent.
     pub(crate) fn agent_field(&self) -> Option<&'static str> {
         self.name.strip_prefix(AGENT_FIELD_PREFIX)
     }
@@ -135,39 +135,38 @@ impl Key {
     }
 }
 
-/// How a flag for a key of this name is spelled, whether or not there is such a key.
+/// The flag for a key of this name, whether or not the key exists.
 pub(crate) fn flag_name(name: &str) -> String {
     format!("--{}", name.replace(['.', '_'], "-"))
 }
 
-/// The keys that have a value of their own, in table order.
+/// All keys except the fields of agents, in table order.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(|key| key.is_setting())
 }
 
-/// The fields an agent may have, by their own names, in table order.
+/// The fields of an agent, by their own names, in table order.
 pub(crate) fn agent_fields() -> impl Iterator<Item = (&'static str, &'static Key)> {
     KEYS.iter().filter_map(|key| key.agent_field().map(|field| (field, key)))
 }
 
-/// The setting of exactly this name.
 pub(crate) fn find(name: &str) -> Option<&'static Key> {
     settings().find(|key| key.name == name)
 }
 
-/// Whether `name` is a section whose keys stand in [`KEYS`] as `name.…`.
+/// Whether `name` is a section, that is, whether [`KEYS`] contains `name.…`.
 pub(crate) fn is_section(name: &str) -> bool {
     settings().any(|key| key.name.split_once('.').is_some_and(|(section, _)| section == name))
 }
 
-/// The key that was probably meant by a name that is none: one spelled alike, or the same name in a section.
+/// The key probably meant by an unknown name: one with a similar name, or the same name in a section.
 pub(crate) fn nearest(typed: &str) -> Option<&'static str> {
     let own_name = |key: &'static Key| key.name.rsplit('.').next().unwrap_or(key.name);
     nearest_among(typed, settings().map(|key| key.name))
         .or_else(|| settings().find(|key| own_name(key) == typed).map(|key| key.name))
 }
 
-/// [`names::nearest`], for words short enough to be a misspelling at all.
+/// The most similar name, for inputs short enough to be a misspelling.
 pub(crate) fn nearest_among(
     typed: &str,
     known: impl IntoIterator<Item = &'static str>,
@@ -209,7 +208,7 @@ impl fmt::Display for TextFormat {
             TextFormat::ToolName => "a tool name of 1 to 64 letters, digits, `_` or `-`",
             TextFormat::VariableName => "a variable name (letters, digits and `_`, no digit first)",
             TextFormat::PassedVariable => {
-                "a variable name (letters, digits and `_`, no digit first) that makes no program run code, as LD_PRELOAD would"
+                "a variable name (letters, digits and `_`, no digit first) that does not make programs run code as LD_PRELOAD does"
             }
             TextFormat::ProgramName => "a program name without `/`",
             TextFormat::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
@@ -217,7 +216,7 @@ impl fmt::Display for TextFormat {
     }
 }
 
-/// What is expected of a value, as it stands in messages and in the reference.
+/// The expected value, as shown in messages and in the reference.
 impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -228,14 +227,16 @@ impl fmt::Display for ValueKind {
             }
             ValueKind::Choice(values) => write!(f, "one of {}", values.join(", ")),
             ValueKind::Choices(values) => write!(f, "a list of {}", values.join(", ")),
-            ValueKind::Text(form) => write!(f, "{form}"),
-            ValueKind::Texts(form) => write!(f, "a list, each item {form}"),
+            ValueKind::Text(format) => write!(f, "{format}"),
+            ValueKind::Texts(format) => write!(f, "a list, each item {format}"),
             ValueKind::Paths => f.write_str("a list of absolute paths (`~/` is the home directory)"),
             ValueKind::Program => {
                 f.write_str("a program name, or an absolute path (`~/` is the home directory)")
             }
             ValueKind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
-            ValueKind::ResumeArguments => f.write_str("a list of arguments, one of them holding {thread_id}"),
+            ValueKind::ResumeArguments => {
+                f.write_str("a list of arguments, one of them containing {thread_id}")
+            }
             ValueKind::Labels => f.write_str("a table of texts"),
             ValueKind::Agents => f.write_str("a table of agents, one table each"),
         }

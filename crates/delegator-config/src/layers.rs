@@ -1,4 +1,4 @@
-//! What each source sets, before it is decided who wins.
+//! The values that each source sets, before precedence is applied.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) struct SourcedValue {
     pub(crate) origin: Origin,
 }
 
-/// All that one source sets, by key name.
+/// All values that one source sets, by key name.
 pub(crate) type Layer = BTreeMap<&'static str, SourcedValue>;
 
 /// All sources above the defaults.

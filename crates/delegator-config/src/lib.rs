@@ -1,18 +1,18 @@
-//! Configuration: the only room that knows a configuration key, reads a configuration file or interprets a
-//! variable of the environment.
+//! Configuration: the only crate that knows a configuration key, reads a configuration file or interprets an
+//! environment variable.
 //!
-//! The caller hands in [`Sources`] (environment, directory, flags, cores); [`load`] gives back a [`Config`] in
-//! which every key has a value, a source and an origin, or a [`ConfigError`] with *all* problems of all
-//! sources. On the way:
+//! The caller passes [`Sources`] (environment, directory, flags, cores). [`load`] returns a [`Config`] in which
+//! every key has a value, a source and an origin, or a [`ConfigError`] with *all* problems of all sources:
 //!
 //! ```text
 //! config.toml ──────────┐ document                        ┌► Config
 //! .mcp-delegator.toml ──┤          ► Node ► check ► Layer ► resolve
-//! variables, flags ─────┘ words                           └► ConfigError
+//! variables, flags ─────┘ variables_and_flags             └► ConfigError
 //! ```
 //!
-//! [`KEYS`] says what each key takes and who may set it; `locations` says where the files are; `files` is the
-//! only module that reads them. [`environments`] is the other file, `environments.json`. All else is pure.
+//! [`KEYS`] defines which values each key accepts and who may set it; `locations` finds the files; `files` is the
+//! only module that reads them. [`environments`] handles the other file, `environments.json`. Everything else is
+//! pure.
 
 mod check;
 mod config;
@@ -48,10 +48,10 @@ pub use reference::reference;
 pub use sources::Sources;
 pub use value::{Agent, Value};
 
-/// A broken project file beside a call that starts no task there.
+/// Warning about an invalid project file, when the call starts no task there.
 const BROKEN_PROJECT: &str = "W_CONFIG_004";
 
-/// All sources, read.
+/// The contents of all sources.
 struct LoadedSources {
     layers: Layers,
     problems: Vec<Problem>,
@@ -60,13 +60,13 @@ struct LoadedSources {
     project_file: Option<PathBuf>,
 }
 
-/// Reads every source and decides every key, as for a task in the current directory.
+/// Loads the configuration for a task in the current directory.
 pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     build_config(sources, read_sources(sources))
 }
 
-/// The configuration of a call in the current directory. The limits a project sets belong to the tasks in its work
-/// tree, see [`Config::for_work_tree`]; a broken project file is a warning here.
+/// Loads the configuration for a call in the current directory. The limits of a project apply to the tasks in its
+/// work tree, see [`Config::for_work_tree`]; an invalid project file is only a warning here.
 pub fn load_for_call(sources: &Sources) -> Result<Config, ConfigError> {
     let mut loaded = read_sources(sources);
     let is_project = |problem: &Problem| problem.source == ProblemSource::Project;
@@ -74,7 +74,7 @@ pub fn load_for_call(sources: &Sources) -> Result<Config, ConfigError> {
     loaded.problems = problems;
     let mut warnings: Vec<ConfigWarning> = broken.iter().map(broken_project).collect();
     if broken.is_empty() {
-        // Values that are not lower are reported where they stand, whichever task they would be for.
+        // Values that are not lower are reported for the file, whichever task they would apply to.
         warnings.extend(resolve::resolve(loaded.layers.clone(), sources.cores).1);
         loaded.layers.project.retain(|name, _| keys::find(name).is_some_and(|key| key.scope == Scope::Call));
     } else {
@@ -87,7 +87,9 @@ pub fn load_for_call(sources: &Sources) -> Result<Config, ConfigError> {
 }
 
 fn broken_project(problem: &Problem) -> ConfigWarning {
-    let message = format!("{problem}. The file is ignored here, and no task is started in its work tree.");
+    let message = format!(
+        "{problem}. The file is ignored for this call; no task starts in its work tree until the file is fixed."
+    );
     ConfigWarning { code: BROKEN_PROJECT, message }
 }
 
@@ -123,9 +125,9 @@ fn read_sources(sources: &Sources) -> LoadedSources {
 }
 
 fn build_config(sources: &Sources, loaded: LoadedSources) -> Result<Config, ConfigError> {
-    let LoadedSources { layers, mut problems, user_file_location: located, user_file, project_file } = loaded;
+    let LoadedSources { layers, mut problems, user_file_location, user_file, project_file } = loaded;
     let (settings, mut warnings) = resolve::resolve(layers, sources.cores);
-    // With a value missing because it is wrong, a contradiction may be one with a value nobody wrote.
+    // An invalid value is replaced by its default here, and a contradiction with that default would be misleading.
     if problems.is_empty() {
         problems.extend(resolve::contradictions(&settings));
     }
@@ -134,18 +136,18 @@ fn build_config(sources: &Sources, loaded: LoadedSources) -> Result<Config, Conf
     }
     warnings.extend(variables_and_flags::unknown_variables(sources));
     let home = sources.home().map(Path::to_owned);
-    Ok(Config { settings, warnings, user_file, project_file, user_file_location: located, home })
+    Ok(Config { settings, warnings, user_file, project_file, user_file_location, home })
 }
 
 impl Config {
-    /// Where the user's configuration is, or would be. A file that was named by a variable may lie anywhere, and does not
-    /// count.
+    /// Directory of the user's configuration file, whether or not it exists. `None` for a file named by a variable,
+    /// because it may be anywhere.
     pub fn user_directory(&self) -> Option<&Path> {
         self.user_file_location.as_ref().filter(|file| !file.is_explicit)?.path.parent()
     }
 
-    /// The configuration of a task in this directory: this one, with what the project file of the directory's work tree
-    /// sets for tasks. An error if that file is broken. The directory is given by its real path.
+    /// The configuration for a task in this directory: this one, with what the project file of its work tree sets
+    /// for tasks. An error if that file is invalid. `directory` must be a real path.
     pub fn for_work_tree(&self, directory: &Path) -> Result<Config, ConfigError> {
         let Some((path, layer)) = self.project_of(directory)? else {
             return Ok(Config { project_file: None, ..self.clone() });
@@ -155,8 +157,8 @@ impl Config {
         Ok(config)
     }
 
-    /// This configuration with the limits of a further directory the task may write to. What else its project sets, such
-    /// as labels, is for tasks that work there.
+    /// This configuration with the limits of an additional directory the task may write to. Other values of that
+    /// project, such as labels, apply only to tasks that work there.
     pub fn with_limits_of(&self, directory: &Path) -> Result<Config, ConfigError> {
         let Some((_, mut layer)) = self.project_of(directory)? else { return Ok(self.clone()) };
         let is_lowerable =
@@ -178,7 +180,7 @@ impl Config {
     }
 }
 
-/// The file that was found, with what went wrong told among the rest.
+/// The result, after moving the problems of an error into `problems`.
 fn collect_problems<T>(found: Result<Option<T>, ConfigError>, problems: &mut Vec<Problem>) -> Option<T> {
     found.unwrap_or_else(|error| {
         problems.extend(error.problems);
@@ -186,7 +188,7 @@ fn collect_problems<T>(found: Result<Option<T>, ConfigError>, problems: &mut Vec
     })
 }
 
-/// What a file sets. `blamed` is the source at fault if the file cannot be read at all.
+/// Reads one file. `problem_source` is the source to report if the file cannot be read at all.
 fn read_file(
     path: &Path,
     owner: Owner,

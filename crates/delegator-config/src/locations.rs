@@ -1,9 +1,8 @@
-//! Where things are: the user's configuration file, `environments.json` beside it, the state directory, and
-//! the file of the project one stands in.
+//! Finds the user's configuration file, `environments.json` next to it, the state directory, and the project file.
 //!
-//! The project's file is looked for from the current directory upward to the one that holds `.git`, and
-//! never outside of it: neither above the work tree nor through a link that leads out of it. Without a git
-//! directory only the current directory counts, so a file somebody left in `/tmp` or `/` governs nobody.
+//! The project file is searched from the current directory up to the one that contains `.git`, and never outside:
+//! neither above the work tree nor through a link that leads out of it. Without a git directory only the current
+//! directory counts, so that a file in `/tmp` or `/` affects nothing below it.
 
 use std::path::{Path, PathBuf};
 
@@ -23,12 +22,12 @@ pub(crate) const RESERVED_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, STATE_DIR_VAR
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UserFile {
     pub(crate) path: PathBuf,
-    /// Somebody asked for exactly this file: it must be there.
+    /// Whether a variable names this file; then it must exist.
     pub(crate) is_explicit: bool,
 }
 
 impl UserFile {
-    /// Whom to blame if the file cannot be used.
+    /// The source to report if the file cannot be used.
     pub(crate) fn problem_source(&self) -> ProblemSource {
         if self.is_explicit {
             ProblemSource::Variable(CONFIG_VARIABLE.to_owned())
@@ -38,21 +37,21 @@ impl UserFile {
     }
 }
 
-/// Where the registry and the task files live.
+/// The directory of the registry and the task files.
 pub fn state_dir(sources: &Sources) -> Result<PathBuf, ConfigError> {
     let found = path_from_variable(sources, STATE_DIR_VARIABLE)?
         .or_else(|| standard_dir(sources, "XDG_STATE_HOME", ".local/state"));
     found.ok_or_else(|| unknown_location(STATE_DIR_VARIABLE, "the state directory"))
 }
 
-/// The list of cloud environments, beside the user's configuration file.
+/// The list of cloud environments, next to the user's configuration file.
 pub fn environments_file(sources: &Sources) -> Result<PathBuf, ConfigError> {
     let user_file = user_file(sources)?
         .ok_or_else(|| unknown_location(CONFIG_VARIABLE, "the configuration directory"))?;
     Ok(user_file.path.with_file_name("environments.json"))
 }
 
-/// The user's configuration file; none if there is no home directory to look in.
+/// The user's configuration file; `None` without a home directory.
 pub(crate) fn user_file(sources: &Sources) -> Result<Option<UserFile>, ConfigError> {
     if let Some(path) = path_from_variable(sources, CONFIG_VARIABLE)? {
         return Ok(Some(UserFile { path, is_explicit: true }));
@@ -61,7 +60,7 @@ pub(crate) fn user_file(sources: &Sources) -> Result<Option<UserFile>, ConfigErr
     Ok(directory.map(|directory| UserFile { path: directory.join("config.toml"), is_explicit: false }))
 }
 
-/// A path given by a variable of ours.
+/// A path set by one of our variables.
 fn path_from_variable(sources: &Sources, variable: &str) -> Result<Option<PathBuf>, ConfigError> {
     let Some(value) = sources.variable(variable) else { return Ok(None) };
     match paths::absolute(Path::new(value), sources.home()) {
@@ -70,7 +69,7 @@ fn path_from_variable(sources: &Sources, variable: &str) -> Result<Option<PathBu
     }
 }
 
-/// Our directory in one of the user's standard directories.
+/// Our directory in one of the XDG base directories.
 fn standard_dir(sources: &Sources, xdg_variable: &str, below_home: &str) -> Option<PathBuf> {
     let base = match sources.absolute_dir(xdg_variable) {
         Some(directory) => directory.to_owned(),
@@ -80,7 +79,12 @@ fn standard_dir(sources: &Sources, xdg_variable: &str, below_home: &str) -> Opti
 }
 
 fn unknown_location(variable: &str, what: &str) -> ConfigError {
-    variable_problem(variable, format!("{what} is unknown: neither {variable} nor HOME is set"))
+    variable_problem(
+        variable,
+        format!(
+            "{what} is unknown: neither {variable} nor HOME is set. Set one of them to an absolute path."
+        ),
+    )
 }
 
 fn variable_problem(variable: &str, problem: String) -> ConfigError {
@@ -88,8 +92,8 @@ fn variable_problem(variable: &str, problem: String) -> ConfigError {
     ConfigError { problems: vec![Problem::of_source(source, None, problem)] }
 }
 
-/// Whether a directory is the top of a git work tree. An empty `.git` is none: sandboxes leave such where they guard a
-/// place, `/tmp` for one.
+/// Whether a directory is the root of a git work tree. An empty `.git` does not count: sandboxes create one in
+/// directories they protect, for example in `/tmp`.
 fn is_work_tree(directory: &Path) -> bool {
     let git = directory.join(".git");
     git.is_file() || exists(&git.join("HEAD"))
@@ -114,28 +118,30 @@ pub(crate) fn project_file(
     Ok(found)
 }
 
-/// The directories in which a project file counts, nearest first.
+/// The directories in which a project file is searched, nearest first.
 fn search_path(current_dir: &Path, holds_git: impl Fn(&Path) -> bool) -> Vec<&Path> {
     let ancestors: Vec<&Path> = current_dir.ancestors().collect();
     let depth = ancestors.iter().position(|directory| holds_git(directory)).unwrap_or(0);
     ancestors.into_iter().take(depth + 1).collect()
 }
 
-/// A link itself counts, even one that leads nowhere: silence would hide the mistake.
+/// Whether the path exists. A dangling link counts, too: ignoring it would hide the mistake.
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// A repository must not make the program read a file elsewhere on the machine.
+/// Rejects a project file that is a link out of the project: a repository must not make the program read other
+/// files.
 fn reject_link_out_of_project(path: &Path, root: &Path) -> Result<(), ConfigError> {
     let (Ok(real_path), Ok(real_root)) = (path.canonicalize(), root.canonicalize()) else {
-        // A dangling link: reading it will say so.
+        // A dangling link: reading it will report the problem.
         return Ok(());
     };
     if real_path.starts_with(&real_root) {
         return Ok(());
     }
-    let problem = "a link that leads out of the project; a project file must lie inside it";
+    let problem =
+        "the file is a link that leads out of the project; a project file must be inside the project";
     Err(ConfigError { problems: vec![Problem::of_source(ProblemSource::Project, Some(path), problem)] })
 }
 

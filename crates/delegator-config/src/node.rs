@@ -1,7 +1,7 @@
-//! A value as some source wrote it, before it is checked.
+//! Values as a source wrote them, before they are checked.
 //!
-//! TOML, JSON and the plain text of variables and flags are all turned into the same [`Node`], so that there
-//! is one check and the sources cannot disagree about what a key accepts.
+//! TOML, JSON and the plain text of variables and flags are all converted to [`Node`], so that there is one check
+//! and all sources accept the same values.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::keys::ValueKind;
 use crate::problem::quoted;
 
-/// A written value and, if it is from a file, the byte offset at which it begins.
+/// A written value and, if it is from a file, its byte offset.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) at: Option<usize>,
@@ -19,7 +19,7 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) enum Shape {
     Bool(bool),
-    /// `value` is absent when the number is negative or beyond all bounds; `written` is for messages.
+    /// `value` is absent if the number is negative or too large; `written` is for messages.
     Integer {
         value: Option<u64>,
         written: String,
@@ -27,20 +27,20 @@ pub(crate) enum Shape {
     Text(String),
     List(Vec<Node>),
     Table(Vec<Entry>),
-    /// A kind of value that no key takes, by its name.
+    /// A type that no key accepts, by name.
     Other(&'static str),
 }
 
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// Where the name stands, if the entry is from a file.
+    /// Byte offset of the name, if the entry is from a file.
     pub(crate) at: Option<usize>,
     pub(crate) node: Node,
 }
 
 impl Shape {
-    /// What it is, for "found …".
+    /// Description for the "found …" part of a message.
     pub(crate) fn describe(&self) -> String {
         match self {
             Shape::Bool(value) => value.to_string(),
@@ -98,8 +98,8 @@ fn node_from_json(json: serde_json::Value) -> Node {
     Node { at: None, shape }
 }
 
-/// Reads the text of a variable or flag as the kind of value its key takes. An empty list or table is no
-/// value at all (`Ok(None)`), because a variable has no other way to say "not set". The error is what is wrong.
+/// Parses the text of a variable or flag as the type of its key. An empty list or table means "not set"
+/// (`Ok(None)`), because a variable cannot express that otherwise. The error is the text of the problem.
 pub(crate) fn node_from_text(kind: &ValueKind, text: &str) -> Result<Option<Node>, String> {
     let word = text.trim();
     let shape = match kind {

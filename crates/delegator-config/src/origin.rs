@@ -1,11 +1,11 @@
-//! Where a value is from.
+//! Where a value was set.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::problem::Position;
 
-/// The five kinds of source, weakest first.
+/// The five kinds of source, in ascending precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     Default,
@@ -27,7 +27,7 @@ impl Source {
     }
 }
 
-/// The exact place a value was set.
+/// The exact position where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Default,

@@ -1,7 +1,6 @@
-//! Paths as people write them: absolute, or beginning with `~/`.
+//! Paths in configuration values: absolute, or starting with `~/`.
 //!
-//! A relative path in a configuration would mean something else in every directory the program is started
-//! in, so there are none.
+//! Relative paths are not allowed, because their meaning would depend on the directory the program is started in.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +12,7 @@ pub(crate) enum PathError {
     NoHome,
 }
 
-/// The path with a leading `~` replaced, if that makes it absolute.
+/// The path with a leading `~` replaced; an error if it is not absolute then.
 pub(crate) fn absolute(path: &Path, home: Option<&Path>) -> Result<PathBuf, PathError> {
     match path.strip_prefix("~") {
         Ok(rest) if rest.as_os_str().is_empty() => Ok(home.ok_or(PathError::NoHome)?.to_owned()),

@@ -1,7 +1,7 @@
-//! What can be wrong with a configuration, told in full: every problem of every source, each with its place.
+//! Problems of a configuration: every problem of every source, each with its position.
 //!
-//! Values are repeated in a message only where the key has a closed set of values or is a number; free text
-//! is never repeated, because it may be a secret in the wrong place.
+//! A message repeats a value only if the key has a closed set of values or is a number. Free text is never
+//! repeated, because it may be a secret in the wrong place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong, and where.
+/// One problem and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub source: ProblemSource,
-    /// The file that is wrong, or the one that was named and cannot be used.
+    /// The invalid file, or the explicitly named file that cannot be used.
     pub file: Option<PathBuf>,
     /// Counted from 1.
     pub line: Option<usize>,
     /// Counted from 1, in characters.
     pub column: Option<usize>,
-    /// The dotted key; empty if the problem is with a source as a whole.
+    /// The dotted key; empty if the problem concerns a source as a whole.
     pub key: String,
     /// What is wrong and what was expected.
     pub problem: String,
@@ -44,15 +44,15 @@ pub enum ProblemSource {
     Flag(String),
 }
 
-/// Something a person should know that does not keep the configuration from being used.
+/// A problem that does not prevent the use of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigWarning {
-    /// Stable, for programs.
+    /// Stable code, for programs.
     pub code: &'static str,
     pub message: String,
 }
 
-/// A place in a text, both counted from 1, the column in characters.
+/// Line and column in a text, both counted from 1, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub line: usize,
@@ -60,7 +60,7 @@ pub struct Position {
 }
 
 impl Problem {
-    /// A problem with a whole source; the file is set if it is one.
+    /// A problem of a whole source; `file` is set if the source is a file.
     pub(crate) fn of_source(
         source: ProblemSource,
         file: Option<&Path>,
@@ -78,7 +78,7 @@ impl Problem {
     }
 }
 
-/// Something found wrong with a value, before it is known which source the value is from.
+/// A problem of a value, before the source of the value is known.
 #[derive(Debug)]
 pub(crate) struct ValueProblem {
     pub(crate) key: String,
@@ -89,7 +89,7 @@ pub(crate) struct ValueProblem {
 }
 
 impl ValueProblem {
-    /// `key` may be any word of the input.
+    /// `key` may be untrusted input; it is escaped.
     pub(crate) fn new(key: &str, at: Option<usize>, problem: impl Into<String>) -> ValueProblem {
         ValueProblem { key: escaped(key), at, problem: problem.into(), suggestion: None }
     }
@@ -107,12 +107,12 @@ impl ValueProblem {
     }
 }
 
-/// A word of the input as it may stand in a message.
+/// Untrusted text for a message: escaped, truncated and in backticks.
 pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", escaped(text))
 }
 
-/// A word of the input without what could mislead a terminal or bury the message.
+/// Escapes and truncates untrusted text, so that it cannot control the terminal or hide the message.
 fn escaped(text: &str) -> String {
     const MAX_CHARS: usize = 80;
     let head: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();

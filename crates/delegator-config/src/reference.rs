@@ -1,10 +1,10 @@
-//! The reference of all keys, generated from the table so that it cannot drift from it.
+//! The reference of all keys, generated from the table so that it cannot differ from it.
 
 use std::fmt::Write;
 
 use crate::keys::{DefaultValue, KEYS, Key, ProjectRight, Scope, ValueKind};
 
-/// A Markdown table of every key. The caller decides where it is written.
+/// A Markdown table of all keys.
 pub fn reference() -> String {
     let mut table = String::from(
         "| key | value | default | variable | project file | meaning |\n|---|---|---|---|---|---|\n",
@@ -70,10 +70,10 @@ fn project_cell(key: &Key) -> String {
         ProjectRight::Lower => "may lower",
     };
     let scope = match key.scope {
-        Scope::Task => "tasks there",
-        Scope::Call => "calls made there",
+        Scope::Task => "for tasks in its work tree",
+        Scope::Call => "for calls made in its work tree",
     };
-    format!("{right}: {scope}")
+    format!("{right}, {scope}")
 }
 
 fn meaning_cell(key: &Key) -> String {

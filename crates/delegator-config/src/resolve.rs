@@ -1,7 +1,7 @@
-//! Who wins: flag over environment over project over user's file over default.
+//! Applies precedence: flag over environment over project file over user file over default.
 //!
-//! A project's file comes with the repository and is not trusted, so for a limit it wins over the user's file
-//! or the default only by being lower. Variables and flags are the user's own and win over it either way.
+//! A project file comes with the repository and is not trusted, so for a limit it overrides the user file or the
+//! default only with a lower value. Variables and flags are the user's own and always override it.
 
 use std::cmp::Ordering;
 
@@ -14,13 +14,13 @@ use crate::value::{Value, default_value};
 
 const NOT_LOWER: &str = "W_CONFIG_003";
 
-/// Pairs of which the first must be less than the second, and why.
+/// Pairs of keys of which the first must be less than the second, and the reason.
 const REQUIRED_ORDER: [(&str, &str, &str); 2] = [
-    ("fleet_beat_sec", "fleet_cutoff_sec", "a worker must get the chance to beat before it gives up"),
-    ("fleet_cutoff_sec", "fleet_lease_sec", "a worker must stop its agents before its tasks are given away"),
+    ("fleet_beat_sec", "fleet_cutoff_sec", "a worker must be able to send a heartbeat before it gives up"),
+    ("fleet_cutoff_sec", "fleet_lease_sec", "a worker must stop its agents before its tasks are reassigned"),
 ];
 
-/// Every setting in table order.
+/// Resolves every setting, in table order.
 pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<ConfigWarning>) {
     let mut warnings = Vec::new();
     let settings = keys::settings()
@@ -38,7 +38,7 @@ pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<Co
             }
             setting.replace(layers.environment.remove(key.name));
             setting.replace(layers.flags.remove(key.name));
-            // Told last, because only now is it known what holds instead.
+            // Reported last, because only now the effective value is known.
             warnings.extend(rejected.map(|given| not_lower(key, &given, &setting)));
             setting
         })
@@ -46,8 +46,8 @@ pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<Co
     (settings, warnings)
 }
 
-/// Applies what a project sets for the tasks in its work tree to settings that hold without it. Variables and flags win
-/// over it either way.
+/// Applies the values that a project sets for the tasks in its work tree to resolved settings. Variables and flags
+/// still override them.
 pub(crate) fn apply_project_layer(settings: &mut [Setting], mut project: Layer) -> Vec<ConfigWarning> {
     let mut warnings = Vec::new();
     for setting in settings.iter_mut().filter(|setting| setting.key.scope == Scope::Task) {
@@ -71,10 +71,10 @@ impl Setting {
     }
 }
 
-/// What becomes of a project's value.
+/// What happens to a value of a project file.
 enum Verdict {
     Accepted,
-    /// It changes nothing, and nobody need hear of it.
+    /// It equals the current value: no change, no warning.
     NoEffect,
     Rejected,
 }
@@ -98,7 +98,7 @@ fn not_lower(key: &Key, given: &SourcedValue, setting: &Setting) -> ConfigWarnin
     ConfigWarning {
         code: NOT_LOWER,
         message: format!(
-            "{}: a project file may only lower `{}`; {} is ignored, {} holds ({})",
+            "{}: a project file may only lower `{}`; {} is ignored, {} applies ({})",
             given.origin,
             key.name,
             given.value.to_json(),
@@ -108,7 +108,7 @@ fn not_lower(key: &Key, given: &SourcedValue, setting: &Setting) -> ConfigWarnin
     }
 }
 
-/// Values that are each allowed and do not go together.
+/// Problems of values that are valid alone but contradict each other.
 pub(crate) fn contradictions(settings: &[Setting]) -> Vec<Problem> {
     let find = |name: &str| settings.iter().find(|setting| setting.key.name == name);
     let number = |setting: &Setting| match setting.value {
@@ -123,14 +123,14 @@ pub(crate) fn contradictions(settings: &[Setting]) -> Vec<Problem> {
         }
         let problem =
             format!("{} ({small}) must be less than {} ({large}): {why}", less.key.name, more.key.name);
-        // The stronger source spoke last, so it is the one that broke the order.
+        // The source with higher precedence was applied last, so it broke the order.
         let culprit = if more.source() > less.source() { more } else { less };
         problem_at_origin(culprit, problem)
     };
     REQUIRED_ORDER.iter().filter_map(check).collect()
 }
 
-/// A problem at the place that set the value; defaults are never to blame.
+/// A problem at the origin of the value; `None` for a default.
 fn problem_at_origin(setting: &Setting, problem: String) -> Option<Problem> {
     let (source, location) = match &setting.origin {
         Origin::Default => return None,

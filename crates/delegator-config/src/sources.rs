@@ -1,7 +1,7 @@
-//! Everything a configuration is made from, handed in by the caller as plain values.
+//! The inputs of a configuration, passed by the caller as plain values.
 //!
-//! This crate reads no global state: the process environment, its directory and the number of cores are
-//! read once, in `main`, and passed on.
+//! This crate reads no global state: the program reads the process environment, its directory and the number of
+//! cores once, at startup, and passes them on.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// The whole process environment. A variable set to nothing counts as not set.
+    /// The whole process environment. An empty variable counts as not set.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Where the program was started, absolute.
+    /// The directory the program was started in, absolute.
     pub current_dir: PathBuf,
     /// Configuration keys set on the command line, by key name, each at most once.
     pub flags: Vec<(String, String)>,
@@ -20,12 +20,12 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// A variable that is set to something.
+    /// A variable that is set and not empty.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.environment.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// A variable that names a directory the way the XDG specification wants it: a relative one is ignored.
+    /// A variable that names a directory. As the XDG specification requires, a relative path is ignored.
     pub(crate) fn absolute_dir(&self, name: &str) -> Option<&Path> {
         self.variable(name).map(Path::new).filter(|path| path.is_absolute())
     }
@@ -35,7 +35,7 @@ impl Sources {
     }
 }
 
-/// Values are left out: an environment is full of secrets.
+/// Omits the values: an environment contains secrets.
 impl fmt::Debug for Sources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sources")

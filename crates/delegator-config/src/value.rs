@@ -1,11 +1,11 @@
-//! A checked value, and how it looks as JSON.
+//! Checked values, and their JSON form.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::keys::{DefaultValue, Key, ValueKind};
 
-/// A value that has passed the check of its key. Which variant it is follows from the key's [`Kind`].
+/// A value that has passed the check of its key. The [`ValueKind`] of the key determines the variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Bool(bool),
@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// The value as JSON. A path that is not UTF-8 is shown as nearly as JSON can.
+    /// The value as JSON. Bytes of a path that are not UTF-8 are replaced.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         let path_json = |path: &PathBuf| Json::from(path.to_string_lossy());
@@ -75,7 +75,7 @@ impl Value {
         }
     }
 
-    /// Where the value stands in the order in which "lower" is meant, for values that have one.
+    /// Position of the value in the order that defines "lower"; `None` for types without an order.
     pub(crate) fn rank(&self, kind: &ValueKind) -> Option<u64> {
         match (self, kind) {
             (Value::Integer(number), _) => Some(*number),
@@ -87,7 +87,7 @@ impl Value {
     }
 }
 
-/// What a key is worth on a machine with this many cores when no source sets it.
+/// The default of a key on a machine with this many cores.
 pub(crate) fn default_value(key: &Key, cores: usize) -> Option<Value> {
     Some(match key.default {
         DefaultValue::Unset(_) | DefaultValue::Required => return None,

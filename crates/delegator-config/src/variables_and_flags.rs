@@ -1,8 +1,7 @@
-//! Values given as plain words: environment variables and flags.
+//! Reads values from environment variables and flags.
 //!
-//! A variable that begins like ours but sets no key is only a warning, because it may be meant for a newer
-//! version of the program that shares the environment. A flag cannot be meant for another program, so an
-//! unknown one is a problem.
+//! An unknown variable with our prefix is only a warning, because it may be meant for a newer version of the
+//! program in the same environment. An unknown flag is a problem.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -19,7 +18,7 @@ use crate::value::Value;
 
 const UNKNOWN_VARIABLE: &str = "W_CONFIG_001";
 
-/// What the environment sets.
+/// Reads all keys set by variables.
 pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
@@ -33,8 +32,10 @@ pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
                 Ok(Some(value)) => {
                     drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Variable(name) }))
                 }
-                Err(faults) => {
-                    problems.extend(faults.into_iter().map(|fault| fault.into_problem(source.clone())));
+                Err(value_problems) => {
+                    problems.extend(
+                        value_problems.into_iter().map(|problem| problem.into_problem(source.clone())),
+                    );
                 }
             },
             None => problems
@@ -44,7 +45,7 @@ pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
     (layer, problems)
 }
 
-/// Variables that look like ours and are not.
+/// Warnings about variables with our prefix that set no key.
 pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
     let known: Vec<String> = keys::settings().filter_map(Key::variable).collect();
     let is_unknown = |name: &OsStr| {
@@ -67,20 +68,21 @@ pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
     set.map(|(name, _)| name.as_os_str()).filter(|name| is_unknown(name)).map(warning).collect()
 }
 
-/// What the command line sets.
+/// Reads all keys set by flags.
 pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
     for (name, text) in &sources.flags {
         let Some(key) = keys::find(name) else {
             let suggestion = keys::nearest(name).map(str::to_owned);
-            let fault = ValueProblem { suggestion, ..ValueProblem::new(name, None, "there is no such key") };
-            problems.push(fault.into_problem(ProblemSource::Flag(keys::flag_name(name))));
+            let problem =
+                ValueProblem { suggestion, ..ValueProblem::new(name, None, "there is no such key") };
+            problems.push(problem.into_problem(ProblemSource::Flag(keys::flag_name(name))));
             continue;
         };
         let flag = key.flag();
         let mut report =
-            |fault: ValueProblem| problems.push(fault.into_problem(ProblemSource::Flag(flag.clone())));
+            |problem: ValueProblem| problems.push(problem.into_problem(ProblemSource::Flag(flag.clone())));
         if layer.contains_key(key.name) {
             report(ValueProblem::new(key.name, None, "the flag is given twice"));
             continue;
@@ -89,13 +91,13 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
             Ok(Some(value)) if has_password(key, &value) => report(ValueProblem::new(
                 key.name,
                 None,
-                "everyone on the machine can see a command line: set a URL with a password by variable or file",
+                "every user of the machine can see a command line; set a URL with a password by variable or file",
             )),
             Ok(None) => {}
             Ok(Some(value)) => {
                 drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Flag(flag) }))
             }
-            Err(faults) => faults.into_iter().for_each(report),
+            Err(value_problems) => value_problems.into_iter().for_each(report),
         }
     }
     (layer, problems)

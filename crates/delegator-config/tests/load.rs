@@ -1,4 +1,4 @@
-//! The whole way, with real files: where a value is from, who wins, and that every problem is told at once.
+//! Loading with real files: the origin of a value, precedence, and that all problems are reported at once.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use delegator_config::{Config, ConfigError, KEYS, Problem, ProblemSource, Source, Sources, load, reference};
 use proptest::prelude::*;
 
-/// A home with a configuration file and a project below it, each written only if asked for.
+/// A home directory with a configuration file and a project below it, each written only on request.
 struct Machine {
     temp: tempfile::TempDir,
     sources: Sources,
@@ -101,7 +101,7 @@ output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=nu
 }
 
 #[test]
-fn every_value_knows_its_origin() {
+fn every_value_has_its_origin() {
     let machine = Machine::new()
         .user("\u{feff}# mine\nlog_level = \"info\"\nredact_names = [\"MY_PIN\"]\n[budget]\nday_tokens = 5\n")
         .project("default_format = \"json\"\n\nmax_mode = \"read-only\"\n[labels]\nteam = \"core\"\n")
@@ -134,7 +134,7 @@ fn every_value_knows_its_origin() {
 }
 
 #[test]
-fn agents_carry_their_defaults() {
+fn agents_get_their_defaults() {
     let machine = Machine::new().user(
         "[agents.claude]\ncommand = \"~/bin/claude\"\nargs = [\"-p\"]\ndialect = \"claude-stream\"\nenv = [\"KEY\"]\n\
          ending = \"terminate\"\n[agents.codex]\nenv = [\"PROXY\"]\n",
@@ -167,7 +167,7 @@ fn a_project_value_that_is_not_lower_is_ignored_with_a_warning() {
     let at = |line: usize| format!("{}:{line}: a project file may only lower", project.display());
     assert_eq!(warnings.len(), 2, "{warnings:#?}");
     assert!(
-        warnings[0].starts_with(&at(1)) && warnings[0].contains("101 is ignored, 100 holds"),
+        warnings[0].starts_with(&at(1)) && warnings[0].contains("101 is ignored, 100 applies"),
         "{warnings:#?}"
     );
     assert!(warnings[1].starts_with(&at(5)) && warnings[1].contains("(default)"), "{warnings:#?}");
@@ -286,7 +286,7 @@ fn the_reference_has_a_row_per_key_and_even_columns() {
     assert_eq!(
         row("hard_timeout_sec"),
         "| `hard_timeout_sec` | a whole number of seconds from 1 to 86400 | `1200` | \
-         `MCP_DELEGATOR_HARD_TIMEOUT_SEC` | may lower: tasks there | A task running for this long is ended. |"
+         `MCP_DELEGATOR_HARD_TIMEOUT_SEC` | may lower, for tasks in its work tree | Hard time limit of a task. |"
     );
     assert!(row("max_concurrent").contains("the number of cores, at least 2"));
     assert!(row("database_url").contains("none: no fleet") && row("database_url").contains("Secret"));
@@ -296,9 +296,9 @@ fn the_reference_has_a_row_per_key_and_even_columns() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The strongest source that sets a key decides it.
+    /// The source with the highest precedence that sets a key decides it.
     #[test]
-    fn the_strongest_source_wins(
+    fn the_source_with_the_highest_precedence_wins(
         user in prop::option::of(0..2usize), project in prop::option::of(0..2usize),
         environment in prop::option::of(0..2usize), flag in prop::option::of(0..2usize),
     ) {
@@ -324,7 +324,7 @@ proptest! {
         prop_assert_eq!(value(&machine.load(), "default_format"), (expected.0.into(), expected.1));
     }
 
-    /// No project file, whatever it says, leaves a limit above what the user has.
+    /// No project file raises a limit above the value of the user.
     #[test]
     fn a_project_never_raises_a_limit(
         user in prop::option::of(1..1000u64), project in prop::option::of(1..5000u64),
@@ -351,7 +351,7 @@ proptest! {
         prop_assert_eq!(config.warnings.len(), usize::from(is_ignored));
     }
 
-    /// Any bytes at all give a configuration or an error that says where.
+    /// Any bytes give a configuration or an error with a position.
     #[test]
     fn no_file_makes_loading_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let machine = Machine::new();

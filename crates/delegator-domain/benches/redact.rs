@@ -1,4 +1,4 @@
-//! Throughput of the redactor next to what the memory can do at all. Prints a table, asserts nothing.
+//! Throughput of the redactor, compared with copying and scanning memory. Prints a table, asserts nothing.
 
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 

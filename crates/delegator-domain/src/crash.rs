@@ -1,8 +1,9 @@
-//! Where a crash would leave another picture on disk.
+//! Crash points: named places after each durable step, where a crash would leave a different state on disk.
 //!
-//! After every durable step stands a [`crash_point`]. In a release build it is nothing at all. In a debug build whoever
-//! tests may [`arm`] it: a test of the program ends it there with the signal nobody can catch, and the model of the engine
-//! lets somebody else go first, or ends the actor, there. This room only names the places and passes the news on.
+//! In a release build [`crash_point`] compiles to nothing. In a debug build a test installs a hook with
+//! [`set_crash_hook`]: end-to-end tests kill the process at a point, and the engine's model switches to another
+//! actor or stops the current one there. This module only names the points and calls the hook; it never decides
+//! what happens.
 
 #[cfg(debug_assertions)]
 use std::ffi::OsString;
@@ -11,14 +12,13 @@ use std::sync::OnceLock;
 
 macro_rules! crash_points {
     ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
-        /// A durable step that has just been made.
+        /// A durable step that has just been completed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum CrashPoint {
             $($(#[$about])* $point,)*
         }
 
         impl CrashPoint {
-            /// Every one there is.
             pub const ALL: &[CrashPoint] = &[$(CrashPoint::$point),*];
 
             pub fn name(self) -> &'static str {
@@ -40,7 +40,7 @@ crash_points! {
     DirectorySynced = "submit: directory synced",
     RowCommitted = "submit: row committed",
     SubmitLeft = "submit: entry removed",
-    BeforeAnswer = "submit: before the answer",
+    BeforeResponse = "submit: before the answer",
     ClaimCommitted = "claim: committed",
     StartLocked = "claim: lock taken",
     SupervisorSpawned = "claim: supervisor spawned",
@@ -69,7 +69,7 @@ crash_points! {
     RescueCommitted = "rescue: end committed",
     AttemptGivenBack = "rescue: attempt given back",
     RowsForgotten = "clean: rows forgotten",
-    /// Somewhere in the middle of a directory.
+    /// In the middle of the removal of a directory.
     DirectoryHalfRemoved = "clean: directory half removed",
     DirectoryRemoved = "clean: directory removed",
     ForgettingDone = "clean: forgetting done",
@@ -92,14 +92,14 @@ impl CrashPoint {
     }
 }
 
-/// What happens at a point.
+/// Called at every crash point.
 #[cfg(debug_assertions)]
 pub type CrashHook = Box<dyn Fn(CrashPoint) + Send + Sync>;
 
 #[cfg(debug_assertions)]
 static CRASH_HOOK: OnceLock<CrashHook> = OnceLock::new();
 
-/// Says what happens at every point from now on in this process; the first word counts.
+/// Installs the hook of this process; only the first call has an effect.
 #[cfg(debug_assertions)]
 pub fn set_crash_hook(hook: CrashHook) {
     let _ = CRASH_HOOK.set(hook);
@@ -108,20 +108,20 @@ pub fn set_crash_hook(hook: CrashHook) {
 #[cfg(debug_assertions)]
 static INHERITED_VARIABLES: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
-/// Sets the variables that supervisors started by this process inherit, so that a test can arm them, too; the first
-/// call counts.
+/// Sets the variables that supervisors started by this process inherit, so that a test can install a hook in them,
+/// too. Only the first call has an effect.
 #[cfg(debug_assertions)]
 pub fn set_inherited_variables(variables: Vec<(OsString, OsString)>) {
     let _ = INHERITED_VARIABLES.set(variables);
 }
 
-/// The variables of a test that supervisors inherit.
+/// The variables that supervisors inherit from a test.
 #[cfg(debug_assertions)]
 pub fn inherited_variables() -> Vec<(OsString, OsString)> {
     INHERITED_VARIABLES.get().cloned().unwrap_or_default()
 }
 
-/// Says that a durable step has just been made.
+/// Marks a completed durable step: calls the hook, if there is one.
 #[cfg(debug_assertions)]
 pub fn crash_point(point: CrashPoint) {
     if let Some(hook) = CRASH_HOOK.get() {
@@ -129,7 +129,7 @@ pub fn crash_point(point: CrashPoint) {
     }
 }
 
-/// Says that a durable step has just been made; nobody listens.
+/// Marks a completed durable step; does nothing in a release build.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn crash_point(_point: CrashPoint) {}
@@ -142,7 +142,7 @@ mod tests {
     fn every_point_is_found_by_its_own_name() {
         for point in CrashPoint::ALL {
             assert_eq!(CrashPoint::from_name(point.name()), Some(*point));
-            assert!(point.name().contains(": "), "{point:?} belongs to no story");
+            assert!(point.name().contains(": "), "{point:?} has no phase before the colon");
         }
         assert_eq!(CrashPoint::from_name("nowhere"), None);
     }

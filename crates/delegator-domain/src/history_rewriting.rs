@@ -1,15 +1,16 @@
-//! Whether a task's text plainly asks for git history, or files nobody has a copy of, to be thrown away.
+//! Detects a task text that explicitly requests a destructive git operation: rewriting history, or deleting files
+//! that have no copy.
 //!
-//! Words prove nothing about what an agent will do; safety rests on the sandbox and on restore points. This only catches
-//! what is said outright, and asks the caller to mean it. So it is read as a person would: a command or an imperative
-//! counts; a negation before it, a question about it, a quotation of it does not. In doubt the text is let through.
+//! The caller then has to confirm the task. This is no safety boundary: the sandbox and restore points protect the
+//! repository. Only a command or an imperative counts; a negation before it, a question about it or a quotation of
+//! it does not. When in doubt, the text passes.
 
-/// What was found, and what to do instead.
+/// A requested destructive operation and a safer alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DestructiveRequest {
-    /// As the text has it.
+    /// The words of the text that request the operation.
     pub phrase: String,
-    /// Characters before it.
+    /// Number of characters before the phrase.
     pub position: usize,
     pub description: &'static str,
     pub alternative: &'static str,
@@ -37,32 +38,32 @@ impl Operation {
 
     fn alternative(self) -> &'static str {
         match self {
-            Operation::ForcePush => "push to a new branch, or let a person force-push after a look at it",
+            Operation::ForcePush => "push to a new branch, or let a person review it and force-push",
             Operation::HardReset => {
                 "use 'git stash' or a new branch, or 'mcp-delegator restore' after a task"
             }
             Operation::FilterHistory => "work in a fresh clone, and let a person replace the history",
-            Operation::ReflogExpiry => "leave the reflog alone; git expires it by itself",
+            Operation::ReflogExpiry => "leave the reflog alone; git expires it automatically",
             Operation::CleanIgnored => {
-                "use 'git clean -n' to see what would go, or name the folders to delete"
+                "use 'git clean -n' to list what would be deleted, or name the directories to delete"
             }
         }
     }
 }
 
-/// A word of the text without the marks around it.
+/// A word of the text without surrounding punctuation.
 #[derive(Debug, Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
     start: usize,
     end: usize,
-    /// A sentence or clause begins here.
+    /// Whether a sentence or clause starts at this word.
     starts_clause: bool,
-    /// A double quotation mark is open before it and was opened earlier than here.
+    /// Whether the word is inside a double quotation that starts before it.
     quoted: bool,
 }
 
-/// The first thing that is plainly asked for.
+/// The first destructive operation that the text requests.
 pub fn find(text: &str) -> Option<DestructiveRequest> {
     let words = words(text);
     let lowercase: Vec<String> = words.iter().map(|word| word.text.to_lowercase()).collect();
@@ -89,7 +90,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     let mut open_quote = false;
     for (line_start, line) in lines(text) {
         let mut starts_clause = true;
-        // A line of a quotation is somebody else's.
+        // A Markdown quotation cites a text; it requests nothing.
         if line.trim_start().starts_with('>') {
             continue;
         }
@@ -129,7 +130,7 @@ fn whitespace_tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
 }
 
-/// The words of one command: up to where the next one or the next sentence begins.
+/// End of the command that starts at `from`: where the next command, sentence or clause starts.
 fn command_end(words: &[Word<'_>], from: usize) -> usize {
     (from + 1..words.len()).find(|at| words[*at].starts_clause).unwrap_or(words.len())
 }
@@ -160,7 +161,7 @@ fn match_operation(words: &[Word<'_>], lowercase: &[String], at: usize) -> Optio
     Some((operation, last + 1 - at))
 }
 
-/// The subcommand behind git's own options.
+/// Position of the subcommand after the global options of git.
 fn find_subcommand(lowercase: &[String], mut at: usize, end: usize) -> Option<usize> {
     while at < end && lowercase[at].starts_with('-') {
         at += if matches!(lowercase[at].as_str(), "-c" | "--git-dir" | "--work-tree") { 2 } else { 1 };
@@ -168,8 +169,8 @@ fn find_subcommand(lowercase: &[String], mut at: usize, end: usize) -> Option<us
     (at < end).then_some(at)
 }
 
-/// What a subcommand with these words does, and the last word that says so. Without `git` before it, only what follows
-/// at once is taken for its options: `push` and `clean` are English, too.
+/// The operation of a subcommand, and the index of the last word that identifies it. Without `git` before it, only
+/// the options directly after it count, because `push` and `clean` are also English words.
 fn match_subcommand(verb: &str, args: &[(usize, &str)], is_git: bool) -> Option<(Operation, usize)> {
     let considered =
         if is_git { args.len() } else { args.iter().take_while(|(_, arg)| arg.starts_with('-')).count() };
@@ -231,7 +232,7 @@ const NEGATIONS: &[&str] = &[
     "nor",
     "neither",
 ];
-/// Words by which a text talks about something instead of asking for it.
+/// Words that show that a clause mentions a command instead of requesting it.
 const MENTION_WORDS: &[&str] = &[
     "explain",
     "explains",
@@ -293,7 +294,7 @@ const MENTION_WORDS: &[&str] = &[
     "implement",
     "parse",
 ];
-/// What follows where a command is only the name of something.
+/// Words directly after a command that show that it is only mentioned (`the git push --force flag`).
 const NOUNS_AFTER_MENTION: &[&str] = &[
     "line",
     "lines",
@@ -332,7 +333,8 @@ const NOUNS_AFTER_MENTION: &[&str] = &[
 ];
 
 fn is_requested(text: &str, words: &[Word<'_>], lowercase: &[String], from: usize, to: usize) -> bool {
-    // A quotation that only begins earlier is a text that is talked about; one that begins here may be the command.
+    // A word inside a quotation that starts earlier is cited text; a quotation that starts at this word may be the
+    // command.
     if words[from].quoted {
         return false;
     }
@@ -344,7 +346,7 @@ fn is_requested(text: &str, words: &[Word<'_>], lowercase: &[String], from: usiz
     {
         return false;
     }
-    // "Explain the change and force-push it" asks for two things.
+    // "Explain the change and force-push it" contains two requests; only the last one is judged.
     let is_action_verb = |word: &str| matches!(word, "run" | "do" | "execute" | "perform" | "use" | "then");
     let starts_new_request = |at: usize| {
         let next = clause.get(at + 1).map_or(lowercase[from].as_str(), String::as_str);

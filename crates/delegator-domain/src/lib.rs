@@ -1,6 +1,7 @@
-//! Vocabulary and law: what a task, an error and a secret are, and the pure decisions about them.
+//! Domain types and rules: tasks and their lifecycle, queue conflicts, redaction of secrets, name suggestions, text
+//! sanitising.
 //!
-//! This room touches nothing: no files, no clock, no environment, no processes.
+//! Everything here is pure: no files, no clock, no environment, no processes.
 
 pub mod crash;
 pub mod history_rewriting;

@@ -7,12 +7,12 @@
 //! Not listed are variables that only name a program the user chose (`EDITOR`, `RUSTC_WRAPPER`) or tune one
 //! (`MAVEN_OPTS`, `PYTHONUNBUFFERED`): they pass where the user's configuration names them.
 
-/// Every variable that begins so.
+/// Every variable with one of these prefixes counts.
 const PREFIXES: &[&str] = &[
     // The dynamic linkers of Linux and macOS.
     "LD_",
     "DYLD_",
-    // Functions that bash takes over from its environment.
+    // Functions that bash imports from its environment.
     "BASH_FUNC_",
     // Configuration by variables: aliases, hooks, filters, pagers.
     "GIT_CONFIG",
@@ -22,7 +22,7 @@ const PREFIXES: &[&str] = &[
 ];
 
 const NAMES: &[&str] = &[
-    // The C library: modules it loads, and where it looks for them.
+    // The C library: modules it loads, and their search paths.
     "GCONV_PATH",
     "GLIBC_TUNABLES",
     "LOCPATH",
@@ -106,7 +106,7 @@ const NAMES: &[&str] = &[
     "VIMINIT",
 ];
 
-/// npm reads its settings from variables in any case.
+/// npm reads its settings from variables without regard to case.
 const NPM_SETTINGS: &[&str] = &["npm_config_node_options", "npm_config_script_shell"];
 
 pub fn is_loader_variable(name: &str) -> bool {

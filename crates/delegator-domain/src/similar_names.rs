@@ -1,13 +1,13 @@
-//! Nearest known name: the one rule behind every "did you mean".
+//! Finds the known names most similar to a misspelled one: the only rule behind every "did you mean".
 //!
-//! A suggestion is only worth making when it is probably right, so the distance allowed grows with the
-//! length of what was typed, and a name that merely begins like the typed word counts as near.
+//! The allowed edit distance grows with the length of the typed name, so that a suggestion is probably right. A
+//! typed prefix of a known name also counts as similar.
 
 const MAX_TYPED_BYTES: usize = 128;
 
-/// The known names near enough to `typed` to suggest, nearest first.
+/// The known names similar enough to `typed` to be suggested, most similar first.
 pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    // Nobody misspells a name into something many times as long, and comparing costs the product of the lengths.
+    // A longer input is no misspelling, and the comparison costs the product of both lengths.
     if typed.len() > MAX_TYPED_BYTES {
         return Vec::new();
     }
@@ -26,7 +26,7 @@ pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
             let candidate = normalize(name);
             let distance = strsim::damerau_levenshtein(&normalized, &candidate);
             let is_prefix = normalized.len() >= 3 && candidate.starts_with(&normalized);
-            // Two short words of which nothing agrees are not alike, whatever the distance says.
+            // Two short words without a common character are not similar, whatever their distance.
             let shares_something = distance < normalized.chars().count().max(candidate.chars().count());
             ((distance <= allowed && shares_something) || is_prefix).then_some((distance, name))
         })
@@ -35,7 +35,7 @@ pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
     matches.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The one nearest name, if there is a name near enough and no other is equally near.
+/// The most similar name; `None` if no name is similar enough or two are equally similar.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let normalized = normalize(typed);
     match near(typed, known).as_slice() {
@@ -48,7 +48,7 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     }
 }
 
-/// Case and the choice of separator are never the point of a misspelling.
+/// Case, leading dashes and the choice of separator do not count as differences.
 fn normalize(name: &str) -> String {
     name.trim_start_matches('-').replace('_', "-").to_lowercase()
 }

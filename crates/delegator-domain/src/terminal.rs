@@ -1,9 +1,9 @@
-//! Makes untrusted text safe to show: on a terminal, and inside Markdown.
+//! Makes untrusted text safe to print on a terminal and to embed in Markdown.
 //!
-//! What an agent prints may move the cursor, retitle the window, hide text or reverse its direction. Instead of
-//! telling good sequences from bad ones, all are removed: escape sequences as ECMA-48 delimits them, the other
-//! control characters, and the invisible characters that reorder or smuggle text. Line ends become `\n`.
-//! A control string without its terminator ends with its line, so it cannot swallow the rest of a log.
+//! Agent output may move the cursor, change the window title, hide text or reverse its direction. [`sanitize`] does
+//! not distinguish harmless sequences from harmful ones; it removes all: escape sequences as ECMA-48 delimits them,
+//! other control characters, and the invisible characters that reorder or hide text. Line ends become `\n`. A
+//! control string without its terminator ends with its line, so that it cannot hide the rest of a log.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -43,7 +43,7 @@ pub fn fenced(text: &str) -> String {
 pub fn inline_code(text: &str) -> String {
     let fence = "`".repeat(longest_backticks(text) + 1);
     let text = text.replace(['\n', '\r'], " ");
-    // Backticks must not touch the fence; blanks on both sides are stripped by the reader, so they are doubled.
+    // Backticks must not touch the fence. Markdown strips one space at both ends, so spaces there are doubled.
     let needs_padding = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
     let pad = if needs_padding { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")
@@ -60,7 +60,7 @@ fn is_unsafe(char: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// After ESC.
+/// Skips the rest of an escape sequence, after ESC.
 fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
     match chars.peek() {
         Some('[') => {
@@ -78,20 +78,20 @@ fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// Parameters, intermediates and one final character; anything else is not part of the sequence.
+/// Skips parameters, intermediates and one final character; any other character is not part of the sequence.
 fn skip_csi(chars: &mut Peekable<Chars<'_>>) {
     while chars.next_if(|char| matches!(char, '0'..='?')).is_some() {}
     while chars.next_if(|char| matches!(char, ' '..='/')).is_some() {}
     chars.next_if(|char| matches!(char, '@'..='~'));
 }
 
-/// Up to BEL, ST or the end of the line.
+/// Skips a control string up to BEL, ST or the end of the line.
 fn skip_string(chars: &mut Peekable<Chars<'_>>) {
     while let Some(char) = chars.next_if(|char| !matches!(char, '\n' | '\r')) {
         match char {
             '\u{7}' | '\u{9c}' => return,
             '\u{1b}' => {
-                // ESC \ ends the string; any other escape cancels it and stands for itself.
+                // `ESC \` ends the string; any other escape cancels it and starts a sequence of its own.
                 if chars.next_if_eq(&'\\').is_none() {
                     skip_escape(chars);
                 }

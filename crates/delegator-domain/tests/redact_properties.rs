@@ -1,7 +1,7 @@
 //! Properties of redaction and sanitising over random documents.
 //!
-//! A document is a row of pieces: prose, digests and UUIDs, which must survive, and credentials and environment
-//! values, which must not. It is written as plain text or as JSON in several layouts, and cut at random.
+//! A document is a list of pieces: prose, digests and UUIDs, which must remain, and credentials and environment
+//! values, which must not. It is written as plain text or as JSON in several layouts, and split at random.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use serde_json::{Value, json};
 
-/// Values with everything that needs escaping somewhere.
+/// Values that contain every kind of character that some encoding escapes.
 const VALUES: &[&str] = &[
     "correct horse battery",
     "quo\"ted\\back\\\\slash\"inside",
@@ -34,21 +34,21 @@ static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
 
 #[derive(Debug, Clone)]
 enum Piece {
-    /// Must come through unchanged.
-    Kept(String),
-    /// The first part must not come through; the second is the whole text it stands in.
+    /// Must remain unchanged.
+    Ordinary(String),
+    /// A secret that must not remain, and the text that contains it.
     Secret(String, String),
 }
 
 impl Piece {
     fn text(&self) -> &str {
         match self {
-            Self::Kept(text) | Self::Secret(_, text) => text,
+            Self::Ordinary(text) | Self::Secret(_, text) => text,
         }
     }
 }
 
-fn kept() -> impl Strategy<Value = Piece> {
+fn ordinary() -> impl Strategy<Value = Piece> {
     prop_oneof![
         "(task|disk|the author|authorization of|Bearer|sk|monkey|key|é😀|a\\\\b|C:\\\\new|say \"hi\"|x,y|100%)",
         "[a-z]{1,12}",
@@ -60,7 +60,7 @@ fn kept() -> impl Strategy<Value = Piece> {
         "https://[a-z]{3,9}\\.example(:[0-9]{4})?/[a-z]{1,9}(\\?q=a@b)?",
         "/(usr|home)/[a-z]{1,8}/[a-z]{1,8}\\.rs",
     ]
-    .prop_map(Piece::Kept)
+    .prop_map(Piece::Ordinary)
 }
 
 fn token() -> impl Strategy<Value = Piece> {
@@ -84,7 +84,7 @@ fn token() -> impl Strategy<Value = Piece> {
     .prop_map(|text| Piece::Secret(text.clone(), text))
 }
 
-fn placed() -> impl Strategy<Value = Piece> {
+fn credential_in_context() -> impl Strategy<Value = Piece> {
     let url = ("[a-z]{3,8}://[a-z]{0,6}:", "[A-Za-z0-9!$%&*+;=._~-]{6,30}", "@[a-z]{2,8}(/[a-z]{1,5})?");
     let header = (
         "((p|P)roxy-)?[aA][uU][tT][hH][oO][rR][iI][zZ][aA][tT][iI][oO][nN]: ?([bB]earer|BASIC|token) ",
@@ -118,7 +118,10 @@ fn value() -> impl Strategy<Value = Piece> {
 }
 
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
-    proptest::collection::vec(prop_oneof![3 => kept(), 2 => token(), 1 => placed(), 2 => value()], 1..6)
+    proptest::collection::vec(
+        prop_oneof![3 => ordinary(), 2 => token(), 1 => credential_in_context(), 2 => value()],
+        1..6,
+    )
 }
 
 fn percent(text: &str, lower: bool) -> String {
@@ -167,7 +170,7 @@ fn joined(pieces: &[Piece], separator: usize) -> String {
 fn document(pieces: &[Piece], separator: usize, layout: usize) -> String {
     let text = joined(pieces, separator);
     let texts: Vec<&str> = pieces.iter().map(Piece::text).collect();
-    // A number that equals a secret stays, but inside a string it is text.
+    // As a JSON number, a value that equals a secret stays; inside a string it is text.
     let number = if matches!(layout, 3 | 6) { 7 } else { 1_234_567_890_123_456_789_u64 };
     let value = json!({"text": text, "list": texts, "n": number, "x": [1.5, null, true]});
     match layout {
@@ -200,7 +203,7 @@ fn values_of(text: &str) -> Vec<Value> {
     serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().unwrap_or_default()
 }
 
-/// Same keys and same values but for strings.
+/// Whether both have the same keys and values, except for the contents of strings.
 fn same_shape(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::String(_), Value::String(_)) => true,
@@ -217,8 +220,8 @@ fn same_shape(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The text as it is, and with one, two and three layers of JSON escapes taken off, if it is JSON.
-fn readings(text: &str) -> Vec<String> {
+/// The text itself and, if it is JSON, with one, two and three layers of JSON escapes removed.
+fn decodings(text: &str) -> Vec<String> {
     fn strings(value: &Value, into: &mut Vec<String>) {
         match value {
             Value::String(text) => {
@@ -248,12 +251,12 @@ fn check(redactor: &Redactor, pieces: &[Piece], document: &str, cuts: &[usize]) 
     let (before, after) = (values_of(document), values_of(&whole));
     prop_assert_eq!(before.len(), after.len(), "no longer JSON: {}", whole);
     prop_assert!(before.iter().zip(&after).all(|(before, after)| same_shape(before, after)), "{}", whole);
-    let readings = readings(&whole);
+    let decodings = decodings(&whole);
     for piece in pieces {
         match piece {
-            Piece::Kept(text) => {
+            Piece::Ordinary(text) => {
                 prop_assert!(
-                    readings.iter().any(|reading| reading.contains(text)),
+                    decodings.iter().any(|decoding| decoding.contains(text)),
                     "{} lost: {}",
                     text,
                     whole
@@ -261,12 +264,12 @@ fn check(redactor: &Redactor, pieces: &[Piece], document: &str, cuts: &[usize]) 
             }
             Piece::Secret(secret, _) => {
                 let forms = [secret.clone(), percent(secret, false), percent(secret, true), base64(secret)];
-                // Outside a string the same digits are a count, and stay.
+                // Outside a string the same digits are a number, and stay.
                 let is_number = secret.bytes().all(|byte| byte.is_ascii_digit());
-                let from = usize::from(is_number && readings.len() > 1);
-                for reading in &readings[from..] {
-                    let passed = forms.iter().find(|form| reading.contains(form.as_str()));
-                    prop_assert!(passed.is_none(), "{:?} passed: {}", passed, reading);
+                let from = usize::from(is_number && decodings.len() > 1);
+                for decoding in &decodings[from..] {
+                    let passed = forms.iter().find(|form| decoding.contains(form.as_str()));
+                    prop_assert!(passed.is_none(), "{:?} passed: {}", passed, decoding);
                 }
             }
         }
@@ -278,7 +281,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(10_000) })]
 
     #[test]
-    fn credentials_never_pass(
+    fn no_document_keeps_a_credential(
         pieces in pieces(),
         separator in 0..8usize,
         layout in 0..7usize,
@@ -299,15 +302,15 @@ proptest! {
         cuts in proptest::collection::vec(any::<usize>(), 0..6),
     ) {
         let redactor = Redactor::builder().secret(value.as_str()).build();
-        let kept = Piece::Kept("ZZZ".to_owned());
+        let ordinary = Piece::Ordinary("ZZZ".to_owned());
         let secret = Piece::Secret(value.clone(), value.clone());
         prop_assume!(redactor.contains_secret(&value));
-        let pieces = [kept.clone(), secret, kept];
+        let pieces = [ordinary.clone(), secret, ordinary];
         check(&redactor, &pieces, &document(&pieces, 0, layout), &cuts)?;
     }
 
     #[test]
-    fn cuts_never_matter(
+    fn the_output_does_not_depend_on_splits(
         text in "([a-z\\\\\"/:@.{}\\[ \n%-]|sk-|eyJ|://|\\\\u00|Authorization: |-----BEGIN |PRIVATE KEY-----|abcdefgh|ghp_[a-z0-9]{20}|é){0,40}",
         cuts in proptest::collection::vec(any::<usize>(), 0..30),
     ) {
@@ -346,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn fences_hold(text in "[a`\n ]{0,30}") {
+    fn no_text_closes_its_fence(text in "[a`\n ]{0,30}") {
         let block = fenced(&text);
         let fence = &block[..block.len() - block.trim_start_matches('`').len()];
         prop_assert!(fence.len() >= 3 && !text.contains(fence) && block.ends_with(fence));

@@ -1,13 +1,14 @@
-//! What looking before and after a task takes in a work tree of 100,000 files. `cargo bench -p delegator-git`.
+//! Time to take a baseline before a task and to compare after it, in a work tree of 100,000 files.
 //!
-//! Prints a table; nothing here passes or fails. The reference is a plain `git status` of the same tree in the same round.
-//! The tree is below `TMPDIR`, warm, its index is fresh and its objects are packed, as after a clone.
+//! Run with `cargo bench -p delegator-git`. Prints a table; nothing here passes or fails. The reference is a plain
+//! `git status` of the same tree in the same round. The tree is below `TMPDIR`, warm, its index is fresh and its objects
+//! are packed, as after a clone.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark prints, makes its repository with git, and stops when it cannot go on"
+    reason = "a benchmark prints, creates its repository with git, and stops on errors"
 )]
 
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ const REFERENCE: &str = "refs/mcp-delegator/bench";
 fn main() {
     let root = tempfile::tempdir().unwrap();
     let tree = root.path().canonicalize().unwrap().join("tree");
-    let temp_dir = root.path().join("place");
+    let temp_dir = root.path().join("temp");
     std::fs::create_dir(&temp_dir).unwrap();
     create_repository(&tree);
     println!("{} files; load {}", FOLDERS * FILES_EACH, load());
@@ -33,13 +34,13 @@ fn main() {
         "{:<34} {:>12} {:>10} {:>10} {:>10}",
         "median of 5 rounds, ms", "git status", "before", "after", "both"
     );
-    rounds("may only read, clean", &tree, 0, || take_baseline(&tree, &temp_dir));
-    rounds("may only read, 500 files changed", &tree, CHANGED, || take_baseline(&tree, &temp_dir));
-    rounds("may write, clean", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
-    rounds("may write, 500 files changed", &tree, CHANGED, || take_with_restore_point(&tree, &temp_dir));
+    rounds("read-only, clean", &tree, 0, || take_baseline(&tree, &temp_dir));
+    rounds("read-only, 500 files changed", &tree, CHANGED, || take_baseline(&tree, &temp_dir));
+    rounds("writing, clean", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
+    rounds("writing, 500 files changed", &tree, CHANGED, || take_with_restore_point(&tree, &temp_dir));
     add_attributes(&tree);
-    rounds("may only read, with attributes", &tree, 0, || take_baseline(&tree, &temp_dir));
-    rounds("may write, with attributes", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
+    rounds("read-only, with attributes", &tree, 0, || take_baseline(&tree, &temp_dir));
+    rounds("writing, with attributes", &tree, 0, || take_with_restore_point(&tree, &temp_dir));
 }
 
 fn git_runner() -> Git {

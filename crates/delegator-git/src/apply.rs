@@ -1,7 +1,8 @@
-//! Doing what was looked at: files, then the index, then, if asked, HEAD and its branch.
+//! Applies a prepared restore: files first, then the index, then, on request, HEAD and its branch.
 //!
-//! git's own lock on the index is held all the while, so no other git command of the work tree comes in between. At the
-//! end the files are compared with what was to be written; what is not as it should be is told.
+//! git's own index lock is held throughout, so no other git command changes the index meanwhile. After the files are
+//! written they are compared with the restore point; any difference is an error. A failure half-way is reported as
+//! [`RestoreError::Incomplete`] with the undo point. Nothing may change before the undo point exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Permissions};
@@ -22,7 +23,7 @@ use crate::survey::ancestors;
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore";
 
 impl PreparedRestore {
-    /// Whether HEAD and its branch could be brought back; asked before anything is changed.
+    /// Fails if HEAD's branch is checked out in another work tree. Call this before anything is changed.
     pub fn check_head(&self) -> Result<(), RestoreError> {
         let Some(branch) = self.point.branch.as_ref().filter(|_| self.plan.head_moved) else { return Ok(()) };
         let repository = &self.scratch.repository;
@@ -34,7 +35,8 @@ impl PreparedRestore {
         }
     }
 
-    /// Brings files and index back, and with `and_head` HEAD and its branch. `undo` is where the present state is kept.
+    /// Restores files and index, and with `and_head` also HEAD and its branch. `undo` is the restore point of the
+    /// present state.
     pub fn apply(self, undo: &RestorePoint, and_head: bool) -> Result<(), RestoreError> {
         let repository = &self.scratch.repository;
         let lock = IndexLock::take(&repository.git_dir.join("index.lock")).map_err(|source| match source
@@ -58,7 +60,7 @@ impl PreparedRestore {
         })
     }
 
-    /// What was changed since it was kept is in no undo point.
+    /// Changes made since the undo point was created are not in it, so they must not be overwritten.
     fn refuse_if_changed(&self) -> Result<(), RestoreError> {
         let changed = parse_raw_diff(&self.scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?, "diff-files")?;
         let planned: BTreeSet<&RepoPath> = self.actions.write.iter().chain(&self.actions.remove).collect();
@@ -84,13 +86,14 @@ impl PreparedRestore {
             remove_directory(&on_disk(top, path))?;
         }
         if !self.actions.write.is_empty() {
-            // A folder that is empty by now makes room for a file.
+            // `checkout-index` cannot replace a directory, so remove directories that are empty by now.
             for path in &self.actions.write {
                 let _ = fs::remove_dir(on_disk(top, path));
             }
             let paths = join_records(self.actions.write.iter().map(Vec::as_slice));
             self.scratch.run(TARGET_INDEX, ["checkout-index", "-u", "-z", "--force", "--stdin"], &paths)?;
-            // Before the permissions: changing them changes the time by which git trusts what it wrote.
+            // Verify before the permissions are set: `chmod` changes the ctime by which git recognises the files it
+            // wrote.
             self.verify_written()?;
         }
         for path in &self.directories.make {
@@ -99,7 +102,7 @@ impl PreparedRestore {
         self.restore_permissions(original_modes)
     }
 
-    /// Makes the directories writable in which something changes. Returns the permissions they had.
+    /// Makes every directory in which something changes writable. Returns the original permissions.
     fn make_directories_writable(&self) -> Result<BTreeMap<RepoPath, u32>, GitError> {
         let top = &self.scratch.repository.top_level;
         let directories = &self.directories;
@@ -115,7 +118,7 @@ impl PreparedRestore {
         Ok(original_modes)
     }
 
-    /// Gives files and directories the permissions they had, the innermost first.
+    /// Sets the recorded permissions of files and directories, innermost directories first.
     fn restore_permissions(&self, original_modes: BTreeMap<RepoPath, u32>) -> Result<(), GitError> {
         let top = &self.scratch.repository.top_level;
         let mut directories = original_modes;
@@ -143,7 +146,7 @@ impl PreparedRestore {
         let written: BTreeSet<&RepoPath> = self.actions.write.iter().collect();
         match differing.iter().find(|change| written.contains(&change.path)) {
             Some(change) => {
-                let problem = io::Error::other("it is not as it was written");
+                let problem = io::Error::other("its content differs after writing");
                 Err(GitError::io("write", display_path(&change.path))(problem))
             }
             None => Ok(()),
@@ -171,7 +174,8 @@ impl PreparedRestore {
         written.map_err(GitError::io("write", &index_path))
     }
 
-    /// The present index with the entries of a tree: what git knows of unchanged files stays.
+    /// Returns a copy of the present index with the entries of `tree`. Cached file metadata of unchanged entries is
+    /// preserved.
     fn index_of_tree(&self, tree: &str) -> Result<Vec<u8>, GitError> {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
@@ -184,7 +188,8 @@ impl PreparedRestore {
         fs::read(scratch.path(name)).map_err(GitError::io("read", scratch.path(name)))
     }
 
-    /// The user's git does not read our store: what the index names and only the store has goes to the repository.
+    /// The user's git does not read our store, so objects that the index names and only the store has are copied to the
+    /// repository.
     fn copy_index_objects(&self, index: &IndexFile) -> Result<(), GitError> {
         let scratch = &self.scratch;
         let repository_objects = scratch.repository_objects();
@@ -193,7 +198,7 @@ impl PreparedRestore {
         let output = scratch.run_in_objects((&repository_objects, &[]), check, ids.as_bytes())?;
         let output = String::from_utf8_lossy(&output);
         let missing = output.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned);
-        // What neither has was missing before, as in a partial clone.
+        // Objects that are in neither place were missing before, as in a partial clone.
         let missing = existing_objects(scratch, missing.collect())?;
         if missing.is_empty() {
             return Ok(());
@@ -239,7 +244,7 @@ fn remove_file(file: &Path) -> Result<(), GitError> {
     }
 }
 
-/// Removes the directories above a file that are empty now.
+/// Removes the parent directories of a file that are empty now.
 fn remove_empty_above(top_level: &Path, file: &Path) {
     let mut folder = file.parent();
     while let Some(above) = folder.filter(|above| *above != top_level && above.starts_with(top_level)) {
@@ -250,7 +255,7 @@ fn remove_empty_above(top_level: &Path, file: &Path) {
     }
 }
 
-/// Something may have been put there since; then it stays.
+/// A directory that is not empty stays: its content appeared after planning.
 fn remove_directory(directory: &Path) -> Result<(), GitError> {
     match fs::remove_dir(directory) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
@@ -276,7 +281,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), GitError> {
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(GitError::io("set the mode of", path))
 }
 
-/// git's lock on an index: a file beside it, which becomes the index or goes.
+/// git's lock on the index: the file `index.lock`, which is renamed to the index or removed.
 struct IndexLock {
     path: PathBuf,
     file: File,
@@ -288,7 +293,8 @@ impl IndexLock {
         Ok(IndexLock { path: path.to_owned(), file })
     }
 
-    /// `modified` is the time the index file had; by it git decides which entries it has to compare again.
+    /// `modified` is the original modification time of the index file, by which git decides which entries to compare
+    /// again.
     fn commit(mut self, bytes: &[u8], index: &Path, modified: Option<(u64, u32)>) -> io::Result<()> {
         if let Ok(found) = fs::metadata(index) {
             self.file.set_permissions(found.permissions())?;
@@ -308,7 +314,8 @@ impl IndexLock {
 
 impl Drop for IndexLock {
     fn drop(&mut self) {
-        // After a commit the name is gone; a lock somebody else has taken since has another file behind it.
+        // After a commit the lock file is gone, and a new one of that name belongs to another process. So remove it
+        // only if it is the same file.
         let own_file = self.file.metadata().ok();
         let current_file = fs::symlink_metadata(&self.path).ok();
         if let (Some(own_file), Some(current_file)) = (own_file, current_file) {

@@ -1,8 +1,9 @@
-//! How a work tree was before somebody worked in it, for comparing later.
+//! The recorded state of a work tree, for a later comparison.
 //!
-//! What is kept is an index of our own, with the state of every file git does not ignore: how it looks from outside, and
-//! a digest of its content. Later a question to that index tells what has been changed since, whatever has been done
-//! meanwhile to the repository's own index, its settings or its history. The objects that comparing makes go with us.
+//! A baseline is an index of our own that holds every file git does not ignore: its metadata and a digest of its
+//! content. Comparing against this index finds all later changes, no matter what happens to the repository's own index,
+//! settings or history. Taking a baseline adds nothing to the repository; objects written by a comparison are deleted
+//! with the baseline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +18,7 @@ use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 
-/// Without having read these, nobody can say what became of them.
+/// A baseline with more files of unknown content than this would not be worth comparing.
 const MAX_UNREAD: usize = 10_000;
 
 /// The state of a work tree at one moment.
@@ -28,15 +29,15 @@ pub struct Baseline {
     pub(crate) index_tree: Option<String>,
     pub(crate) index: Option<Stamp>,
     pub(crate) head: Head,
-    /// Files that were there and whose content is not in the tree.
+    /// Files that existed and whose content is not in the tree.
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
-    /// Repositories inside the work tree; each ends in a slash.
+    /// Repositories inside the work tree; each path ends in a slash.
     repositories: Vec<RepoPath>,
     pub(crate) absent_submodules: Vec<RepoPath>,
     pub(crate) not_examined: Vec<LeftOut>,
-    /// Whether the index has entries that a sparse checkout keeps off the disk.
+    /// Whether the index has entries that a sparse checkout leaves off the disk.
     pub(crate) is_sparse: bool,
-    /// Device and inode of the repository: another one in the same place is not the same.
+    /// Device and inode of the repository, to detect that another one took its place.
     pub(crate) identity: Option<(u64, u64)>,
 }
 
@@ -46,8 +47,8 @@ pub(crate) fn identity_of(dir: &Path) -> Option<(u64, u64)> {
 }
 
 impl Baseline {
-    /// Takes the state of the work tree `dir` lies in; `None` where there is none. Nothing is added to the repository.
-    /// `place` is a directory of ours that stays until the comparison.
+    /// Records the state of the work tree that contains `dir`; `None` outside a work tree. Adds nothing to the
+    /// repository. `temp_dir` is a directory of ours that must exist until the comparison.
     pub fn take(
         git: &Git,
         dir: &Path,
@@ -91,19 +92,19 @@ impl Baseline {
         &self.scratch.repository
     }
 
-    /// The repositories inside the work tree, submodules included. Their files are no part of this comparison.
+    /// The repositories inside the work tree, submodules included. Their files are not part of this comparison.
     pub fn inner_repositories(&self) -> Vec<PathBuf> {
         let top = &self.scratch.repository.top_level;
         let without_slash = |path: &RepoPath| on_disk(top, path.strip_suffix(b"/").unwrap_or(path));
         self.repositories.iter().map(without_slash).collect()
     }
 
-    /// Gives git this long from now on.
+    /// Limits the total time of all later git calls, counted from now.
     pub fn set_time_limit(&mut self, time: Duration) {
         self.scratch.git = self.scratch.git.with_limit(time);
     }
 
-    /// Which of the paths, relative to the top of the work tree, the ignore files hide now.
+    /// Returns those of the paths (relative to the top of the work tree) that the present ignore files match.
     pub fn ignored(&self, paths: &[&[u8]]) -> Result<BTreeSet<Vec<u8>>, GitError> {
         match paths {
             [] => Ok(BTreeSet::new()),

@@ -1,8 +1,8 @@
-//! Index and work tree as trees, touching neither.
+//! Captures the index and the work tree as git trees without changing either.
 //!
-//! The work tree's tree begins as a copy of the index; what differs from it on disk, and what git does not know yet and
-//! does not ignore, is added as it lies there. A file git converts on its way in (line ends, Git LFS) is found by its
-//! length, which then differs from that of the object, and is added as it lies there, too.
+//! The tree of the work tree starts as a copy of the index. Files that differ on disk and untracked files are added
+//! byte for byte. git may convert a file when it is added (line endings, Git LFS); such a file is recognised because
+//! its size differs from the size of its object, and its bytes on disk are added instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 use crate::tracked::{TrackedFiles, is_checked_out};
 
-/// How much of what git does not know is copied.
+/// Limits for copying files that git does not track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub file_bytes: u64,
@@ -33,7 +33,7 @@ impl Default for Limits {
     }
 }
 
-/// A file that is not in a restore point, and will never be touched because of it.
+/// A file that is not in a restore point. A restore never touches it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub path: String,
@@ -45,43 +45,43 @@ pub struct LeftOut {
 #[serde(rename_all = "snake_case")]
 pub enum LeftOutReason {
     TooLarge,
-    /// The files before it were enough.
+    /// The total size limit was reached by earlier files.
     TooMuch,
     TooLate,
     Unreadable,
-    /// Another repository, not a file.
+    /// A repository, not a file.
     Repository,
-    /// git ignores it, and there is more of it than is examined.
+    /// git ignores it, and it is beyond the limits of what is examined.
     Ignored,
 }
 
-/// What a work tree is taken up for.
+/// Why a work tree is captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be written back: every byte as it lies there.
+    /// For a restore point: every file byte for byte.
     Save,
-    /// Like `Keep`, and what git deliberately keeps off the disk is told.
+    /// Like `Save`, but ignored files are captured only if they are in `needed`.
     Restore,
-    /// To be compared with what is there later: what git holds to be unchanged is believed, and no file is so important
-    /// that it is read whatever its size.
+    /// For a later comparison: files that git considers unchanged are not read, and every file is subject to the size
+    /// limits.
     Compare,
 }
 
-/// What was found.
+/// The result of a capture.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    /// The work tree.
+    /// The id of the tree of the work tree.
     pub(crate) tree: String,
-    /// The index; `None` while it has conflicts, which a tree cannot say.
+    /// The id of the tree of the index; `None` if the index has conflicts, which a tree cannot represent.
     pub(crate) index_tree: Option<String>,
     pub(crate) modified: usize,
     pub(crate) untracked: usize,
     pub(crate) left_out: Vec<LeftOut>,
-    /// The same files, as they could be seen from outside.
+    /// Stamps of files whose content was not read.
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
-    /// Known to git and deliberately not on disk.
+    /// In the index and deliberately not on disk.
     pub(crate) sparse: BTreeSet<RepoPath>,
-    /// Repositories inside the work tree, submodules among them; each ends in a slash.
+    /// Repositories inside the work tree, submodules included; each path ends in a slash.
     pub(crate) repositories: Vec<RepoPath>,
     /// Submodules that are not checked out.
     pub(crate) absent_submodules: Vec<RepoPath>,
@@ -89,22 +89,22 @@ pub(crate) struct Capture {
     pub(crate) not_examined: Vec<LeftOut>,
 }
 
-/// The index the work tree's tree is made in.
+/// Our copy of the index, in which the tree of the work tree is built.
 pub(crate) const WORK_INDEX: &str = "index";
-/// What differs between an index and the work tree; a submodule is not asked.
+/// Compares an index with the work tree, ignoring submodules.
 pub(crate) const RAW_DIFF_ARGS: [&str; 6] =
     ["diff-files", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
 /// How the work tree differs from an index.
 #[derive(Debug)]
 pub(crate) struct Differences {
     pub(crate) changed: Vec<Change>,
-    /// Known to the index, in a directory that may not be entered.
+    /// In the index, but in a directory without search permission.
     pub(crate) unreachable: Vec<RepoPath>,
-    /// Neither known to the index nor ignored; another repository ends in a slash.
+    /// Neither in the index nor ignored; the path of a repository ends in a slash.
     pub(crate) untracked: BTreeSet<RepoPath>,
 }
 
-/// Whether a path may not be looked at. git takes such a file for deleted.
+/// Whether permission to stat the path is denied. git reports such a file as deleted.
 fn is_permission_denied(scratch: &Scratch, path: &RepoPath) -> bool {
     let found = std::fs::symlink_metadata(on_disk(&scratch.repository.top_level, path));
     found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
@@ -136,12 +136,12 @@ impl Differences {
     }
 }
 
-/// The return value of a thread; resumes its panic.
+/// Returns the thread's result or resumes its panic.
 fn join_thread<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// `needed` are added whatever their size, ignored or not, if they are on disk.
+/// Captures index and work tree. Files in `needed` are added whatever their size, ignored or not, if they are on disk.
 pub(crate) fn capture(
     scratch: &Scratch,
     limits: Limits,
@@ -152,9 +152,9 @@ pub(crate) fn capture(
     let tracked = TrackedFiles::read(scratch, WORK_INDEX)?;
     let index_tree = write_index_tree(scratch, WORK_INDEX)?;
     tracked.unhide(scratch, WORK_INDEX)?;
-    // Each walks the work tree in a git process of its own.
+    // Both walk the work tree in a git process of their own.
     let (differences, ignored) = std::thread::scope(|scope| {
-        // A restore puts back only what a restore point holds, and those paths are among the needed ones.
+        // A restore only writes paths of the restore point, and `needed` already contains these.
         let is_listed = purpose != Purpose::Restore;
         let ignored = is_listed.then(|| scope.spawn(|| Ignored::list(scratch)));
         let differences = Differences::of(scratch);
@@ -199,7 +199,7 @@ pub(crate) fn capture(
     })
 }
 
-/// What the work tree holds beside the entries of the index that are unchanged.
+/// What capturing found in the work tree, apart from unchanged index entries.
 struct Findings<'a> {
     tracked: &'a TrackedFiles,
     differences: &'a Differences,
@@ -241,7 +241,7 @@ fn gather_changes(
     Ok(())
 }
 
-/// The path of a repository inside a work tree, as git lists untracked ones.
+/// Appends a slash, as git lists untracked repositories.
 pub(crate) fn with_trailing_slash(path: &RepoPath) -> RepoPath {
     [path.as_slice(), b"/"].concat()
 }
@@ -257,18 +257,18 @@ pub(crate) fn remove_from_index<'a>(
     scratch.run(WORK_INDEX, ["update-index", "-z", "--force-remove", "--stdin"], &paths).map(drop)
 }
 
-/// What was taken up, as a tree.
+/// Writes the captured files as a tree.
 pub(crate) fn write_work_tree(scratch: &Scratch) -> Result<String, GitError> {
     Ok(single_line(&scratch.run(WORK_INDEX, ["write-tree", "--missing-ok"], b"")?))
 }
 
-/// Whether the repository says anywhere how files are converted.
+/// Whether the repository has attribute files, which may convert files.
 fn has_attributes(scratch: &Scratch) -> Result<bool, GitError> {
     let listed = scratch.run(WORK_INDEX, ["ls-files", "-z", "--", ":(top,glob)**/.gitattributes"], b"")?;
     Ok(!listed.is_empty())
 }
 
-/// An index as a tree; `None` while it has conflicts.
+/// Writes an index as a tree; `None` if it has conflicts.
 pub(crate) fn write_index_tree(scratch: &Scratch, index: &str) -> Result<Option<String>, GitError> {
     match scratch.run(index, ["write-tree", "--missing-ok"], b"") {
         Ok(tree) => Ok(Some(single_line(&tree))),

@@ -1,12 +1,13 @@
-//! What was done to a work tree since its [`Baseline`] was taken.
+//! Finds what changed in a work tree since its [`Baseline`] was taken.
 //!
 //! ```text
-//! our index ─▶ differs on disk? ─▶ taken up ─▶ a tree ─▶ compared with the tree before: renames, lines
-//!                    └─▶ nothing: done
+//! our index ─▶ differs on disk? ─▶ gather files ─▶ tree ─▶ diff against the baseline's tree: renames, lines
+//!                    └─▶ no: done
 //! ```
 //!
-//! Work trees are compared, not commits: what was dirty before and was left alone is no change, and what was changed and
-//! then committed is one. Where trees cannot be compared (the repository is gone, or there is too much) the names remain.
+//! Work trees are compared, not commits: a file that was dirty before and was left alone is not a change, and a file
+//! that was changed and then committed is one. If trees cannot be compared (the repository is gone, or too many files
+//! changed), only names are reported.
 
 use std::collections::BTreeSet;
 
@@ -23,62 +24,62 @@ use crate::repository::{Head, find_repository};
 use crate::stamp::Stamp;
 use crate::tracked::{TrackedFiles, is_checked_out};
 
-/// More files than these are named, but not read.
+/// If more files than this changed, they are reported by name only.
 const MAX_COMPARED_FILES: usize = 10_000;
-/// Of what went and what came, git compares at most the square of this.
+/// Rename detection compares at most the square of this many pairs of deleted and added files.
 const RENAME_LIMIT: &str = "-l300";
 const MAX_SUBJECTS: usize = 20;
 const MAX_SUBJECT_CHARS: usize = 200;
 
-/// What became of a work tree.
+/// The differences between a baseline and the present work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
     pub files: Vec<FileChange>,
     /// Changed, or possibly changed, and not read.
     pub left_out: Vec<LeftOut>,
-    /// Neither examined before nor now.
+    /// Examined neither for the baseline nor now.
     pub not_examined: Vec<LeftOut>,
-    /// Why there are no renames and no lines.
+    /// Why renames and line counts are missing; `None` if they are present.
     pub names_only: Option<String>,
     pub index_changed: bool,
     pub head_before: Head,
-    /// `None`: the repository is not there any more, or it is another one.
+    /// `None` if the repository is gone or is a different one.
     pub head_after: Option<Head>,
     pub commits: Commits,
 }
 
-/// Commits that were made since, and that HEAD has.
+/// Commits made since the baseline that are reachable from HEAD.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commits {
     pub count: u64,
-    /// First lines of the newest.
+    /// Subjects of the newest commits.
     pub subjects: Vec<String>,
 }
 
 impl Baseline {
-    /// Compares with what is there now. `since` are the seconds since 1970 when the baseline was taken: a commit that is
-    /// older was only fetched or checked out. May be asked once: the files that differ are taken up.
+    /// Compares the baseline with the present work tree. `since` is the time of the baseline in seconds since 1970:
+    /// older commits were only fetched or checked out. May be called once, because changed files are added to the
+    /// baseline's index.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
         if self.is_sparse {
-            // Files that were off the disk may have been written meanwhile.
+            // Files outside the sparse checkout may have been written meanwhile.
             TrackedFiles::read(&self.scratch, WORK_INDEX)?.unhide(&self.scratch, WORK_INDEX)?;
         }
         let differences = Differences::of(&self.scratch)?;
-        let (files, left_out, names_only) = if differences.changed.len() + differences.untracked.len()
-            > MAX_COMPARED_FILES
-        {
-            (self.changes_by_name(&differences), Vec::new(), Some("too many files were changed".to_owned()))
-        } else {
-            let gathered = self.gather_changes(&differences, limits)?;
-            let (mut files, names_only) = match self.compare_trees(&differences, &gathered) {
-                Ok(files) => (files, None),
-                Err(error) => (self.changes_by_name(&differences), Some(error.to_string())),
+        let (files, left_out, names_only) =
+            if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
+                (self.changes_by_name(&differences), Vec::new(), Some("too many files changed".to_owned()))
+            } else {
+                let gathered = self.gather_changes(&differences, limits)?;
+                let (mut files, names_only) = match self.compare_trees(&differences, &gathered) {
+                    Ok(files) => (files, None),
+                    Err(error) => (self.changes_by_name(&differences), Some(error.to_string())),
+                };
+                let known: BTreeSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
+                let unread = self.unread_changes(&differences, &gathered).into_iter();
+                files.extend(unread.filter(|change| !known.contains(&change.path)));
+                (files, gathered.left_out, names_only)
             };
-            let known: BTreeSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
-            let unread = self.unread_changes(&differences, &gathered).into_iter();
-            files.extend(unread.filter(|change| !known.contains(&change.path)));
-            (files, gathered.left_out, names_only)
-        };
         let head_after = self.current_head();
         Ok(Comparison {
             files,
@@ -92,7 +93,7 @@ impl Baseline {
         })
     }
 
-    /// A file that was not read before, and looks as it did then.
+    /// Whether the file was not read for the baseline and its stamp is still the same.
     fn is_stamp_unchanged(&self, path: &RepoPath) -> bool {
         let file = on_disk(&self.scratch.repository.top_level, path);
         self.unread.get(path).is_some_and(|before| Stamp::at(&file).as_ref() == Some(before))
@@ -104,7 +105,7 @@ impl Baseline {
         let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
         for path in differences.existing().chain(&differences.untracked) {
             let is_known_repository = self.unread.contains_key(path) && path.ends_with(b"/");
-            // Nobody has read it before: there is nothing to compare it with.
+            // An unread file has no content to compare with, so it is skipped while its stamp is the same.
             if !is_known_repository && !self.is_stamp_unchanged(path) {
                 gatherer.add_if_small(path)?;
             }
@@ -143,14 +144,14 @@ impl Baseline {
         ];
         let args = args.into_iter().chain([self.tree.as_str(), tree.as_str()]);
         let mut files = parse_file_changes(&self.scratch.run("none", args, b"")?)?;
-        // It was there and was not read; now it is small enough.
+        // The file existed but was not read for the baseline; now it is small enough.
         for file in files.iter_mut().filter(|file| self.unread.contains_key(&file.path)) {
             (file.kind, file.lines) = (ChangeKind::Modified, None);
         }
         Ok(files)
     }
 
-    /// What can be told without reading. A file that was only touched is among them.
+    /// Reports changes without reading files. Files that were only touched are included.
     fn changes_by_name(&self, differences: &Differences) -> Vec<FileChange> {
         let changed = differences.existing().filter(|path| !self.is_stamp_unchanged(path));
         let changed = changed.map(|path| FileChange::unread(ChangeKind::Modified, path));
@@ -161,7 +162,7 @@ impl Baseline {
         changed.chain(gone).chain(new).collect()
     }
 
-    /// Changes of files that were not read, neither then nor now.
+    /// Changes of files that were not read for the baseline or are not read now.
     fn unread_changes(&self, differences: &Differences, gathered: &GatherResult) -> Vec<FileChange> {
         let now = gathered.unread.keys().filter(|path| !path.ends_with(b"/"));
         let now = now.map(|path| {

@@ -1,11 +1,12 @@
-//! Reading what git says about two trees: which files differ, which were renamed, how many lines.
+//! Parses the output of `git diff-tree`: which files differ, which were renamed, how many lines changed.
+//!
+//! Paths are bytes. Submodules are left out. Output that does not match the format is an error, never a partial list.
 
 use std::collections::BTreeMap;
 
 use crate::error::GitError;
 use crate::listing::{GITLINK, RepoPath, records};
 
-/// What became of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
     Added,
@@ -14,11 +15,11 @@ pub enum ChangeKind {
     Renamed { from: Vec<u8> },
 }
 
-/// One file that is not as it was.
+/// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub kind: ChangeKind,
-    /// From the top of the work tree, as bytes.
+    /// Relative to the top of the work tree, as bytes.
     pub path: Vec<u8>,
     /// Lines added and removed, 0 for a binary file; `None` if they were not counted.
     pub lines: Option<(u64, u64)>,
@@ -32,7 +33,7 @@ impl FileChange {
 
 const COMMAND: &str = "diff-tree";
 
-/// `diff-tree -z --raw --numstat`: first a record with one or two paths for each file, then for each its lines.
+/// Parses `diff-tree -z --raw --numstat`: first one record with one or two paths per file, then its line counts.
 ///
 /// ```text
 /// :100644 100644 aa bb M NUL path NUL …      :100644 100644 aa bb R090 NUL from NUL to NUL …
@@ -71,7 +72,7 @@ pub(crate) fn parse_file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitEr
             path => path.to_vec(),
         };
         let number = |column: &[u8]| std::str::from_utf8(column).ok()?.parse::<u64>().ok();
-        // Of a binary file git prints two dashes.
+        // For a binary file git prints two dashes.
         lines.insert(path, added.and_then(number).zip(number(deleted)).unwrap_or_default());
     }
     for file in &mut found {

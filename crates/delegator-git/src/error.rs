@@ -1,4 +1,6 @@
-//! What can go wrong between us and git.
+//! Errors of running git and of restoring a work tree.
+//!
+//! Messages name the git command or the path. Exit codes and hints are decided by the caller.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,21 +8,24 @@ use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    #[error("git cannot be started: {source}")]
+    #[error("could not start git: {source}")]
     Spawn { source: io::Error },
-    #[error("git {command} did not end within {} s", limit.as_secs())]
+    #[error("git {command} did not finish within {} s and was killed", limit.as_secs())]
     TimedOut { command: String, limit: Duration },
-    #[error("git {command} said more than {limit} bytes")]
+    #[error("git {command} printed more than {limit} bytes and was killed")]
     TooMuchOutput { command: String, limit: usize },
-    #[error("git {command}: {words}")]
-    Failed { command: String, exit: Option<i32>, words: String },
-    #[error("git {command} gave an answer that cannot be read")]
+    #[error("git {command} failed: {stderr}")]
+    Failed { command: String, exit: Option<i32>, stderr: String },
+    #[error("git {command}: unexpected output")]
     UnexpectedOutput { command: &'static str },
-    #[error("{count} files would have to be left out")]
+    #[error("too many files would have to be left out: {count}")]
     TooManyLeftOut { count: usize },
-    #[error("a restore point named {reference} exists already")]
+    #[error("a restore point named {reference} already exists")]
     NameTaken { reference: String },
-    #[error("the work tree {} is not beside its repository", top_level.display())]
+    #[error(
+        "{} has no .git: the repository configures a work tree elsewhere, which is not supported",
+        top_level.display()
+    )]
     WorkTreeElsewhere { top_level: PathBuf },
     #[error("cannot {doing} {}: {source}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
@@ -32,30 +37,35 @@ impl GitError {
         move |source| GitError::Io { doing, path, source }
     }
 
-    /// Whether git means: there is no work tree here.
+    /// Whether git failed because the directory is not in a work tree.
     pub(crate) fn is_no_work_tree(&self) -> bool {
-        matches!(self, GitError::Failed { words, .. }
-            if words.contains("not a git repository") || words.contains("must be run in a work tree"))
+        matches!(self, GitError::Failed { stderr, .. }
+            if stderr.contains("not a git repository") || stderr.contains("must be run in a work tree"))
     }
 }
 
-/// Why a work tree was not brought back. Unless it says otherwise, nothing was changed.
+/// Why a work tree was not restored. Unless the variant is [`RestoreError::Incomplete`], nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error(transparent)]
     Git(#[from] GitError),
-    #[error("{} is not the work tree the restore point was made of: {problem}", top_level.display())]
+    #[error("{} is not the work tree of the restore point: {problem}", top_level.display())]
     DifferentRepository { top_level: PathBuf, problem: &'static str },
-    #[error("the restore point {reference} is gone or was changed")]
+    #[error("the restore point {reference} is missing or was changed")]
     PointMissing { reference: String },
-    #[error("another git command is at work in {}: {} is there", top_level.display(), lock.display())]
+    #[error(
+        "another git command is running in {}: {} exists. Wait for it, or remove that file if none is running",
+        top_level.display(), lock.display()
+    )]
     IndexLocked { top_level: PathBuf, lock: PathBuf },
-    #[error("{path} stands in the way and is not ours to remove: {problem}")]
+    #[error("{path} blocks the restore and must not be removed: {problem}. Move it away and try again")]
     PathBlocked { path: String, problem: &'static str },
-    #[error("{what} was changed while the restore was being prepared")]
+    #[error("{what} changed while the restore was being prepared; nothing was restored. Try again")]
     ConcurrentChange { what: String },
-    #[error("the branch {branch} is checked out in {worktree}")]
+    #[error(
+        "the branch {branch} is checked out in {worktree}; check out another branch there, or restore the files only"
+    )]
     CheckedOutElsewhere { branch: String, worktree: String },
-    #[error("only a part was brought back ({}); the state before is kept as {undo}", problem)]
+    #[error("the restore is incomplete ({problem}); the state before it is stored as {undo}")]
     Incomplete { problem: String, undo: String },
 }

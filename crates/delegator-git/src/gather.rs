@@ -1,4 +1,7 @@
-//! Putting files into the work tree's index, some at a time, and only as many as there is time and room for.
+//! Adds files to our copy of the index, in batches and within limits of size and time.
+//!
+//! A file that exceeds a limit is reported as left out, with its stamp, so that a comparison can still detect a change.
+//! Never reads through a symbolic link.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -14,16 +17,16 @@ use crate::stamp::Stamp;
 
 const FILES_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: u64 = 32 << 20;
-/// Bounds for files that git ignores: small files of settings are worth a copy, data and media are not.
+/// Limits for ignored files: small settings files are worth a copy, data and media are not.
 const IGNORED_FILE_BYTES: u64 = 1 << 20;
 const IGNORED_TOTAL_BYTES: u64 = 20 << 20;
 
-/// What was put in, and what was not.
+/// How many files were added, and which were left out.
 #[derive(Debug, Default)]
 pub(crate) struct GatherResult {
     pub(crate) count: usize,
     pub(crate) left_out: Vec<LeftOut>,
-    /// The same files, as they could be seen from outside.
+    /// Stamps of files whose content was not read.
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
 }
 
@@ -37,7 +40,7 @@ pub(crate) struct Gatherer<'a> {
     ignored_total: u64,
     pending: Vec<RepoPath>,
     pending_bytes: u64,
-    /// Of those, files the index holds in another form and believes to be unchanged.
+    /// Pending files whose entry in the index has converted content, so git considers them unchanged.
     converted: BTreeSet<RepoPath>,
     result: GatherResult,
 }
@@ -64,20 +67,20 @@ impl<'a> Gatherer<'a> {
         self.result.unread.insert(path.to_vec(), found.map(Stamp::of).unwrap_or_default());
     }
 
-    /// Whether a directory above a path is a symbolic link: then the path leads elsewhere and names no file of the tree.
+    /// Whether a parent directory is a symbolic link: then the path leads elsewhere and is no file of the tree.
     fn is_behind_symlink(&self, path: &[u8]) -> bool {
         let top = &self.scratch.repository.top_level;
         let mut above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
         above.any(|above| fs::symlink_metadata(on_disk(top, above)).is_ok_and(|found| found.is_symlink()))
     }
 
-    /// The file, if it can be read.
+    /// The metadata of the file if it can be read. An unreadable file is left out.
     fn readable_metadata(&mut self, path: &[u8]) -> Option<Metadata> {
         let file = on_disk(&self.scratch.repository.top_level, path);
         if self.is_behind_symlink(path) {
             return None;
         }
-        // A directory in the place of a file: the files in it have paths of their own.
+        // If a directory took the place of a file, its files have paths of their own.
         let found = fs::symlink_metadata(&file).ok().filter(|found| !found.is_dir())?;
         if found.is_symlink() || (found.is_file() && access(&file, Access::READ_OK).is_ok()) {
             return Some(found);
@@ -86,7 +89,7 @@ impl<'a> Gatherer<'a> {
         None
     }
 
-    /// A change of a file git knows is always taken.
+    /// Adds a changed tracked file whatever its size.
     pub(crate) fn add_tracked(&mut self, path: &RepoPath) -> Result<(), GitError> {
         match self.readable_metadata(path) {
             Some(found) => self.enqueue(path, found.len()),
@@ -94,7 +97,7 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// A file the index holds in another form.
+    /// Adds a file whose entry in the index has converted content.
     pub(crate) fn add_converted(&mut self, path: &RepoPath) -> Result<(), GitError> {
         self.converted.insert(path.clone());
         self.add_if_small(path)
@@ -130,17 +133,16 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// A repository inside the work tree is examined by itself, if at all.
+    /// Leaves out a repository inside the work tree: it is examined by itself, if at all.
     pub(crate) fn leave_out_repository(&mut self, path: &RepoPath) {
         self.leave_out(path, LeftOutReason::Repository, None);
     }
 
-    /// A file in a directory that may not be entered.
+    /// Leaves out a file in a directory without search permission.
     pub(crate) fn leave_out_unreadable(&mut self, path: &RepoPath) {
         self.leave_out(path, LeftOutReason::Unreadable, None);
     }
 
-    /// A file that git ignores.
     pub(crate) fn add_ignored(&mut self, path: &RepoPath) -> Result<(), GitError> {
         let Some(found) = self.readable_metadata(path) else { return Ok(()) };
         let size = found.len();
@@ -158,7 +160,7 @@ impl<'a> Gatherer<'a> {
         Ok(())
     }
 
-    /// Records how a file looks from outside, without reading it.
+    /// Records the stamp of a file without reading the file.
     pub(crate) fn record_stamp(&mut self, path: &RepoPath) {
         if let Some(stamp) = Stamp::at(&on_disk(&self.scratch.repository.top_level, path)) {
             self.result.unread.insert(path.clone(), stamp);
@@ -175,7 +177,7 @@ impl<'a> Gatherer<'a> {
     }
 
     fn flush(&mut self) -> Result<(), GitError> {
-        // What is left out stays in the form the index has.
+        // Files that are left out retain their converted entry.
         let converted = self.pending.iter().filter(|path| self.converted.contains(*path));
         remove_from_index(self.scratch, converted)?;
         self.converted.clear();

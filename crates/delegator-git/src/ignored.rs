@@ -1,8 +1,8 @@
-//! Files that git ignores and that were there before a task: `.env`, local settings, data.
+//! Lists ignored files that existed before a task: `.env`, local settings, data.
 //!
 //! An agent can overwrite them like any other file, and git has no copy. Directories that only tools fill
-//! ([`TOOL_DIRECTORIES`]) are passed over: they are large, they change with every build, and their tools make them again.
-//! Every other ignored file is listed within bounds; a directory beyond the bounds is reported as not examined.
+//! ([`TOOL_DIRECTORIES`]) are skipped: they are large, change with every build and can be rebuilt. All other ignored
+//! files are listed within limits; a directory beyond the limits is reported as not examined.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::error::GitError;
 use crate::listing::{RepoPath, display_path, on_disk, records};
 use crate::scratch::Scratch;
 
-/// Directories that only tools fill, by name.
+/// Names of directories that only tools fill.
 pub const TOOL_DIRECTORIES: [&str; 12] = [
     ".git",
     ".hg",
@@ -31,14 +31,14 @@ pub const TOOL_DIRECTORIES: [&str; 12] = [
 ];
 
 const MAX_FILES: usize = 2_000;
-/// Entries visited in one directory that git ignores as a whole, and in all of them.
+/// Limits for entries visited: in one directory that git ignores as a whole, and in all of them together.
 const MAX_VISITED: usize = 2_000;
 const MAX_VISITED_IN_ALL: usize = 20_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
     pub(crate) files: BTreeSet<RepoPath>,
-    /// Repositories inside ignored directories; each ends in a slash.
+    /// Repositories inside ignored directories; each path ends in a slash.
     pub(crate) repositories: Vec<RepoPath>,
     pub(crate) not_examined: Vec<LeftOut>,
 }
@@ -81,10 +81,10 @@ impl Ignored {
     }
 }
 
-/// Whether one of the directories above a path, or the path itself if it is a directory, is filled by tools.
+/// Whether the path is below a tool directory or, if it ends in a slash, is one.
 fn is_in_tool_directory(path: &[u8]) -> bool {
     let mut parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
-    // The last part is a file's name, or empty after the slash of a directory.
+    // The last part is the file name, or empty after the slash of a directory.
     parts.pop();
     parts.iter().any(|part| is_tool_directory(part))
 }
@@ -110,7 +110,7 @@ impl Walk<'_> {
         Walk { top, remaining, files: Vec::new(), repositories: Vec::new() }
     }
 
-    /// `directory` ends in a slash. False when the bound was reached or a directory could not be read.
+    /// `directory` ends in a slash. Returns false if the limit was reached or a directory could not be read.
     fn visit(&mut self, directory: &[u8]) -> bool {
         let mut directories = vec![directory.to_vec()];
         while let Some(directory) = directories.pop() {

@@ -1,5 +1,7 @@
-//! Reading git's index file (versions 2, 3 and 4): the entries with all their stages and flags, which no list of git's
-//! shows in full, and the trees its cache names. The format: `git help format-index`.
+//! Parses git's index file (versions 2, 3 and 4): all entries with stages and flags, and the trees named by its cache.
+//!
+//! No git command prints all of this. The format is described in `git help format-index`. Damaged bytes are an error,
+//! never a partial index.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +10,7 @@ use crate::listing::RepoPath;
 use crate::scratch::Scratch;
 use crate::state::TreeFiles;
 
-/// One entry, without what is only a cache of the file's metadata.
+/// One entry, without the cached metadata of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) path: RepoPath,
@@ -30,7 +32,7 @@ impl Entry {
         hex(&self.id)
     }
 
-    /// Whether it says more than an entry of a tree can.
+    /// Whether the entry has a stage or flag that a tree entry cannot represent.
     pub(crate) fn is_special(&self) -> bool {
         self.stage != 0 || self.assume_unchanged || self.skip_worktree || self.intent_to_add
     }
@@ -43,26 +45,26 @@ impl Entry {
         self.mode & FORMAT == REGULAR_FILE
     }
 
-    /// A directory of a sparse index, collapsed to one entry.
+    /// Whether this is a directory of a sparse index, collapsed to one entry.
     pub(crate) fn is_directory(&self) -> bool {
         self.mode == DIRECTORY
     }
 }
 
-/// An index: its bytes, if there is a file, and what they say.
+/// An index: its bytes, if the file exists, and the parsed entries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IndexFile {
     pub(crate) bytes: Option<Vec<u8>>,
     /// The file's modification time: seconds and nanoseconds.
     pub(crate) modified: Option<(u64, u32)>,
     pub(crate) entries: Vec<Entry>,
-    /// Trees the cache names.
+    /// Trees named by the cache extension.
     trees: Vec<Vec<u8>>,
     is_split: bool,
 }
 
 impl IndexFile {
-    /// The index of the repository; a split one as one file.
+    /// Reads the index of the repository; a split index is joined to one file.
     pub(crate) fn read(scratch: &Scratch) -> Result<IndexFile, GitError> {
         let path = scratch.repository.index();
         let bytes = match std::fs::read(&path) {
@@ -91,7 +93,7 @@ impl IndexFile {
         Ok(IndexFile { bytes: Some(bytes), modified: None, entries, trees, is_split })
     }
 
-    /// An index that has the files of a tree and nothing else.
+    /// An index with exactly the files of a tree.
     pub(crate) fn of_tree(files: &TreeFiles) -> Result<IndexFile, GitError> {
         let entry = |(path, (mode, id)): (&RepoPath, &(String, String))| {
             let mode = u32::from_str_radix(mode, 8).ok()?;
@@ -111,12 +113,12 @@ impl IndexFile {
         Ok(IndexFile { entries, ..IndexFile::default() })
     }
 
-    /// Whether some of its entries are in another file, or stand for whole directories.
+    /// Whether some entries are in another file (split index) or collapsed to directories (sparse index).
     pub(crate) fn is_abridged(&self) -> bool {
         self.is_split || self.entries.iter().any(Entry::is_directory)
     }
 
-    /// Whether a tree cannot hold all that it says.
+    /// Whether a tree cannot represent all entries.
     pub(crate) fn is_special(&self) -> bool {
         self.entries.iter().any(Entry::is_special)
     }
@@ -125,7 +127,7 @@ impl IndexFile {
         self.entries.iter().any(|entry| entry.stage != 0)
     }
 
-    /// Every object the index needs; submodule commits live elsewhere.
+    /// Every object the index needs, except submodule commits, which are in another repository.
     pub(crate) fn objects(&self) -> BTreeSet<String> {
         let entries = self.entries.iter().filter(|entry| !entry.is_submodule());
         entries.map(Entry::id).chain(self.trees.iter().map(|id| hex(id))).collect()
@@ -183,7 +185,7 @@ impl<'a> Reader<'a> {
             entries.push(self.entry(version, before)?);
         }
         let (mut trees, mut is_split) = (Vec::new(), false);
-        // What follows the extensions is the checksum.
+        // The checksum follows the extensions.
         while self.at + self.id_bytes < self.bytes.len() {
             let name = self.take(4)?;
             let length = usize::try_from(self.number()?).ok()?;
@@ -227,7 +229,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The number that pack files use for offsets.
+    /// The variable-length number of pack file offsets.
     fn offset(&mut self) -> Option<usize> {
         let mut byte = *self.take(1)?.first()?;
         let mut value = usize::from(byte & 0x7f);
@@ -238,7 +240,7 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// `path NUL entries SP subtrees LF [id]`; a negative count means "not known".
+    /// `path NUL entries SP subtrees LF [id]`; a negative count marks an invalid entry.
     fn trees(&mut self) -> Option<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         while self.at < self.bytes.len() {

@@ -1,21 +1,21 @@
-//! The only room that runs git.
+//! The only crate that runs git.
 //!
-//! A repository is somebody else's program: its configuration names commands (fsmonitor, hooks, filters, external diffs,
-//! signing, credential helpers) that git runs on the most harmless question. So nothing here lets git read a repository's
-//! configuration where a command could come from it:
+//! A repository's configuration can name commands (fsmonitor, hooks, filters, external diffs, signing, credential
+//! helpers) that git runs even for harmless queries. So git never reads a repository's configuration where a command
+//! could come from it:
 //!
-//! - Work on files and indexes is done in a **git directory of our own** ([`scratch`]): empty configuration, no hooks, the
-//!   repository's object store, a copy of its index, its work tree. An attributes file of ours, which outranks the
-//!   repository's, turns every conversion off, so what is stored and what is written back are the bytes themselves.
-//! - Only refs and HEAD are asked and changed in the repository itself, by plumbing that runs nothing but hooks, and
-//!   those are off.
+//! - Files and indexes are processed in a **git directory of our own** ([`scratch`]): empty configuration, no hooks,
+//!   the repository's object store, a copy of its index, its work tree. Our attributes file overrides the repository's
+//!   and turns every conversion off, so files are stored and restored byte for byte.
+//! - Only refs and HEAD are read and changed in the repository itself, with plumbing commands that run nothing but
+//!   hooks, and hooks are disabled.
 //!
-//! git gets an environment made here, a deadline and bounded output. It never gets a caller's `GIT_*`.
+//! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*` variables.
 //!
 //! ```text
-//! find ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
-//!                               restore: look ─▶ Prospect ─▶ keep_undo ─▶ apply
-//!                   └▶ Baseline ── somebody works ──▶ compare ─▶ Comparison
+//! find_repository ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
+//!                                      restore: prepare_restore ─▶ PreparedRestore ─▶ create_undo_point ─▶ apply
+//!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison
 //! ```
 
 mod apply;

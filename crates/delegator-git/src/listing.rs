@@ -1,4 +1,6 @@
-//! Reading git's lists: records that end in NUL, paths as bytes.
+//! Parses git's NUL-terminated lists.
+//!
+//! Paths are bytes, because git does not require UTF-8. Output that does not match the format is an error.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
 
-/// A path in a repository, as git has it.
+/// A path relative to the top of the work tree, as git prints it.
 pub(crate) type RepoPath = Vec<u8>;
 
 pub(crate) const GITLINK: &str = "160000";
@@ -15,7 +17,7 @@ pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
 }
 
-/// Records for git's standard input.
+/// Terminates each path with NUL, for git's standard input.
 pub(crate) fn join_records<'a>(paths: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for path in paths {
@@ -25,7 +27,7 @@ pub(crate) fn join_records<'a>(paths: impl IntoIterator<Item = &'a [u8]>) -> Vec
     bytes
 }
 
-/// The one line of an answer.
+/// The output without its line break.
 pub(crate) fn single_line(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim_end_matches('\n').to_owned()
 }
@@ -34,7 +36,7 @@ pub(crate) fn on_disk(top_level: &Path, path: &[u8]) -> PathBuf {
     top_level.join(OsStr::from_bytes(path))
 }
 
-/// For people, and for the record.
+/// A path as text, for messages and records. Not reversible for paths that are not UTF-8.
 pub(crate) fn display_path(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }

@@ -1,19 +1,19 @@
-//! Restore points: the state of a work tree and its index, as one commit in the private [`Store`].
+//! Restore points: the state of a work tree and its index, stored as one commit in the private [`Store`].
 //!
 //! ```text
 //! refs/mcp-delegator/<name> ─▶ tree/        the work tree
 //!   (in the store)             index-tree/  the index, unless it has conflicts
-//!                              state/       directories, permission bits, files kept off the disk, and the index file
-//!                                           if a tree cannot say it all
-//!                              blobs/       what only the index file names: conflicts, intent to add
+//!                              state/       directories, permission bits, sparse files, and the index file if a tree
+//!                                           cannot represent it
+//!                              blobs/       objects that only the index file names: conflicts, intent to add
 //!                              meta.json    a RestorePoint
 //! refs/mcp-delegator/<name> ─▶ HEAD
 //!   (in the repository)
 //! ```
 //!
-//! The commit has no parents. It holds all that a restore needs, so the ref alone is enough. Index and work tree are not
-//! touched by creating one. Versions up to 3.6 kept a commit in the form of a stash in the user's repository; those
-//! restore points have no `store` and are still read.
+//! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor work tree.
+//! Versions up to 3.6 stored a stash-like commit in the user's repository; those restore points have no `store` and are
+//! still read.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -34,32 +34,32 @@ use crate::stamp::Stamp;
 use crate::state::{State, directories_of};
 use crate::store::Store;
 
-/// What is known of a restore point; all that is needed to bring it back.
+/// A restore point: everything needed to restore it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePoint {
     pub reference: String,
     /// Empty in `meta.json`, which is part of the commit.
     #[serde(default)]
     pub commit: String,
-    /// The work tree.
+    /// The tree of the work tree.
     pub tree: String,
-    /// The index; `None` when it had conflicts.
+    /// The tree of the index; `None` if it had conflicts.
     pub index_tree: Option<String>,
     pub head: Option<String>,
     /// The full name of the branch HEAD was on.
     pub branch: Option<String>,
     pub staged: bool,
-    /// Files that differed from the index.
+    /// Number of files that differed from the index.
     pub modified: usize,
     pub untracked: usize,
     pub left_out: Vec<LeftOut>,
     pub top_level: PathBuf,
-    /// Where the refs and objects are.
+    /// The git directory that holds the refs and objects.
     pub repository: PathBuf,
-    /// Where the restore point is; `None`: in the repository itself, as versions up to 3.6 did.
+    /// The store that holds the restore point; `None` if it is in the repository itself (versions up to 3.6).
     #[serde(default)]
     pub store: Option<PathBuf>,
-    /// When it was created, in seconds since 1970.
+    /// In seconds since 1970.
     #[serde(default)]
     pub created_at: i64,
     /// How the index is stored.
@@ -71,7 +71,7 @@ pub struct RestorePoint {
     /// The operations in progress, by the names of git's own files (`MERGE_HEAD`).
     #[serde(default)]
     pub under_way: Vec<String>,
-    /// There were too many directories or unusual permissions to record all.
+    /// Not all directories or permissions were recorded because a limit was reached.
     #[serde(default)]
     pub is_partial: bool,
 }
@@ -80,12 +80,12 @@ pub struct RestorePoint {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredIndex {
-    /// As a tree, which says it all.
+    /// As a tree, which represents it completely.
     #[default]
     Tree,
-    /// As the file itself: it has conflicts, flags or intended entries.
+    /// As the file itself, because it has conflicts, flags or intent-to-add entries.
     File,
-    /// There was none.
+    /// There was no index file.
     Missing,
 }
 
@@ -94,29 +94,30 @@ impl RestorePoint {
         self.staged || self.modified > 0 || self.untracked > 0 || self.index_tree.is_none()
     }
 
-    /// Whether its ref is still in the store; true for one in the repository itself, which is not examined.
+    /// Whether its ref is still in the store. Always true for a restore point in the repository itself, which is not
+    /// checked.
     pub fn is_stored(&self) -> bool {
         let commit = |store: &PathBuf| Store::at(store).read(&self.reference);
         self.store.as_ref().is_none_or(|store| commit(store).as_deref() == Some(self.commit.as_str()))
     }
 
-    /// Bytes the restore point takes on disk; `None` for one in the repository itself.
+    /// Size on disk in bytes; `None` for a restore point in the repository itself.
     pub fn bytes(&self) -> Option<u64> {
         self.store.as_ref().map(|store| Store::at(store).size(&self.reference))
     }
 }
 
-/// A restore point, and the same state for comparing later.
+/// A restore point and a baseline of the same state.
 #[derive(Debug)]
 pub struct CreatedPoint {
     pub point: RestorePoint,
-    /// Why there is none may be asked, but the point is there all the same.
+    /// An error here does not affect the restore point.
     pub baseline: Result<Baseline, GitError>,
 }
 
-/// Keeps the state of the work tree `dir` lies in; `None` where there is none. `place` is a directory of ours for
-/// passing files, which has to stay as long as the baseline. A restore point that has the name already stays as it is: it
-/// was made by an earlier attempt at the same task, and may be the only copy of what was there before.
+/// Creates a restore point of the work tree that contains `dir`; `None` outside a work tree. `temp_dir` is a directory
+/// of ours for temporary files, which must exist as long as the baseline. An existing restore point of that name is
+/// returned unchanged: an earlier attempt at the same task created it, and it may be the only copy of the state before.
 pub fn create_restore_point(
     git: &Git,
     dir: &Path,
@@ -141,15 +142,14 @@ pub fn create_restore_point(
     Ok(Some(CreatedPoint { point, baseline }))
 }
 
-/// A restore point as the store has it.
+/// A restore point read from the store.
 #[derive(Debug)]
 pub struct StoredPoint {
     pub point: RestorePoint,
     pub bytes: u64,
 }
 
-/// The restore points in the store of the repository `dir` lies in, by name; `None` outside a work tree. Needs nothing
-/// but the repository.
+/// The restore points in the store of the repository that contains `dir`, by name; `None` outside a work tree.
 pub fn stored_points(git: &Git, dir: &Path) -> Result<Option<Vec<StoredPoint>>, GitError> {
     let Some(repository) = find_repository(git, dir)? else { return Ok(None) };
     let store = Store::of(&repository.common_dir);
@@ -176,7 +176,7 @@ fn read_point(
     let bytes = git.run(&repository.top_level, &call)?;
     let unreadable = |_| GitError::UnexpectedOutput { command: "cat-file" };
     let point: RestorePoint = serde_json::from_slice(&bytes).map_err(unreadable)?;
-    // The repository may have been moved since, or be seen by another path.
+    // The repository may have been moved since, or be reached by another path.
     Ok(Some(RestorePoint {
         commit,
         reference: reference.to_owned(),
@@ -186,7 +186,7 @@ fn read_point(
     }))
 }
 
-/// Deletes a restore point with its objects, if it is still the one that was created. True if it was there.
+/// Deletes a restore point with its objects if it still is the given commit. Returns whether it existed.
 pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     let Some(store) = point.store.as_deref().map(Store::at) else {
         return drop_ref(git, &point.repository, &point.reference, &point.commit);
@@ -200,7 +200,7 @@ pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     store.delete(&point.reference).map(|()| true)
 }
 
-/// Removes a ref of ours, if it still is what we made it. True if it was there.
+/// Deletes a ref if it still points to `commit`. Returns whether it did.
 pub(crate) fn drop_ref(
     git: &Git,
     repository: &Path,

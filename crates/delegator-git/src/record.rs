@@ -1,7 +1,8 @@
-//! Writing a restore point: one commit, one pack in the store, then the refs.
+//! Writes a restore point: one commit, its packs in the store, then the refs.
 //!
-//! The pack holds every object that the point needs and that HEAD's tree does not have, whether we made it or found it in
-//! the user's repository (staged content), so `git gc` there cannot take anything away.
+//! The packs hold every object that the point needs and that HEAD's tree does not have, whether we created it or found
+//! it in the user's repository (staged content). So `git gc` in the repository cannot delete any of them. The ref in
+//! the store is written last: if it exists, the restore point is complete.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,12 +16,12 @@ use crate::restore_plan::operations_in_progress;
 use crate::scratch::Scratch;
 use crate::state::State;
 
-/// A longer list would make the record of the restore point too large.
+/// A longer list would make `meta.json` too large.
 const MAX_LEFT_OUT: usize = 100_000;
 const LARGE_BLOB: u64 = 64 << 10;
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore point";
 
-/// Keeps a state under that name, which must not be taken. The list of what was left out goes with it.
+/// Stores a state under `reference`, which must not exist. Moves the list of left-out files to the point.
 pub(crate) fn record(
     scratch: &Scratch,
     state: &mut State,
@@ -73,13 +74,13 @@ pub(crate) fn record(
     stored.map(|()| point)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a restore point says itself when it was created")]
+#[expect(clippy::disallowed_methods, reason = "a restore point records its creation time")]
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Objects that only the index file names. Trees cannot: of a path with conflicts, and of one that is only intended.
+/// Objects that only the index file names: those of conflicts and intent-to-add entries.
 fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>, GitError> {
     let index_only = index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
     let index_only = index_only.filter(|entry| !entry.is_submodule());
@@ -92,7 +93,7 @@ fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<
     existing_objects(scratch, found)
 }
 
-/// Those of the objects that can be read here.
+/// Those of the objects that exist and can be read.
 pub(crate) fn existing_objects(
     scratch: &Scratch,
     ids: BTreeSet<String>,
@@ -107,7 +108,7 @@ pub(crate) fn existing_objects(
     Ok(found.lines().filter(exists).filter_map(|entry| entry.split(' ').next()).map(str::to_owned).collect())
 }
 
-/// Makes the commit. Returns its id first, then those of everything else that was made.
+/// Writes the commit. Returns its id first, then the ids of all other objects written.
 fn write_commit(
     scratch: &Scratch,
     state: &State,
@@ -161,7 +162,7 @@ fn write_commit(
     Ok(String::from_utf8_lossy(&output).split_ascii_whitespace().filter(is_id).map(str::to_owned).collect())
 }
 
-/// Every object of the point's trees that HEAD's tree does not have, and possibly some it has.
+/// Every object of the point's trees that HEAD's tree does not have, and possibly some that it has.
 pub(crate) fn differing_objects(
     scratch: &Scratch,
     committed: &str,
@@ -179,7 +180,7 @@ pub(crate) fn differing_objects(
     Ok(found)
 }
 
-/// The new side of raw diff output; `diff-tree --stdin` puts the pair it compares before each.
+/// Parses the new object ids of raw diff output; `diff-tree --stdin` prints the compared pair before each diff.
 fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
     let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
     let mut found = BTreeSet::new();
@@ -203,8 +204,8 @@ fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
     Ok(found)
 }
 
-/// Large blobs get a pack of their own: it is the same file as that of another restore point with the same large blobs, so
-/// a large file that git does not know takes its space once and not once per task.
+/// Packs large blobs separately. That pack is identical for restore points with the same large blobs and is then
+/// shared, so a large untracked file takes its space once and not once per task.
 fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Result<(), GitError> {
     let store = scratch.store();
     let others = [scratch.path("objects"), scratch.repository_objects()];
@@ -234,8 +235,8 @@ fn large_blobs(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet
     Ok(sizes.filter(|answer| is_large(answer)).map(|answer| answer[0].to_owned()).collect())
 }
 
-/// Writes a pack with these objects; returns its hash. An agent waits for it: deltas and a better compression would cost more
-/// time than they are worth.
+/// Writes a pack with these objects and returns its hash. The agent's start waits for this, so time matters more than
+/// size: no deltas, low compression.
 pub(crate) fn pack_into(
     scratch: &Scratch,
     places: (&std::path::Path, &[std::path::PathBuf]),
@@ -251,11 +252,11 @@ pub(crate) fn pack_into(
     Ok(single_line(&scratch.run_in_objects(places, args, input.as_bytes())?))
 }
 
-/// The refs: first the one that keeps HEAD's commit, last the promise that all of it is there.
+/// Writes the refs: first the one that protects HEAD's commit, last the one that marks the restore point as complete.
 fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError> {
     let repository = &scratch.repository;
     if let Some(head) = &point.head {
-        // A crash may have left it without the rest.
+        // `update` instead of `create`: a crash may have left this ref without the restore point.
         let command = format!("update {}\0{head}\0\0", point.reference);
         repository.update_refs(&scratch.git, command.as_bytes(), REFLOG_MESSAGE)?;
     }
@@ -266,7 +267,7 @@ fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError>
     created
 }
 
-/// The tree of HEAD; before the first commit that is the empty one.
+/// The tree of HEAD; the empty tree before the first commit.
 pub(crate) fn committed_tree(scratch: &Scratch, head: &Head) -> Result<String, GitError> {
     match &head.commit {
         Some(commit) => {

@@ -1,4 +1,7 @@
-//! Where a repository is, and its refs: the only things asked of the repository itself.
+//! Locates a repository and reads and changes its refs.
+//!
+//! These are the only operations on the repository itself; all others use [`crate::scratch`]. Nothing here may run a
+//! git command that executes what the repository configures.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,14 +15,14 @@ use crate::run::{Call, Git};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     pub top_level: PathBuf,
-    /// Of this work tree: HEAD and the index are here.
+    /// The git directory of this work tree: it holds HEAD and the index.
     pub git_dir: PathBuf,
-    /// Of all its work trees: objects and refs are here.
+    /// The git directory shared by all work trees: it holds objects and refs.
     pub common_dir: PathBuf,
     pub(crate) object_format: String,
 }
 
-/// Where HEAD is. Neither: it is on a branch without a commit yet, which is then named.
+/// Where HEAD points. Without `commit`, `branch` has no commit yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     pub commit: Option<String>,
@@ -27,7 +30,7 @@ pub struct Head {
     pub branch: Option<String>,
 }
 
-/// The work tree a directory lies in; `None` outside of one, and in a bare repository.
+/// Finds the work tree that contains `dir`; `None` outside a work tree and in a bare repository.
 pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitError> {
     let call = Call::new([
         "rev-parse",
@@ -42,11 +45,11 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
         result => result?,
     };
     let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    // A path with a line break in it cannot be told apart.
+    // A path that contains a line break would produce more lines.
     let [top_level, git_dir, common_dir, format] = lines.as_slice() else {
         return Err(GitError::UnexpectedOutput { command: "rev-parse" });
     };
-    // Nor could one that is no text be written down.
+    // Paths are stored as JSON text, so they must be UTF-8.
     if std::str::from_utf8(&output).is_err() {
         return Err(GitError::UnexpectedOutput { command: "rev-parse" });
     }
@@ -57,19 +60,19 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
         common_dir: path(common_dir),
         object_format: String::from_utf8_lossy(format).into_owned(),
     };
-    // A configuration may put the work tree anywhere, the user's home included. That is not what anybody means.
+    // The configuration may place the work tree anywhere, even in the user's home directory. Refuse that.
     if std::fs::symlink_metadata(found.top_level.join(".git")).is_err() {
         return Err(GitError::WorkTreeElsewhere { top_level: found.top_level });
     }
     Ok(Some(found))
 }
 
-/// The top of the work tree a directory lies in.
+/// The top of the work tree that contains `dir`.
 pub fn top_level(git: &Git, dir: &Path) -> Result<Option<PathBuf>, GitError> {
     Ok(find_repository(git, dir)?.map(|repository| repository.top_level))
 }
 
-/// What of the configuration decides which files are seen, and how; nothing here names a command.
+/// Settings that decide which files git finds and how it compares them. None of them names a command.
 const SETTINGS: &str = "^core\\.(filemode|symlinks|ignorecase|excludesfile|sharedrepository|trustctime|\
                         checkstat|autocrlf|attributesfile)$";
 
@@ -90,26 +93,26 @@ impl Repository {
         Ok(Head { commit, branch: branch.as_deref().map(single_line) })
     }
 
-    /// What a ref points to.
+    /// The object a ref points to.
     pub(crate) fn resolve_ref(&self, git: &Git, reference: &str) -> Result<Option<String>, GitError> {
         let call = self.call(["rev-parse", "--verify", "--quiet", reference]);
         Ok(git.run_optional(&self.top_level, &call)?.as_deref().map(single_line))
     }
 
-    /// Creates, moves or deletes refs in one transaction; `commands` are those of `update-ref --stdin -z`.
+    /// Creates, moves or deletes refs in one transaction; `commands` has the format of `update-ref --stdin -z`.
     pub(crate) fn update_refs(&self, git: &Git, commands: &[u8], reason: &str) -> Result<(), GitError> {
         let call = self.call(["update-ref", "--no-deref", "-m", reason, "--stdin", "-z"]);
         git.run(&self.top_level, &Call { input: commands, ..call }).map(drop)
     }
 
-    /// Where else a branch is checked out.
+    /// The work tree that has the branch checked out.
     pub(crate) fn worktree_of(&self, git: &Git, branch: &str) -> Result<Option<String>, GitError> {
         let call = self.call(["for-each-ref", "--format=%(worktreepath)", branch]);
         let path = single_line(&git.run(&self.top_level, &call)?);
         Ok(Some(path).filter(|path| !path.is_empty()))
     }
 
-    /// The settings that decide how files are seen, the user's included.
+    /// The effective values of [`SETTINGS`], including the user's own configuration.
     pub(crate) fn settings(&self, git: &Git) -> Result<Vec<(String, OsString)>, GitError> {
         let call = self.call(["config", "-z", "--type=path", "--get-regexp", SETTINGS]);
         let output =
@@ -121,11 +124,11 @@ impl Repository {
                 None => (record, b"true".as_slice()),
             };
             let key = String::from_utf8_lossy(key).to_lowercase();
-            // The last one counts.
+            // The last value wins.
             found.retain(|(known, _)| *known != key);
             found.push((key, OsStr::from_bytes(value).to_owned()));
         }
-        // Our own words on every command line are among them; git reads those last, too.
+        // The list includes our own command-line overrides, which git reads last.
         found.retain(|(key, value)| key != "core.attributesfile" || value != "/dev/null");
         Ok(found)
     }

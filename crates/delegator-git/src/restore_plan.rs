@@ -1,8 +1,8 @@
-//! What bringing a restore point back would do: everything that can be known is found out here, before anything changes.
+//! Plans a restore: determines everything it would change, before anything changes.
 //!
-//! Both sides are trees of bytes: the one that was kept, and one made of the present state. What differs is written or
-//! removed; the present side has nothing in it that could not be brought back itself. Never touched are ignored files
-//! (by the rules of now and by those of then), files that either side had to leave out, and other repositories.
+//! The plan is the difference of two trees: the restore point's and one captured from the present state. Files that
+//! differ are written or removed. Everything on the present side is in the undo point. Never touched: ignored files (by
+//! the present rules and by those of the restore point), files that either side left out, and other repositories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +23,7 @@ use crate::scratch::Scratch;
 use crate::state::{State, TreeFiles, directories_above, is_absent, tree_files};
 use crate::store::Store;
 
-/// What would be done, for people and programs.
+/// What a restore would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub write: Vec<String>,
@@ -31,18 +31,19 @@ pub struct Plan {
     /// Files and directories of which only the permissions differ.
     pub modes: Vec<String>,
     pub make_directories: Vec<String>,
-    /// Directories that were not there and are empty once the files are removed.
+    /// Directories that did not exist and are empty once the files are removed.
     pub remove_directories: Vec<String>,
-    /// Differs, and is left as it is, with the reason.
+    /// Differs but is left unchanged, with the reason.
     pub keep: Vec<(String, &'static str)>,
-    /// The index differs and would be brought back.
+    /// The index differs and would be restored.
     pub index_differs: bool,
-    /// The restore point, made by version 3.6 or earlier, has no index: it had conflicts. It is left as it is.
+    /// The restore point was made by version 3.6 or earlier and has no index, because the index had conflicts. The
+    /// present index is left unchanged.
     pub index_not_stored: bool,
-    /// HEAD or its branch is elsewhere.
+    /// HEAD or its branch points elsewhere.
     pub head_moved: bool,
     pub head: Head,
-    /// What is under way in the repository, by the names of git's own files.
+    /// Operations in progress in the repository, by the names of git's own files.
     pub in_progress: Vec<&'static str>,
 }
 
@@ -54,7 +55,7 @@ impl Plan {
     }
 }
 
-/// A restore that has been checked and not been done.
+/// A restore that has been checked but not applied.
 #[derive(Debug)]
 pub struct PreparedRestore {
     pub plan: Plan,
@@ -67,12 +68,12 @@ pub struct PreparedRestore {
     pub(crate) directories: DirectoryActions,
 }
 
-/// A restore is worth more time than a restore point.
+/// More than for creating a restore point: a restore should be complete.
 const SURVEY_TIME: Duration = Duration::from_secs(60);
 /// The index with the files to write, as they were.
 pub(crate) const TARGET_INDEX: &str = "target";
 
-/// Checks whether and how a restore point can be brought back. Adds nothing to the repository.
+/// Checks whether and how a restore point can be restored. Adds nothing to the repository.
 pub fn prepare_restore(
     git: &Git,
     point: &RestorePoint,
@@ -116,14 +117,14 @@ pub fn prepare_restore(
     Ok(PreparedRestore { plan, point: point.clone(), scratch, saved, present, actions, directories })
 }
 
-/// The state of now, and the files of its tree that are on disk.
+/// Captures the present state; also returns the files of its tree that are on disk.
 fn capture_present(
     scratch: &Scratch,
     before: &TreeFiles,
     saved: Option<&SavedState>,
 ) -> Result<(State, TreeFiles), GitError> {
     let mut needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
-    needed.extend(saved.into_iter().flat_map(|kept| kept.written.iter().cloned()));
+    needed.extend(saved.into_iter().flat_map(|saved| saved.written.iter().cloned()));
     let index = IndexFile::read(scratch)?;
     let captured = capture(scratch, Limits::default(), &needed, Purpose::Restore)?;
     let mut now = tree_files(scratch, &captured.tree)?;
@@ -141,7 +142,9 @@ fn plan(
 ) -> Plan {
     let names = |paths: &[RepoPath]| paths.iter().map(|path| display_path(path)).collect();
     let mut keep = actions.keep.clone();
-    keep.extend(directories.blocked.iter().map(|path| (display_path(path), "a file where a directory was")));
+    keep.extend(
+        directories.blocked.iter().map(|path| (display_path(path), "a file in place of a directory")),
+    );
     Plan {
         write: names(&actions.write),
         remove: names(&actions.remove),
@@ -167,14 +170,13 @@ fn plan(
 }
 
 impl PreparedRestore {
-    /// Whether a name for an undo point is not taken.
     pub fn is_name_free(&self, reference: &str) -> Result<bool, GitError> {
         let scratch = &self.scratch;
         let is_stored = scratch.store().read(reference).is_some();
         Ok(!is_stored && scratch.repository.resolve_ref(&scratch.git, reference)?.is_none())
     }
 
-    /// Keeps the present state, so that the restore can itself be undone.
+    /// Stores the present state as a restore point, so that the restore can be undone.
     pub fn create_undo_point(&mut self, reference: &str) -> Result<RestorePoint, GitError> {
         self.present.about_to_write.clone_from(&self.actions.write);
         record(&self.scratch, &mut self.present, self.plan.head.clone(), reference)
@@ -185,22 +187,22 @@ fn verify_repository(git: &Git, point: &RestorePoint) -> Result<Repository, Rest
     let mismatch =
         |problem| RestoreError::DifferentRepository { top_level: point.top_level.clone(), problem };
     if !point.top_level.is_dir() {
-        return Err(mismatch("it is not there"));
+        return Err(mismatch("it does not exist"));
     }
     let repository =
-        find_repository(git, &point.top_level)?.ok_or_else(|| mismatch("it is no git work tree"))?;
+        find_repository(git, &point.top_level)?.ok_or_else(|| mismatch("it is not a git work tree"))?;
     if repository.top_level != point.top_level || repository.common_dir != point.repository {
         return Err(mismatch("it belongs to another repository"));
     }
     Ok(repository)
 }
 
-/// What is to be done with each path that differs.
+/// What to do with each path that differs.
 #[derive(Debug, Default)]
 pub(crate) struct FileActions {
     pub(crate) write: Vec<RepoPath>,
     pub(crate) remove: Vec<RepoPath>,
-    /// Files that only get other permissions.
+    /// Files of which only the permissions change.
     pub(crate) modes: Vec<(RepoPath, u32)>,
     pub(crate) keep: Vec<(String, &'static str)>,
 }
@@ -222,7 +224,7 @@ fn plan_files(
     for path in before.keys().chain(added) {
         let (old, new) = (now.get(path), before.get(path));
         if old == new {
-            let expected = saved.and_then(|kept| kept.survey.file_mode(path));
+            let expected = saved.and_then(|saved| saved.survey.file_mode(path));
             if let Some(mode) = expected.filter(|mode| file_mode(top, path).is_some_and(|now| now != *mode)) {
                 actions.modes.push((path.clone(), mode));
             }
@@ -235,10 +237,10 @@ fn plan_files(
         } else if left_out_before.contains(name.as_str()) {
             Some("it was left out of the restore point")
         } else if left_out_now.contains(name.as_str()) {
-            Some("its present content could not be kept")
+            Some("its present content could not be stored")
         } else if saved.is_none() && captured.sparse.contains(path) {
             Some("outside the sparse checkout")
-        } else if ignored.contains(path) && !saved.is_some_and(|kept| kept.written.contains(path)) {
+        } else if ignored.contains(path) && !saved.is_some_and(|saved| saved.written.contains(path)) {
             Some("it was ignored before the task")
         } else {
             None
@@ -249,22 +251,22 @@ fn plan_files(
             (None, Some(_)) => actions.write.push(path.clone()),
         }
     }
-    // What the present side could not take up and the kept one does not have stays where it is.
+    // Files that could not be captured now and are not in the restore point stay.
     let uncaptured = captured.left_out.iter().filter(|entry| !left_out_before.contains(entry.path.as_str()));
     let uncaptured = uncaptured.filter(|entry| !actions.keep.iter().any(|(name, _)| *name == entry.path));
     let uncaptured: Vec<_> =
-        uncaptured.map(|entry| (entry.path.clone(), "its present content could not be kept")).collect();
+        uncaptured.map(|entry| (entry.path.clone(), "its present content could not be stored")).collect();
     actions.keep.extend(uncaptured);
     Ok(actions)
 }
 
-/// The permission bits of a plain file.
+/// The permission bits of a regular file.
 pub(crate) fn file_mode(top_level: &Path, path: &[u8]) -> Option<u32> {
     let found = fs::symlink_metadata(on_disk(top_level, path)).ok()?;
     found.is_file().then(|| found.permissions().mode() & 0o7777)
 }
 
-/// Refuses if an object the restore needs is gone.
+/// Fails if an object that the restore needs is missing.
 fn check_objects_exist(
     scratch: &Scratch,
     point: &RestorePoint,
@@ -280,7 +282,7 @@ fn check_objects_exist(
     }
 }
 
-/// Which of the paths the ignore files of then would have hidden.
+/// Returns those of the paths that the ignore files of the restore point match.
 fn ignored_before<'a>(
     scratch: &Scratch,
     before: &TreeFiles,
@@ -291,7 +293,7 @@ fn ignored_before<'a>(
         return Ok(BTreeSet::new());
     }
     let rules_dir = scratch.path("rules");
-    fs::create_dir(&rules_dir).map_err(GitError::io("make", &rules_dir))?;
+    fs::create_dir(&rules_dir).map_err(GitError::io("create", &rules_dir))?;
     let rules = before.iter().filter(|(path, _)| *path == b".gitignore" || path.ends_with(b"/.gitignore"));
     let index = "rules-index";
     fill_index(scratch, index, rules)?;
@@ -300,7 +302,7 @@ fn ignored_before<'a>(
     scratch.ignored_in(index, &rules_dir, &paths)
 }
 
-/// Makes an index with these files and nothing else.
+/// Writes an index with exactly these files.
 fn fill_index<'a>(
     scratch: &Scratch,
     index: &str,
@@ -316,18 +318,18 @@ fn fill_index<'a>(
     scratch.run(index, ["update-index", "-z", "--index-info"], &entries).map(drop)
 }
 
-/// Refuses where something that must stay stands in the place of something that is to be written.
+/// Fails if something that must stay is in place of something to be written.
 fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result<(), RestoreError> {
     let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
     let refuse = |path: &[u8], problem| Err(RestoreError::PathBlocked { path: display_path(path), problem });
-    // Each folder is looked at once.
+    // Collected first, so that each directory is checked once.
     let mut folders: BTreeMap<&[u8], ()> = BTreeMap::new();
     for path in &actions.write {
         let file = on_disk(&repository.top_level, path);
         if fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir())
             && !contains_only(&file, path, &removed)
         {
-            return refuse(path, "a folder with files that must stay");
+            return refuse(path, "a directory with files that must stay");
         }
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             folders.insert(&path[..at], ());
@@ -336,13 +338,13 @@ fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result
     for folder in folders.into_keys() {
         let found = fs::symlink_metadata(on_disk(&repository.top_level, folder));
         if found.is_ok_and(|found| !found.is_dir()) && !removed.contains(folder) {
-            return refuse(folder, "a file where a folder was");
+            return refuse(folder, "a file in place of a directory");
         }
     }
     Ok(())
 }
 
-/// Whether everything in a folder is going to be removed.
+/// Whether everything in a directory is going to be removed.
 pub(crate) fn contains_only(dir: &Path, path: &[u8], removed: &BTreeSet<&[u8]>) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let Ok(entries) = fs::read_dir(dir) else { return false };

@@ -1,6 +1,10 @@
-//! One git process: its environment, its deadline, and how much of its words is taken.
+//! Runs one git process with a controlled environment, a deadline and an output limit.
+//!
+//! Input is written and both output streams are read at the same time, so a full pipe cannot block git. On a timeout
+//! the whole process group is killed. git never gets the caller's environment, except the variables that locate the
+//! user's configuration.
 
-#![expect(clippy::disallowed_methods, reason = "this is the room that runs git")]
+#![expect(clippy::disallowed_methods, reason = "this is the module that runs git")]
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -18,7 +22,7 @@ use crate::error::GitError;
 const MAX_OUTPUT: usize = 64 << 20;
 const MAX_STDERR: usize = 16 << 10;
 
-/// Said to every git, whatever a repository says. In our own git directory there is nothing to overrule.
+/// Passed to every git call, overriding what a repository configures.
 const CONFIG_OVERRIDES: [&str; 19] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -38,30 +42,30 @@ const CONFIG_OVERRIDES: [&str; 19] = [
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.detachedHead=false",
-    // The check keeps a stranger's configuration from being run; here nothing of it is.
+    // git's ownership check protects against running another user's configuration; we run none of it.
     "safe.directory=*",
 ];
 
-/// git, found once, with what it may know of the user and the moment by which all of a piece of work must be done.
+/// The git program, the variables that locate the user's configuration, and a deadline for all calls.
 #[derive(Debug, Clone)]
 pub struct Git {
     program: PathBuf,
-    /// Where the user's own configuration is.
+    /// `HOME` and `XDG_CONFIG_HOME`, which locate the user's configuration.
     user_config_env: Vec<(OsString, OsString)>,
     deadline: Instant,
     limit: Duration,
 }
 
-/// What one call of git is given.
+/// The arguments, variables and input of one git call.
 #[derive(Debug, Default)]
 pub(crate) struct Call<'a> {
     pub(crate) options: Vec<OsString>,
     pub(crate) args: Vec<OsString>,
     pub(crate) variables: Vec<(&'static str, OsString)>,
     pub(crate) input: &'a [u8],
-    /// Whether the user's own configuration is read; only for questions about it.
+    /// Whether git reads the user's configuration; only for reading settings.
     pub(crate) reads_user_config: bool,
-    /// Bytes of output beyond the usual bound; for lists and files whose size the user's repository decides.
+    /// Added to the output limit, for lists whose size depends on the repository.
     pub(crate) extra_output: usize,
 }
 
@@ -77,8 +81,8 @@ impl<'a> Call<'a> {
 }
 
 impl Git {
-    /// `program` is absolute and was not found below a work tree. Of the environment only the way to the user's
-    /// configuration is taken. Everything this value is used for has to be done within `limit`.
+    /// `program` is absolute and was not found below a work tree. Of `environment` only the variables that locate the
+    /// user's configuration are used. All calls together must end within `limit`.
     pub fn new<'a>(
         program: PathBuf,
         environment: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
@@ -90,12 +94,12 @@ impl Git {
         Git { program, user_config_env, deadline: Instant::now() + limit, limit }
     }
 
-    /// The same, with time of its own.
+    /// A copy with a new time limit that starts now.
     pub(crate) fn with_limit(&self, limit: Duration) -> Git {
         Git { deadline: Instant::now() + limit, limit, ..self.clone() }
     }
 
-    /// Runs git in `dir` and gives what it wrote; anything but success is an error.
+    /// Runs git in `dir` and returns its standard output; any exit code but 0 is an error.
     pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
         let mut command = self.command(dir, call);
         let mut child = command.spawn().map_err(|source| GitError::Spawn { source })?;
@@ -120,10 +124,10 @@ impl Git {
         }
         let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
         let stderr = if stderr.is_empty() { status.to_string() } else { stderr };
-        Err(GitError::Failed { command: call.name(), exit: status.code(), words: stderr })
+        Err(GitError::Failed { command: call.name(), exit: status.code(), stderr })
     }
 
-    /// Like [`Git::run`], where exit 1 without a word means "no".
+    /// Like [`Git::run`], but exit code 1 means "no result".
     pub(crate) fn run_optional(&self, dir: &Path, call: &Call<'_>) -> Result<Option<Vec<u8>>, GitError> {
         match self.run(dir, call) {
             Ok(output) => Ok(Some(output)),
@@ -140,7 +144,7 @@ impl Git {
         }
         command.args(&call.options).args(&call.args).current_dir(dir).env_clear();
         command.envs(self.user_config_env.iter().map(|(name, value)| (name, value)));
-        // Where git itself lies; it has nobody else to call.
+        // git's own directory: it needs no other program.
         command.env("PATH", self.program.parent().unwrap_or(Path::new("/")));
         command.envs([
             ("LC_ALL", "C"),
@@ -169,7 +173,7 @@ fn kill_group(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// The three streams of a child, until it has ended.
+/// The three streams of a child process.
 struct Streams<'a> {
     stdin: Option<ChildStdin>,
     pending_input: &'a [u8],
@@ -181,7 +185,7 @@ struct Streams<'a> {
     error_output: Vec<u8>,
 }
 
-/// Writes the input and reads both streams; `None` when the time was over first.
+/// Writes the input and reads both output streams; `None` on timeout.
 fn communicate(
     child: &mut Child,
     call: &Call<'_>,
@@ -208,7 +212,7 @@ fn communicate(
         streams.write_input();
         streams.read_output()?;
         if exited || (streams.stdout.is_none() && streams.stderr.is_none()) {
-            // What it wrote before its end is in the pipes by now.
+            // Output written just before the exit is still in the pipes.
             streams.read_output()?;
             return Ok(Some((streams.output, streams.error_output)));
         }
@@ -228,7 +232,7 @@ impl Streams<'_> {
         Ok(())
     }
 
-    /// Until something can be read or written; true once the child has ended.
+    /// Waits until a stream is ready; true once the child has exited.
     fn wait(&mut self, remaining: Duration) -> io::Result<bool> {
         if self.pending_input.is_empty() {
             self.stdin = None;
@@ -251,7 +255,7 @@ impl Streams<'_> {
         match stdin.write(self.pending_input) {
             Ok(count) => self.pending_input = &self.pending_input[count..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // It does not want to hear more; its exit code says whether that was right.
+            // git closed its input. Its exit code decides whether that is an error.
             Err(_) => self.pending_input = &[],
         }
     }
@@ -261,12 +265,12 @@ impl Streams<'_> {
         if self.output.len() >= self.max_output {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        // Of complaints the beginning is enough.
+        // The beginning of the error output is enough.
         read_available(&mut self.stderr, &mut self.error_output, MAX_STDERR)
     }
 }
 
-/// Reads what is there; beyond `most` it is read and dropped. The stream is closed at its end.
+/// Reads what is available and closes the stream at its end. Bytes beyond `max_bytes` are discarded.
 fn read_available(stream: &mut Option<impl Read>, into: &mut Vec<u8>, max_bytes: usize) -> io::Result<()> {
     let mut chunk = [0; 16 << 10];
     while let Some(reader) = stream {
@@ -292,7 +296,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A program in git's place.
+    /// A shell script in place of git.
     fn fake_git(folder: &Path, text: &str, limit: Duration) -> Git {
         let path = folder.join("git");
         std::fs::write(&path, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{text}\n")).unwrap();
@@ -304,7 +308,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let git = fake_git(folder.path(), text, limit);
         loop {
-            // Another test may be between fork and exec with this file open for writing.
+            // Retry while another test is between fork and exec and has this file open for writing.
             match git.run(folder.path(), &Call { input, ..Call::new(["status"]) }) {
                 Err(GitError::Spawn { source }) if source.kind() == io::ErrorKind::ExecutableFileBusy => {}
                 outcome => return outcome,
@@ -345,7 +349,7 @@ mod tests {
         assert!(matches!(run_script("exec yes", b"", LONG_LIMIT), Err(GitError::TooMuchOutput { .. })));
         let result = run_script("head -c 1000000 /dev/zero >&2; exit 3", b"", LONG_LIMIT);
         assert!(
-            matches!(result, Err(GitError::Failed { exit: Some(3), words, .. }) if words.len() <= MAX_STDERR)
+            matches!(result, Err(GitError::Failed { exit: Some(3), stderr, .. }) if stderr.len() <= MAX_STDERR)
         );
     }
 

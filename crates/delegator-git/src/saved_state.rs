@@ -1,4 +1,6 @@
-//! What a restore point holds beside the work tree's files: the index file, directories and permissions.
+//! Reads what a restore point stores besides the files: the index, directories and permissions.
+//!
+//! Also decides which directories a restore creates, removes or changes. Changes nothing on disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +21,7 @@ pub(crate) struct SavedState {
     pub(crate) index: IndexFile,
     pub(crate) survey: Survey,
     pub(crate) absent: BTreeSet<RepoPath>,
-    /// Of an undo point: the files that the restore wrote.
+    /// In an undo point: the files that the restore wrote.
     pub(crate) written: BTreeSet<RepoPath>,
 }
 
@@ -60,14 +62,14 @@ impl SavedState {
         self.index.entries != present.entries || was_missing != present.bytes.is_none()
     }
 
-    /// Objects of the index that no tree of the point names.
+    /// Objects of the index that no tree of the restore point contains.
     pub(crate) fn own_objects(&self) -> impl Iterator<Item = String> {
         let index_only = self.index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
         index_only.filter(|entry| !entry.is_submodule()).map(Entry::id)
     }
 }
 
-/// One answer of `cat-file --batch`: `id SP type SP size LF bytes LF`, or a line that ends in "missing".
+/// Parses one record of `cat-file --batch`: `id SP type SP size LF bytes LF`, or a line that ends in "missing".
 fn next_file<'a>(unparsed: &mut &'a [u8]) -> Result<Option<&'a [u8]>, GitError> {
     let end = unparsed.iter().position(|byte| *byte == b'\n').ok_or(UNREADABLE)?;
     let (header, body) = (&unparsed[..end], &unparsed[end + 1..]);
@@ -82,16 +84,16 @@ fn next_file<'a>(unparsed: &mut &'a [u8]) -> Result<Option<&'a [u8]>, GitError> 
     Ok(Some(bytes))
 }
 
-/// What is to be done with directories.
+/// What a restore does with directories.
 #[derive(Debug, Default)]
 pub(crate) struct DirectoryActions {
-    /// Missing now, outermost first.
+    /// Missing now; outermost first.
     pub(crate) make: Vec<RepoPath>,
-    /// Not there before and empty once the files are removed, innermost first.
+    /// Did not exist before and empty once the files are removed; innermost first.
     pub(crate) remove: Vec<RepoPath>,
-    /// Have other permissions now.
+    /// Their permissions differ.
     pub(crate) modes: Vec<RepoPath>,
-    /// Something that must stay has the name of a directory that was.
+    /// A file that must stay has the name of a directory to create.
     pub(crate) blocked: Vec<RepoPath>,
 }
 
@@ -102,7 +104,7 @@ impl DirectoryActions {
         present: &Survey,
         actions: &FileActions,
     ) -> DirectoryActions {
-        let Some(saved) = saved.map(|kept| &kept.survey) else { return DirectoryActions::default() };
+        let Some(saved) = saved.map(|saved| &saved.survey) else { return DirectoryActions::default() };
         let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
         let replaced: BTreeSet<&[u8]> = actions.write.iter().map(Vec::as_slice).collect();
         let mut result = DirectoryActions::default();
@@ -118,7 +120,7 @@ impl DirectoryActions {
                 _ => result.make.push(path.clone()),
             }
         }
-        // Below a name that is taken nothing can be made.
+        // Below a blocked path nothing can be created.
         let is_blocked = |path: &[u8]| result.blocked.iter().any(|above| is_below(path, above));
         let make = std::mem::take(&mut result.make);
         let make = make.into_iter().filter(|path| !is_blocked(path)).collect();

@@ -1,8 +1,8 @@
-//! A git directory of our own beside somebody's repository.
+//! A temporary git directory of our own beside the user's repository.
 //!
-//! It shares the object store and the work tree and nothing else: its configuration is ours, it has no hooks, its index
-//! is a copy, and its attributes, which outrank all others, turn every conversion off. So no command a repository names
-//! can be run, and files are stored and written byte for byte.
+//! It shares only the object store and the work tree. Its configuration is ours, it has no hooks, its index is a copy,
+//! and its attributes, which override all others, turn every conversion off. So git runs no command that the repository
+//! names, and files are stored and written byte for byte.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -19,9 +19,9 @@ use crate::repository::Repository;
 use crate::run::{Call, Git};
 use crate::store::Store;
 
-/// An encoding cannot be switched off, only left unsaid.
+/// An encoding cannot be disabled, only unset.
 const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
-/// An ignore file beyond this is nobody's.
+/// A larger exclude file is not copied.
 const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -31,16 +31,16 @@ pub(crate) struct Scratch {
     dir: TempDir,
     store: Store,
     options: Vec<OsString>,
-    /// Whether git may store a file otherwise than it lies in the work tree.
+    /// Whether git may store a file with other content than on disk.
     pub(crate) converts: bool,
 }
 
 impl Scratch {
-    /// Makes one below `place`.
+    /// Creates the directory below `temp_dir`.
     pub(crate) fn create(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Scratch, GitError> {
         let dir = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
-        let dir = dir.map_err(GitError::io("make a directory in", temp_dir))?;
-        populate(dir.path(), repository).map_err(GitError::io("fill", dir.path()))?;
+        let dir = dir.map_err(GitError::io("create a directory in", temp_dir))?;
+        populate(dir.path(), repository).map_err(GitError::io("populate", dir.path()))?;
         let settings = repository.settings(git)?;
         let converts = settings.iter().any(|(key, value)| match key.as_str() {
             "core.autocrlf" => value != "false",
@@ -66,17 +66,16 @@ impl Scratch {
         &self.store
     }
 
-    /// Reads restore points from this store.
+    /// Uses another store to read restore points from.
     pub(crate) fn with_store(self, store: Store) -> Scratch {
         Scratch { store, ..self }
     }
 
-    /// The length of an object id.
+    /// The length of a binary object id.
     pub(crate) fn id_bytes(&self) -> usize {
         if self.repository.object_format == "sha256" { 32 } else { 20 }
     }
 
-    /// Where the user's repository keeps its objects.
     pub(crate) fn repository_objects(&self) -> PathBuf {
         self.repository.common_dir.join("objects")
     }
@@ -85,7 +84,7 @@ impl Scratch {
         self.dir.path().join(name)
     }
 
-    /// Runs git on the index of that name.
+    /// Runs git on our index of that name.
     pub(crate) fn run<S: AsRef<OsStr>>(
         &self,
         index: &str,
@@ -96,7 +95,7 @@ impl Scratch {
         self.git.run(&self.repository.top_level, &Call { input, ..call })
     }
 
-    /// Like [`Scratch::run`], for output as large as the repository.
+    /// Like [`Scratch::run`], for output that grows with the repository.
     pub(crate) fn run_large<S: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
@@ -106,14 +105,14 @@ impl Scratch {
         self.git.run(&self.repository.top_level, &Call { input, extra_output: 1 << 30, ..call })
     }
 
-    /// Which of the paths the ignore files in a work tree hide.
+    /// Returns those of the paths that the ignore files in a work tree match.
     pub(crate) fn ignored_in(
         &self,
         index: &str,
         work_tree: &Path,
         paths: &[&[u8]],
     ) -> Result<BTreeSet<RepoPath>, GitError> {
-        // It takes patterns; one that begins so is only a name.
+        // `check-ignore` reads pathspecs; the prefix `./` makes them plain paths.
         let patterns: Vec<RepoPath> = paths.iter().map(|path| [b"./", *path].concat()).collect();
         let input = join_records(patterns.iter().map(Vec::as_slice));
         let call = self.call(index, ["check-ignore", "-z", "--no-index", "--stdin"], work_tree);
@@ -131,7 +130,7 @@ impl Scratch {
             ("GIT_DIR", self.dir.path().into()),
             ("GIT_WORK_TREE", work_tree.into()),
             ("GIT_INDEX_FILE", self.path(index).into()),
-            // Objects made here go with the scratch directory, unless they are packed into a store.
+            // New objects are deleted with this directory, unless they are packed into a store.
             ("GIT_OBJECT_DIRECTORY", self.path("objects").into()),
             (
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -147,7 +146,7 @@ impl Scratch {
         Call { options, variables, ..Call::new(args) }
     }
 
-    /// Runs git with another object directory to write to, and only these to read from.
+    /// Runs git with `objects` as the object directory to write to and only `others` to read from.
     pub(crate) fn run_in_objects<S: AsRef<OsStr>>(
         &self,
         (objects, others): (&Path, &[PathBuf]),
@@ -164,11 +163,11 @@ impl Scratch {
         self.git.run(top, &Call { options, variables, input, ..Call::new(args) })
     }
 
-    /// Puts a copy of the repository's index under that name.
+    /// Copies the repository's index to that name.
     pub(crate) fn copy_index(&self, name: &str) -> Result<(), GitError> {
         let index = self.repository.index();
         match copy_file(&index, &self.path(name)) {
-            // A repository without an index has an empty one.
+            // A repository without an index file has an empty index.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.run(name, ["read-tree", "--empty"], b"").map(drop)
             }
@@ -192,7 +191,7 @@ fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
     if fs::metadata(&excludes).is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE_BYTES) {
         copy_file(&excludes, &dir.join("info/exclude"))?;
     }
-    // Of a split index, the part that is shared.
+    // The shared part of a split index.
     for entry in fs::read_dir(&repository.git_dir)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with("sharedindex.") && entry.file_type()?.is_file() {
@@ -202,18 +201,18 @@ fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
     Ok(())
 }
 
-/// A plain file, with its time: by an index's own time git knows which of its entries are too young to be trusted.
+/// Copies a regular file with its modification time: git compares the index's time with its entries to find racy ones.
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let found = fs::metadata(from)?;
     if !found.is_file() {
-        return Err(io::Error::other("not a plain file"));
+        return Err(io::Error::other("not a regular file"));
     }
     fs::copy(from, to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o600))?;
     fs::File::options().write(true).open(to)?.set_modified(found.modified()?)
 }
 
-/// A list of directories for git: divided by colons, so each one is in quotes. Those that do not exist are left out.
+/// The value of `GIT_ALTERNATE_OBJECT_DIRECTORIES`: quoted paths separated by colons. Missing directories are left out.
 fn alternates_value(paths: &[PathBuf]) -> OsString {
     let quoted = |path: &PathBuf| {
         let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");

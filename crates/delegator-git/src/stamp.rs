@@ -1,10 +1,11 @@
-//! A file as it can be seen without opening it.
+//! A fingerprint of a file's metadata, to detect changes without reading the file.
+//!
+//! A write changes the stamp, unless the writer deliberately restores size and modification time.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Who writes into a file changes this, unless he takes pains not to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -23,7 +24,7 @@ impl Stamp {
         }
     }
 
-    /// `None` where nothing is.
+    /// `None` if the path does not exist.
     pub(crate) fn at(path: &Path) -> Option<Stamp> {
         fs::symlink_metadata(path).ok().as_ref().map(Stamp::of)
     }

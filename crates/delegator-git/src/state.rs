@@ -1,4 +1,6 @@
-//! The whole state of a work tree at one moment: what git captures, and what it does not.
+//! The complete state of a work tree: what git captures, and the directories and permissions that git does not record.
+//!
+//! Also lists the files and directories of a tree. Changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +15,7 @@ use crate::listing::{RepoPath, on_disk, records};
 use crate::scratch::Scratch;
 use crate::survey::{KnownDirectories, Survey, ancestors};
 
-/// A file of a tree: git's mode and the object.
+/// The files of a tree, with git's mode and the object id.
 pub(crate) type TreeFiles = BTreeMap<RepoPath, (String, String)>;
 
 #[derive(Debug)]
@@ -21,9 +23,10 @@ pub(crate) struct State {
     pub(crate) captured: Capture,
     pub(crate) index: IndexFile,
     pub(crate) survey: Survey,
-    /// Files the index has and that are kept off the disk, by sparse checkout or by hand; a directory ends in a slash.
+    /// Index entries that are not on disk, because of a sparse checkout or `skip-worktree`; a directory ends in a
+    /// slash.
     pub(crate) absent: BTreeSet<RepoPath>,
-    /// Files that a restore is about to write: undoing it has to examine them, ignored or not.
+    /// Files that a restore is about to write. An undo must examine them even if they are ignored.
     pub(crate) about_to_write: Vec<RepoPath>,
 }
 
@@ -38,7 +41,7 @@ pub(crate) fn tree_files(scratch: &Scratch, tree: &str) -> Result<TreeFiles, Git
     Ok(files)
 }
 
-/// `mode SP type SP id TAB path`
+/// Parses `mode SP type SP id TAB path`.
 fn parse_tree_entry(record: &[u8]) -> Result<(String, String, String, RepoPath), GitError> {
     let unreadable = || GitError::UnexpectedOutput { command: "ls-tree" };
     let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
@@ -48,7 +51,7 @@ fn parse_tree_entry(record: &[u8]) -> Result<(String, String, String, RepoPath),
     Ok(((*mode).to_owned(), (*kind).to_owned(), (*id).to_owned(), record[at + 1..].to_vec()))
 }
 
-/// The directories of a tree, without reading its files.
+/// The directories of a tree, without listing its files.
 pub(crate) fn directories_of(scratch: &Scratch, tree: &str) -> Result<KnownDirectories, GitError> {
     let listed = scratch.run_large(["ls-tree", "-r", "-d", "-z", tree], b"")?;
     let mut known = KnownDirectories::default();
@@ -62,7 +65,7 @@ pub(crate) fn directories_of(scratch: &Scratch, tree: &str) -> Result<KnownDirec
     Ok(known)
 }
 
-/// The same, from its files.
+/// The same, derived from its files.
 pub(crate) fn directories_above(files: &TreeFiles) -> KnownDirectories {
     let mut known = KnownDirectories::default();
     for (path, (mode, _)) in files {
@@ -87,7 +90,7 @@ impl State {
         time: Duration,
     ) -> State {
         let top = &scratch.repository.top_level;
-        // git makes its own files by the same rules as those of a work tree.
+        // git creates HEAD with the same umask as files of the work tree.
         let head_file = fs::metadata(scratch.repository.git_dir.join("HEAD"));
         let usual_mode = head_file.map_or(0o644, |found| found.permissions().mode() & 0o666);
         let survey = Survey::take(top, known, usual_mode, time);
@@ -106,7 +109,7 @@ fn absent(top_level: &Path, index: &IndexFile) -> BTreeSet<RepoPath> {
     skipped.map(|entry| path(&entry.path, entry.is_directory())).collect()
 }
 
-/// Whether a file is among those that are kept off the disk.
+/// Whether a file is among the entries that are not on disk.
 pub(crate) fn is_absent(absent: &BTreeSet<RepoPath>, path: &[u8]) -> bool {
     let is_below = |above: &[u8]| absent.contains([above, b"/"].concat().as_slice());
     absent.contains(path) || (!absent.is_empty() && ancestors(path).any(is_below))

@@ -1,15 +1,15 @@
-//! The private store of restore points: a bare git directory of ours inside the user's repository.
+//! The private store of restore points: a bare git directory inside the user's repository.
 //!
 //! ```text
 //! <common dir>/mcp-delegator/            0700
 //!   refs/mcp-delegator/<name>            the commit of a restore point
-//!   objects/pack/<name>-<hash>.pack      all its objects that HEAD's tree does not have
+//!   objects/pack/<name>-<hash>.pack      its objects that HEAD's tree does not have
 //!   objects/info/alternates              the repository's own objects
 //! ```
 //!
-//! Neither `git push --mirror` nor a fetch or clone from the repository reads it, so untracked files stay private. A
-//! restore point is one ref and one pack: deleting it deletes two names and walks no history. The user's repository holds
-//! only a ref of the same name to the commit HEAD was on, which keeps that commit from `git gc`.
+//! `git push --mirror`, fetch and clone do not read it, so untracked files stay private. A restore point is one ref and
+//! its packs, so deleting it walks no history. The user's repository only holds a ref of the same name to HEAD's
+//! commit, which protects that commit from `git gc`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -21,14 +21,14 @@ use crate::error::GitError;
 const PREFIX: &str = "refs/mcp-delegator/";
 const DIR_NAME: &str = "mcp-delegator";
 
-/// The store of one repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     path: PathBuf,
 }
 
 impl Store {
-    /// Where the store of a repository is or would be. A directory of another user is not ours to write to.
+    /// The store of a repository, whether it exists or not. If the directory belongs to another user, a name with our
+    /// user id is used.
     pub(crate) fn of(common_dir: &Path) -> Store {
         let path = common_dir.join(DIR_NAME);
         let uid = rustix::process::geteuid().as_raw();
@@ -52,7 +52,7 @@ impl Store {
         self.path.join("objects")
     }
 
-    /// Creates what is missing.
+    /// Creates missing directories and files.
     pub(crate) fn prepare(&self, object_format: &str) -> Result<(), GitError> {
         self.try_prepare(object_format).map_err(GitError::io("create", &self.path))
     }
@@ -83,7 +83,7 @@ impl Store {
         Ok(())
     }
 
-    /// The path prefix of a restore point's pack, as `git pack-objects` takes it.
+    /// The path prefix of a restore point's packs, as `git pack-objects` expects it.
     pub(crate) fn pack_base(&self, reference: &str) -> PathBuf {
         self.objects().join("pack").join(point_name(reference))
     }
@@ -95,7 +95,7 @@ impl Store {
         (id.len() >= 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_owned())
     }
 
-    /// Makes the ref of a restore point whose pack is complete; fails if the name is taken.
+    /// Creates the ref of a restore point whose packs are complete. Fails if it exists.
     pub(crate) fn create(&self, reference: &str, commit: &str) -> Result<(), GitError> {
         let path = self.ref_path(reference);
         let path = path.ok_or(GitError::UnexpectedOutput { command: "restore point name" })?;
@@ -106,7 +106,7 @@ impl Store {
             .map_err(GitError::io("create", &path))
     }
 
-    /// Deletes the ref, if there is one, and then the objects.
+    /// Deletes the ref, if it exists, and then the objects.
     pub(crate) fn delete(&self, reference: &str) -> Result<(), GitError> {
         if let Some(path) = self.ref_path(reference) {
             match fs::remove_file(&path) {
@@ -126,8 +126,8 @@ impl Store {
         Ok(())
     }
 
-    /// Replaces a pack of a restore point by a link to an equal one of another restore point, if there is one. Packs of the
-    /// same objects are equal, and their names end in the hash of their content.
+    /// Replaces a pack by a hard link to an equal pack of another restore point, if there is one. Packs with the same
+    /// objects are equal, and their names end in the hash of their content.
     pub(crate) fn share_pack(&self, reference: &str, hash: &str) -> Result<(), GitError> {
         let own_name = format!("{}-{hash}.pack", point_name(reference));
         let packs = self.objects().join("pack");
@@ -141,7 +141,7 @@ impl Store {
         let replaced = fs::hard_link(packs.join(&other), &linked)
             .and_then(|()| fs::rename(&linked, packs.join(&own_name)));
         match replaced {
-            // The other one was deleted meanwhile, or the file system has no links: then ours stays.
+            // The other pack was just deleted, or the file system has no hard links: retain our own copy.
             Err(error) if error.kind() != io::ErrorKind::StorageFull => {
                 let _ = fs::remove_file(&linked);
                 Ok(())
@@ -150,12 +150,12 @@ impl Store {
         }
     }
 
-    /// Bytes on disk, those shared with other restore points included.
+    /// Size on disk in bytes, including packs shared with other restore points.
     pub(crate) fn size(&self, reference: &str) -> u64 {
         self.packs(reference).iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
     }
 
-    /// Every restore point, sorted.
+    /// The references of all restore points, sorted.
     pub(crate) fn references(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path.join(PREFIX)).into_iter().flatten().flatten();
         let mut found: Vec<String> = entries
@@ -193,7 +193,7 @@ fn point_name(reference: &str) -> &str {
     reference.strip_prefix(PREFIX).unwrap_or(reference)
 }
 
-/// The whole file or none of it. Without `replaces` an existing file is an error.
+/// Writes the file atomically. Without `may_replace` an existing file is an error.
 fn write_atomically(path: &Path, bytes: &[u8], may_replace: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;

@@ -1,7 +1,8 @@
-//! The parts of a work tree that git does not record: directories, empty ones included, and exact permission bits.
+//! Records what git does not: directories, including empty ones, and exact permission bits.
 //!
-//! The walk reads every directory that holds captured files. Other directories (empty, or with ignored files alone) are
-//! recorded by name; one that holds any file is *closed*: what is below it is not recorded and never removed.
+//! The walk reads every directory that contains captured files. Other directories (empty, or with ignored files only)
+//! are recorded by name. One that contains any file is *closed*: what is below it is not recorded and never removed.
+//! When a limit is reached, the survey is partial and a restore removes less.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,9 +12,9 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
 use crate::listing::{RepoPath, records};
 
-/// Directories without captured files that are recorded. Beyond this the survey is partial.
+/// Limit for recorded directories without captured files. Beyond it the survey is partial.
 const MAX_OTHER_DIRECTORIES: usize = 20_000;
-/// Files whose permissions differ from the usual ones.
+/// Limit for files whose permissions differ from the usual ones.
 const MAX_MODES: usize = 200_000;
 const MODE_BITS: u32 = 0o7777;
 
@@ -23,18 +24,17 @@ pub(crate) struct Directory {
     pub(crate) is_closed: bool,
 }
 
-/// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
     pub(crate) directories: BTreeMap<RepoPath, Directory>,
-    /// The permission bits most files have, and the files that have others.
+    /// The permission bits of most files; `other_modes` lists the exceptions.
     usual_mode: u32,
     other_modes: BTreeMap<RepoPath, u32>,
-    /// A bound was hit; what is not listed is unknown.
+    /// A limit was reached; what is not listed is unknown.
     pub(crate) is_partial: bool,
 }
 
-/// The directories git knows of.
+/// The directories of the captured tree.
 #[derive(Debug, Default)]
 pub(crate) struct KnownDirectories {
     pub(crate) with_files: BTreeSet<RepoPath>,
@@ -43,7 +43,7 @@ pub(crate) struct KnownDirectories {
 }
 
 impl Survey {
-    /// `usual_mode` is a guess at the permission bits most files have.
+    /// `usual_mode` is a guess at the permission bits of most files.
     pub(crate) fn take(
         top_level: &Path,
         known: &KnownDirectories,
@@ -56,13 +56,13 @@ impl Survey {
         walk.survey
     }
 
-    /// The permission bits a file had; `None` when they are not known.
+    /// The recorded permission bits of a file; `None` if unknown.
     pub(crate) fn file_mode(&self, path: &[u8]) -> Option<u32> {
         let found = self.other_modes.get(path).copied();
         found.or_else(|| (!self.is_partial && self.usual_mode != 0).then_some(self.usual_mode))
     }
 
-    /// Whether nothing is recorded of what was below the directory or beside it.
+    /// Whether the content of a parent of this directory was not recorded.
     pub(crate) fn is_unrecorded(&self, directory: &[u8]) -> bool {
         let is_closed = |path: &RepoPath| self.directories.get(path).is_some_and(|found| found.is_closed);
         self.is_partial || ancestors(directory).any(|path| is_closed(&path.to_vec()))
@@ -119,7 +119,7 @@ fn split_mode(record: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
 }
 
-/// The directories above a path, the nearest last, without the top.
+/// The parent directories of a path, outermost first, without the top.
 pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
@@ -132,7 +132,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `path` is relative to the top and empty there.
+    /// `path` is relative to the top of the work tree, and empty for the top itself.
     fn visit(&mut self, dir: &Path, path: RepoPath, has_files: bool) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(CWD, dir, flags, Mode::empty());

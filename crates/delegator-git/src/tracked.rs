@@ -1,8 +1,8 @@
-//! The entries of an index: their objects, the flags that hide files from git, submodules.
+//! The entries of an index: objects, submodules, and flags that hide files from git.
 //!
-//! Two flags make git pretend that a file is unchanged: `assume-unchanged` and `skip-worktree`. The second one also
-//! marks what a sparse checkout keeps off the disk. In a copy of the index both can be cleared for files that are on
-//! disk, so that a later comparison examines them like any other.
+//! Two flags make git treat a file as unchanged: `assume-unchanged` and `skip-worktree`. The second also marks files
+//! that a sparse checkout leaves off the disk. In our copy of the index both are cleared for files that are on disk, so
+//! that a comparison examines them. The user's index is never changed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,15 +17,15 @@ pub(crate) struct TrackedFiles {
     /// Sorted by path.
     entries: Vec<Entry>,
     assumed_unchanged: Vec<RepoPath>,
-    /// Marked skip-worktree, and on disk all the same.
+    /// Marked skip-worktree, but on disk.
     skipped_on_disk: Vec<RepoPath>,
-    /// Marked skip-worktree, and not on disk.
+    /// Marked skip-worktree and not on disk.
     pub(crate) sparse: BTreeSet<RepoPath>,
     pub(crate) submodules: Vec<RepoPath>,
 }
 
 impl TrackedFiles {
-    /// `index` is a copy of ours.
+    /// `index` names one of our copies.
     pub(crate) fn read(scratch: &Scratch, index: &str) -> Result<TrackedFiles, GitError> {
         let mut tracked = TrackedFiles { entries: entries(scratch, index)?, ..TrackedFiles::default() };
         for entry in &tracked.entries {
@@ -47,7 +47,7 @@ impl TrackedFiles {
         self.entries.binary_search_by(|entry| entry.path.cmp(path)).is_ok()
     }
 
-    /// Clears the flags that hide files which are on disk. `index` is a copy of ours.
+    /// Clears the flags that hide files on disk. `index` names one of our copies.
     pub(crate) fn unhide(&self, scratch: &Scratch, index: &str) -> Result<(), GitError> {
         for (flag, paths) in [
             ("--no-assume-unchanged", &self.assumed_unchanged),
@@ -61,7 +61,7 @@ impl TrackedFiles {
         Ok(())
     }
 
-    /// Files that are longer or shorter than their objects.
+    /// Files whose size differs from the size of their object, because git converts them.
     pub(crate) fn converted(&self, scratch: &Scratch, index: &str) -> Result<Vec<RepoPath>, GitError> {
         let is_expected_file =
             |entry: &&Entry| entry.is_file() && entry.stage == 0 && !self.sparse.contains(&entry.path);
@@ -80,7 +80,7 @@ impl TrackedFiles {
     }
 }
 
-/// The entries of an index. A split or sparse one is first written as one file with all entries.
+/// The entries of an index. A split or sparse index is first rewritten as one complete file.
 fn entries(scratch: &Scratch, index: &str) -> Result<Vec<Entry>, GitError> {
     let path = scratch.path(index);
     let read = || -> Result<IndexFile, GitError> {
@@ -95,7 +95,7 @@ fn entries(scratch: &Scratch, index: &str) -> Result<Vec<Entry>, GitError> {
     Ok(file.entries)
 }
 
-/// Whether a submodule has been checked out: then a repository of its own is there.
+/// Whether a submodule is checked out, that is, has a `.git` of its own.
 pub(crate) fn is_checked_out(scratch: &Scratch, submodule: &RepoPath) -> bool {
     is_on_disk(scratch, &[submodule, b"/.git".as_slice()].concat())
 }

@@ -1,7 +1,7 @@
-//! Whether a restore point is the only copy of something.
+//! Decides whether a restore point is the only copy of some content.
 //!
-//! Cleaning may delete a restore point by itself only if every file it holds is reachable from a branch, a tag or a
-//! remote-tracking ref of the user's repository. Where that is not certain, the answer is "yes, unique".
+//! Cleaning may delete a restore point on its own only if every file in it is reachable from a branch, a tag or a
+//! remote-tracking ref of the user's repository. If that is uncertain, the content counts as unique.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,11 +12,11 @@ use crate::listing::single_line;
 use crate::point::RestorePoint;
 use crate::run::{Call, Git};
 
-/// The refs of the user that keep content.
+/// The user's refs that protect content from `git gc`.
 const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
 
-/// Whether the point holds file content that no branch, tag or remote-tracking ref of the repository reaches. Content
-/// that only commits older than the point's HEAD have counts as unique.
+/// Whether the restore point holds file content that no branch, tag or remote-tracking ref of the repository reaches.
+/// Content that is only in commits older than the point's HEAD counts as unique.
 pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     let directory = point.store.as_deref().unwrap_or(&point.repository);
     let in_repository =
@@ -61,7 +61,7 @@ fn remove_all(blobs: &mut BTreeSet<String>, listed: &[u8]) {
     }
 }
 
-/// The id of a tree of the point; `None` where it has none.
+/// The id of one of the trees of the restore point; `None` if it has none.
 fn part_tree(
     git: &Git,
     (directory, point): (&Path, &RestorePoint),

@@ -1,12 +1,9 @@
-//! What the registry takes, with 100,000 finished tasks in it. `cargo bench -p delegator-registry`.
+//! Times of registry operations with 100,000 finished tasks. `cargo bench -p delegator-registry`.
 //!
-//! Prints a table; nothing here passes or fails. The state directory is below `TMPDIR`, so the disk is that of the machine.
+//! Prints a table; nothing here passes or fails. The state directory is below `TMPDIR`, so the results depend on that
+//! disk.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a benchmark prints, and stops when it cannot go on"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops on errors")]
 
 #[path = "../tests/registry/support.rs"]
 mod support;
@@ -42,7 +39,7 @@ fn load() -> String {
         .to_owned()
 }
 
-/// One real task, copied in SQL: a hundred thousand submits would measure the disk.
+/// Copies one real task in SQL: submitting all of them would measure the disk.
 fn insert_finished_tasks(world: &World) {
     let mut registry = world.registry();
     ended(&mut registry, TaskEnd::Completed, 1_000_000);
@@ -92,8 +89,8 @@ fn print_row(label: &str, mut times: Vec<Duration>) {
 fn measure_queries(world: &World) {
     let registry = world.registry();
     measure("open the directory and the registry", 100, || drop(world.registry()));
-    measure("a whole status, opened for it", 100, || status(&world.registry()));
-    measure("a whole status on an open registry", 200, || status(&registry));
+    measure("complete status, opening the registry", 100, || status(&world.registry()));
+    measure("complete status on an open registry", 200, || status(&registry));
     measure("  counts", 100, || drop(registry.counts().unwrap()));
     let any = Filter::default();
     measure("  ended, five of all", 100, || drop(registry.list_ended(&any, 0, 5, None).unwrap()));
@@ -110,9 +107,9 @@ fn measure_queries(world: &World) {
         drop(registry.list_ended(&label, 0, 5, None).unwrap())
     });
     let rare = Filter { states: vec![State::Timeout], ..Filter::default() };
-    measure("  list of a state nobody is in", 100, || drop(registry.list(&rare, 50, None).unwrap()));
+    measure("  list of a state without tasks", 100, || drop(registry.list(&rare, 50, None).unwrap()));
     let common = Filter { states: vec![State::Completed, State::Cancelled], ..Filter::default() };
-    measure("  list of two states everybody is in", 50, || drop(registry.list(&common, 50, None).unwrap()));
+    measure("  list of the two states of all tasks", 50, || drop(registry.list(&common, 50, None).unwrap()));
     measure("  find by prefix", 100, || drop(registry.find_by_prefix("0000000000000000").unwrap()));
     measure("  has anything changed?", 10_000, || assert!(registry.change_mark().is_ok()));
 }
@@ -128,22 +125,22 @@ fn measure_changes(world: &World) {
     let mut registry = world.registry();
     let launch = vec![b'x'; 8 * 1024];
     measure("submit (8 KiB launch)", 300, || drop(registry.submit(&new_task(), &launch, 5).unwrap()));
-    let mut claimed = Vec::new();
-    measure("claim", 300, || claimed.extend(registry.claim_next(&slots(1_000), 6).unwrap()));
-    let mut next = claimed.iter();
+    let mut claims = Vec::new();
+    measure("claim", 300, || claims.extend(registry.claim_next(&slots(1_000), 6).unwrap()));
+    let mut next = claims.iter();
     measure("begin work", 300, || begin(&mut registry, next.next().unwrap()));
-    let mut next = claimed.iter();
+    let mut next = claims.iter();
     measure("finish", 300, || {
-        let claimed = next.next().unwrap();
-        let attempt = Attempt::working(claimed.nonce.clone());
-        registry.finish(&claimed.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(0), 7).unwrap();
+        let claim = next.next().unwrap();
+        let attempt = Attempt::working(claim.nonce.clone());
+        registry.finish(&claim.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(0), 7).unwrap();
     });
-    let dir = registry.dir().task(&claimed[0].task.id);
+    let dir = registry.dir().task(&claims[0].task.id);
     measure("replace a snapshot", 300, || dir.write_snapshot(&launch).unwrap());
     measure("replace a report, synced", 300, || dir.write_report(&launch).unwrap());
 }
 
-/// 2,000 submits from 20 callers at once, each with a connection of its own.
+/// 2,000 submits from 20 concurrent callers, each with its own connection.
 fn measure_burst(world: &World) {
     let times = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..20)
@@ -164,7 +161,7 @@ fn measure_burst(world: &World) {
     print_row("submit, 20 callers without pause", times);
 }
 
-/// What a task leaves, for each of these.
+/// Creates the files that a finished task leaves.
 fn make_directories(registry: &Registry, ids: &[TaskId]) {
     for id in ids {
         let dir = registry.dir().task(id);
@@ -175,7 +172,7 @@ fn make_directories(registry: &Registry, ids: &[TaskId]) {
     }
 }
 
-/// Submits while 50,000 tasks are forgotten, directories and all.
+/// Submits while 50,000 tasks are pruned with their directories.
 fn measure_pruning(world: &World) {
     let mut cleaner = world.registry();
     let old = cleaner.ended_before(i64::MAX, 50_000).unwrap();
@@ -202,13 +199,13 @@ fn measure_pruning(world: &World) {
     });
     println!(
         "{:<44} {:>10}",
-        "forget 50,000 with their directories",
+        "prune 50,000 with their directories",
         format!("{:.1} s", cleaning.as_secs_f64())
     );
     print_row("  submits meanwhile", times);
 }
 
-/// What a supervisor's connection takes: opened with a small cache, one task begun.
+/// Memory of a supervisor's connection: opened with a small cache.
 fn measure_memory(world: &World) {
     let options = OpenOptions {
         cache_kib: 64,

@@ -1,4 +1,6 @@
-//! What can go wrong here. Every message names the file and, where there is one, the next step.
+//! Errors of the state directory and the registry.
+//!
+//! Every message names the file and, where there is one, the next step. Exit codes are decided by the caller.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,19 +8,22 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::{TaskId, TransitionError};
 use rusqlite::ErrorCode;
 
-/// Why a state directory is not used.
+/// Why a state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
-    #[error("{} is a symbolic link; name the directory itself", path.display())]
+    #[error("{} is a symbolic link. Use the path of the directory itself", path.display())]
     Symlink { path: PathBuf },
     #[error("{} is not a directory", path.display())]
     NotADirectory { path: PathBuf },
-    #[error("{} belongs to user {owner}, we are user {we}; choose a directory of your own", path.display())]
-    OtherOwner { path: PathBuf, owner: u32, we: u32 },
-    #[error("{} is not a plain file of ours; look at it and move it away", path.display())]
+    #[error(
+        "{} belongs to user {owner}, but this process runs as user {uid}. Use a directory of your own",
+        path.display()
+    )]
+    OtherOwner { path: PathBuf, owner: u32, uid: u32 },
+    #[error("{} is not a regular file. Inspect it and move it away", path.display())]
     NotOurFile { path: PathBuf },
     #[error(
-        "{} is on a network file system ({file_system}), where locks cannot be trusted; choose a local directory",
+        "{} is on a network file system ({file_system}), where locks are unreliable. Use a local directory",
         path.display()
     )]
     Network { path: PathBuf, file_system: String },
@@ -33,29 +38,35 @@ impl StateDirError {
     }
 }
 
-/// Why the registry did not do what it was asked.
+/// Why a registry operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
     StateDir(#[from] StateDirError),
     #[error(
-        "{} is damaged: {detail}; nothing was changed. Restore it from a backup, or set it aside and start anew",
+        "{} is damaged: {detail}; nothing was changed. Restore it from a backup, or set it aside and start with an \
+         empty one",
         file.display()
     )]
     Damaged { file: PathBuf, detail: String },
     #[error("{} is not damaged, so it was not set aside", file.display())]
     NotDamaged { file: PathBuf },
     #[error(
-        "{} was written by a newer mcp-delegator{} and needs at least schema {needs}; this one knows {knows}. \
-         Use the newer program, or another state directory",
+        "{} was written by a newer mcp-delegator{} and needs a program that knows schema {required}; this one knows \
+         {supported}. Use the newer program, or another state directory",
         file.display(), program.as_ref().map(|version| format!(" ({version})")).unwrap_or_default()
     )]
-    NeedsNewerWriter { file: PathBuf, needs: i64, knows: i64, program: Option<String> },
-    #[error("{} was busy for 5 s; try again", file.display())]
+    NeedsNewerWriter { file: PathBuf, required: i64, supported: i64, program: Option<String> },
+    #[error("{} was locked by other processes for 5 s. Try again", file.display())]
     Busy { file: PathBuf },
-    #[error("no space left for {}: {available} bytes are free, {needed} are needed", path.display())]
+    #[error(
+        "not enough disk space for {}: {available} bytes are free, {needed} are needed. Free some space and try again",
+        path.display()
+    )]
     DiskFull { path: PathBuf, available: u64, needed: u64 },
-    #[error("the idempotency key {key:?} was used for another input, by task {first}")]
+    #[error(
+        "the idempotency key {key:?} was already used with a different input, by task {first}. Use a new key"
+    )]
     IdempotencyConflict { key: String, first: TaskId },
     #[error(transparent)]
     IllegalTransition(#[from] TransitionError),
@@ -72,7 +83,7 @@ impl RegistryError {
     }
 }
 
-/// What SQLite's word means to us.
+/// Converts an SQLite error to ours.
 pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryError {
     let file = file.to_owned();
     match &error {
@@ -82,8 +93,8 @@ pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryE
             }
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => RegistryError::Busy { file },
             ErrorCode::DiskFull => RegistryError::DiskFull { path: file, available: 0, needed: 0 },
-            // SQLite does not report why. Opening the file as often as SQLite opens files beside it shows the reason,
-            // a full table of descriptors included.
+            // SQLite does not report the reason. Opening the file as often as SQLite opens files shows it, for example
+            // that no file descriptors are left.
             ErrorCode::CannotOpen => {
                 match (0..4).map(|_| std::fs::File::open(&file)).collect::<Result<Vec<_>, _>>() {
                     Err(source) => RegistryError::File { path: file, doing: "open", source },
@@ -107,13 +118,13 @@ pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryE
     }
 }
 
-/// Whether giving up held-back space can help. A failed *write* may be tried again: the transaction is rolled back and
-/// nothing was promised. A failed sync never: what the kernel dropped then stays dropped, whatever a second call says.
+/// Whether releasing reserved space can help. A failed *write* may be retried, because the transaction was rolled back.
+/// A failed sync must not be: the kernel may have dropped the data, and a second sync would succeed without it.
 pub(crate) fn is_disk_full(error: &rusqlite::Error) -> bool {
-    // Not SQLITE_CANTOPEN: that is as often a want of descriptors, for which space would be given up in vain.
+    // Not SQLITE_CANTOPEN: its cause is as often a lack of file descriptors, where releasing space does not help.
     const DISK_FULL_CODES: [i32; 3] = [
         rusqlite::ffi::SQLITE_FULL,
-        // A quota (EDQUOT) comes as a plain failure to write.
+        // An exceeded quota (EDQUOT) is reported as a plain write error.
         rusqlite::ffi::SQLITE_IOERR_WRITE,
         rusqlite::ffi::SQLITE_IOERR_SHMSIZE,
     ];

@@ -1,24 +1,26 @@
-//! What we remember: tasks in SQLite, and one directory per task.
+//! The registry: tasks in SQLite, and one directory per task.
 //!
 //! ```text
 //! <state directory>  0700
 //!   registry.db(-wal, -shm)      tasks, their transitions, labels
 //!   setup.lock                   held while a registry is created or set aside
-//!   prune.lock                   held by the process that deletes what is old
-//!   held-back                    real blocks, given up when an end must be recorded on a full disk
+//!   prune.lock                   held by the process that prunes
+//!   held-back                    reserved disk space, released when an end must be recorded on a full disk
+//!   submitting/<id>              locked while a submit of this task is running
 //!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, …
 //! ```
 //!
-//! This is the only room that knows SQL, a column or the layout of these directories. It decides nothing about *when*:
-//! it has no clock (times come in as milliseconds), no randomness (ids and nonces come in) and no timers.
+//! This is the only crate that knows the local SQL, its columns and the layout of these directories. It never decides
+//! *when* something happens: it has no clock (times are passed in as milliseconds), no randomness (ids and nonces are
+//! passed in) and no timers.
 //!
-//! What holds, whoever is killed whenever:
+//! Invariants that hold after a kill at any point:
 //!
-//! - A registry appears whole or not at all: it is built under another name and renamed. So an empty or missing file
+//! - A registry appears complete or not at all: it is built under another name and renamed. So an empty or missing file
 //!   beside existing tasks is damage, never a fresh start.
-//! - Every change is one transaction that first looks at the state the caller saw. Who comes too late is told so by a
-//!   value ([`Cas::Lost`]), and a terminal state never changes: the only table of transitions is the domain's.
-//! - `launch` is on disk before its row is committed; a row without it cannot come from a crash of ours.
+//! - Every change is one transaction that first checks the state the caller expects. A caller that comes too late gets
+//!   [`Cas::Lost`]. A terminal state never changes; the only transition table is the domain's.
+//! - `launch` is on disk before its row is committed, so a crash cannot leave a row without it.
 //! - The end of a task and the claim of its successors are one transaction.
 
 mod database;

@@ -1,7 +1,7 @@
 //! The registry: one connection to the database of one state directory.
 //!
-//! Every change goes through [`Registry::write`]: it takes the write lock first (`BEGIN IMMEDIATE`), so what is read inside
-//! is what is changed. Connections are cheap; each thread and each process has its own.
+//! Every change goes through [`Registry::write`], which takes the write lock first (`BEGIN IMMEDIATE`), so nothing can
+//! change between reading and writing. Connections are cheap; each thread and each process opens its own.
 
 use delegator_domain::redact::Redactor;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -16,28 +16,28 @@ pub struct Registry {
     pub(crate) db: Connection,
     pub(crate) dir: StateDir,
     mark: FileMark,
-    /// Through which texts go into the database.
+    /// Redacts texts before they are stored.
     pub(crate) sink: Sink,
 }
 
-/// Something to compare: if it differs, something has changed in between. Costs no read of any table.
+/// Compare two marks to find out whether anything changed in between. Reads no table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeMark {
-    /// Changes made by others.
+    /// Changes by other connections.
     others: i64,
-    /// Rows changed through this very connection.
+    /// Rows changed through this connection.
     ours: u64,
 }
 
 impl Registry {
-    /// Opens the registry, creating it where there never was one.
+    /// Opens the registry, creating it if there never was one.
     pub fn open(dir: &StateDir) -> Result<Registry, RegistryError> {
         let (db, mark) = open::open(dir)?;
         Ok(Registry { db, dir: dir.clone(), mark, sink: Sink::default() })
     }
 
-    /// Opens the registry that is there; `None` where nobody made one yet. Creates nothing: a question asked on a fresh
-    /// machine leaves it fresh. It can write all the same, because whoever looks may have to rescue.
+    /// Opens an existing registry; `None` if there never was one. Creates nothing, so a query on a fresh machine leaves
+    /// no files. The connection can write, because a reader may have to rescue a task.
     pub fn find(dir: &StateDir) -> Result<Option<Registry>, RegistryError> {
         if open::never_existed(dir)? {
             return Ok(None);
@@ -46,18 +46,17 @@ impl Registry {
         Ok(Some(Registry { db, dir: dir.clone(), mark, sink: Sink::default() }))
     }
 
-    /// Whether this still is the registry of its directory, as it was when it was opened: the same file, and no newer
-    /// program has changed its tables.
+    /// Whether the file is still the one that was opened, and no newer program has migrated it.
     pub fn is_current(&self) -> bool {
         FileMark::of(&self.dir.database(), &self.db).is_ok_and(|mark| mark == self.mark)
     }
 
-    /// Hides from now on what this redactor hides, and nothing that was added before.
+    /// Replaces all redactors by this one.
     pub fn redact_with(&mut self, redactor: Option<Redactor>) {
         self.sink = Sink::of(redactor);
     }
 
-    /// Hides what this redactor hides as well.
+    /// Adds a redactor.
     pub fn also_redact(&mut self, redactor: Redactor) {
         self.sink.add(redactor);
     }
@@ -66,17 +65,17 @@ impl Registry {
         &self.dir
     }
 
-    /// Looks at every page.
+    /// Checks every page of the database.
     pub fn check(&self) -> Result<(), RegistryError> {
         open::quick_check(&self.dir.database(), &self.db)
     }
 
-    /// How long the log is. It grows beyond some MiB only while somebody reads for long; worth a warning over 64 MiB.
+    /// Size of the write-ahead log. It exceeds a few MiB only during a long read; over 64 MiB deserves a warning.
     pub fn wal_bytes(&self) -> u64 {
         std::fs::metadata(self.dir.beside_database("-wal")).map_or(0, |metadata| metadata.len())
     }
 
-    /// For waiters: look, compare, and read only if it differs.
+    /// For waiting: compare marks, and read tables only if they differ.
     pub fn change_mark(&self) -> Result<ChangeMark, RegistryError> {
         let others = self.db.pragma_query_value(None, "data_version", |row| row.get(0));
         Ok(ChangeMark {
@@ -95,7 +94,7 @@ impl Registry {
         }
     }
 
-    /// One transaction that changes something.
+    /// Runs a writing transaction.
     pub(crate) fn write<T>(
         &mut self,
         operation: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -103,7 +102,7 @@ impl Registry {
         write(&mut self.db, operation).map_err(|error| self.map_error(error))
     }
 
-    /// A transaction that must not fail for want of space: an end. Held-back space is given up for it, slice by slice.
+    /// Runs a transaction that must not fail on a full disk, such as an end. Releases reserved space slice by slice.
     pub(crate) fn write_with_reserve<T>(
         &mut self,
         operation: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -117,7 +116,7 @@ impl Registry {
         }
     }
 
-    /// Several reads of one moment.
+    /// Runs several reads on one snapshot of the database.
     pub(crate) fn read<T>(
         &self,
         operation: impl FnOnce(&Connection) -> rusqlite::Result<T>,

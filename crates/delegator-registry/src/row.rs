@@ -1,4 +1,8 @@
-//! Between rows and tasks: the only place that reads a column of `tasks`, and the only one that writes `state`.
+//! Converts between rows and tasks: the only code that reads a column of `tasks`, and the only code that writes
+//! `state`.
+//!
+//! Every state change is checked against the domain's transition table and recorded in `transitions`. An unknown
+//! state, mode or nonce is an error, never a default.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +16,7 @@ use serde_json::Value;
 
 use crate::task::{Attempt, CancelRequest, EndRecord, Idempotency, Identity, Nonce, Task, TaskSummary};
 
-/// A stored word that means nothing to us.
+/// A stored value that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("column {column} has {found:?}")]
 struct UnreadableColumn {
@@ -60,7 +64,7 @@ pub(crate) fn mode_from(row: &Row<'_>) -> rusqlite::Result<Mode> {
 
 pub(crate) fn identity_from(row: &Row<'_>) -> rusqlite::Result<Option<Identity>> {
     let Some(boot_id) = row.get("boot_id")? else { return Ok(None) };
-    // Namespace inodes and start times are small; SQLite has no unsigned numbers.
+    // SQLite has no unsigned integers; namespace inodes and start times are small enough.
     let number = |column| -> rusqlite::Result<u64> {
         let stored: i64 = row.get(column)?;
         u64::try_from(stored).map_err(|_| unreadable("pid", stored.to_string()))
@@ -79,7 +83,8 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
     Ok(at_ms.map(|at_ms| CancelRequest { at_ms, reason }))
 }
 
-/// The columns of a [`Brief`], in the order [`brief_from`] reads them: by number, because lists are long.
+/// The columns of a [`TaskSummary`] in the order in which [`summary_from`] reads them: by number, because lists are
+/// long.
 pub(crate) const SUMMARY_COLUMNS: &str =
     "id, state, created_at_ms, started_at_ms, containment, title, labels";
 
@@ -96,7 +101,7 @@ pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     })
 }
 
-/// A whole task, from `SELECT *`.
+/// Reads a complete task from `SELECT *`.
 pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
     let state = state_from(row, "state")?;
     let labels: BTreeMap<String, String> = json("labels", row.get("labels")?)?;
@@ -135,7 +140,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
     })
 }
 
-/// The trees a task may write in. A row of an earlier version has one at most.
+/// The work trees a task may write in. A row of an earlier version has at most one.
 pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> {
     let first: Option<String> = row.get("work_tree")?;
     let more: Option<String> = row.get("more_work_trees")?;
@@ -165,7 +170,7 @@ fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
         State::Failed => {
             let kind: String = row.get("failure_kind")?;
             TaskEnd::Failed {
-                // A kind only a newer program knows is still a failure with its message.
+                // A kind that only a newer program knows is still a failure with its message.
                 kind: FailureKind::from_name(&kind).unwrap_or(FailureKind::Internal),
                 message: row.get("failure_message")?,
                 retry_at: row.get("retry_at")?,
@@ -179,7 +184,7 @@ fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
     })
 }
 
-/// The place and state of a task, as seen inside a transaction.
+/// The state of a task, read inside a transaction.
 #[derive(Debug)]
 pub(crate) struct StoredState {
     pub(crate) seq: i64,
@@ -214,8 +219,8 @@ pub(crate) fn task_at(db: &Connection, seq: i64) -> rusqlite::Result<Task> {
     db.query_row("SELECT * FROM tasks WHERE seq = ?1", [seq], task_from)
 }
 
-/// Makes a change of state that the table of the domain allows. Every change of `state` there is comes through here.
-/// Gives the number of the kept transition.
+/// Changes the state. Every change of `state` goes through this function. Returns the number of the recorded
+/// transition.
 pub(crate) fn apply_transition(
     db: &Connection,
     seq: i64,
@@ -226,13 +231,13 @@ pub(crate) fn apply_transition(
     let sql = "UPDATE tasks SET state = ?1, updated_at_ms = ?2 WHERE seq = ?3 AND state = ?4";
     let changed = db.execute(sql, (change.to.name(), now_ms, seq, change.from.name()))?;
     if changed != 1 {
-        // The caller has read the state under the write lock, so this is no race.
+        // The caller has read the state under the write lock, so this is a bug and not a race.
         return Err(rusqlite::Error::StatementChangedRows(changed));
     }
     insert_transition(db, seq, Some(change.from), change.to, cause, now_ms)
 }
 
-/// Keeps a transition; without `from` it is the first.
+/// Records a transition; `from` is `None` for the first.
 pub(crate) fn insert_transition(
     db: &Connection,
     seq: i64,
@@ -247,7 +252,7 @@ pub(crate) fn insert_transition(
     Ok(db.last_insert_rowid())
 }
 
-/// A change the code itself asks for: if the table forbids it, that is ours to mend.
+/// A transition chosen by our own code: if the table forbids it, that is a bug.
 pub(crate) fn checked_transition(from: State, to: State) -> rusqlite::Result<Transition> {
     transition(from, to)
         .map_err(|error: TransitionError| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))

@@ -1,9 +1,9 @@
-//! The sink: every text a caller or an agent chose passes through here on its way into the database.
+//! Redacts every text that a caller or an agent chose before it is stored in the database.
 //!
-//! It knows the forms of common credentials by itself; the engine adds the redactor of the process, and a supervisor
-//! that of its task. Kept as they are: ids, states and other words of our own, and `working_dir` and `work_tree`, by
-//! which a task is run, found, kept apart and restored. An idempotency key is stored as a digest: a redacted key could
-//! equal another one.
+//! The formats of common credentials are always redacted; the engine adds the redactor of the process, and a supervisor
+//! adds that of its task. Stored unchanged: ids, states and other values of our own, and `working_dir` and `work_tree`,
+//! which are needed to run, find and restore a task. An idempotency key is stored as a digest, because two redacted
+//! keys could be equal.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use crate::task::{Finish, Idempotency, NewTask};
 /// Marks a stored key as a digest; earlier versions stored the key itself.
 const DIGEST: &str = "sha256:";
 
-/// What hides secrets; without a redactor the known forms are hidden.
+/// Applies all redactors; without one, the known credential formats are redacted.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     redactors: Vec<Redactor>,
@@ -47,7 +47,7 @@ impl Sink {
         text.map(|text| self.text(text))
     }
 
-    /// Every string in a value, keys included.
+    /// Redacts every string in a value, keys included.
     fn json(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.text(text).into(),
@@ -106,7 +106,7 @@ impl Idempotency {
         format!("{DIGEST}{digits}")
     }
 
-    /// The key as earlier versions stored it; none for one that could be taken for a digest.
+    /// The key as earlier versions stored it; `None` if it looks like a digest.
     pub(crate) fn legacy_key(&self) -> Option<&str> {
         (!self.key.starts_with(DIGEST)).then_some(self.key.as_str())
     }

@@ -1,10 +1,11 @@
-//! The state directory: whose it is, who may look into it, and what lies where.
+//! The state directory: ownership, permissions and layout.
 //!
-//! It is checked through a descriptor of the directory itself, so that what was checked is what is tightened. Nothing in
-//! it is trusted before it is ours: a directory that was open to everybody may hold files planted by others.
+//! A directory or file that belongs to another user, is a symbolic link or is on a network file system is refused;
+//! group and world permissions are removed. A directory's permissions are changed through a descriptor that was opened
+//! without following links.
 //!
-//! [`StateDir::find`] creates nothing: on a fresh machine a question about tasks is answered with "none", and the machine
-//! stays fresh. It does tighten what it finds, because leaving a secret readable is worse than a changed mode.
+//! [`StateDir::find`] creates nothing: on a fresh machine a query finds no tasks and leaves no files. It does tighten
+//! permissions, because a readable secret is worse than a changed mode.
 
 use std::fs;
 use std::io;
@@ -21,26 +22,25 @@ use crate::files::{durable, file_system};
 
 const DATABASE: &str = "registry.db";
 
-/// How carefully the database is looked at when it is opened.
+/// How thoroughly the database is checked when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntegrityCheck {
-    /// Only what every use sees: the header, the size, the version.
+    /// Only the header, the size and the version.
     Header,
-    /// Every page, if the file is small enough that nobody notices (256 KiB).
+    /// Every page if the file is small enough to be checked quickly (256 KiB).
     IfCheap,
     /// Every page.
     Full,
 }
 
-/// What whoever opens a state directory may choose.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// How much space is held back for recording ends.
+    /// Disk space reserved for recording ends.
     pub reserve_bytes: u64,
-    /// How much must be free, besides that, for a task to be taken on.
+    /// Disk space that must be free, besides the reserve, to accept a task.
     pub min_free_bytes: u64,
     pub check: IntegrityCheck,
-    /// Memory for database pages. A supervisor needs next to none.
+    /// Memory for database pages. A supervisor needs very little.
     pub cache_kib: u32,
 }
 
@@ -55,7 +55,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// A state directory that may be used.
+/// A state directory that has been checked.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     path: PathBuf,
@@ -64,10 +64,11 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Opens the directory, making what is missing.
+    /// Opens the directory, creating what is missing.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<StateDir, StateDirError> {
         if fs::symlink_metadata(path).is_err() {
-            // Asked of what is there already: a directory must not be left behind on a disk that is then refused.
+            // Check the file system of the nearest existing parent first, so that no directory is created on a refused
+            // file system.
             let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
             refuse_network(above, path)?;
             durable::make_private_path(path).map_err(StateDirError::io(path, "create"))?;
@@ -83,18 +84,18 @@ impl StateDir {
         Ok(dir)
     }
 
-    /// Opens the directory if it is there; creates nothing.
+    /// Opens the directory if it exists; creates nothing.
     pub fn find(path: &Path, options: &OpenOptions) -> Result<Option<StateDir>, StateDirError> {
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StateDirError::io(path, "look at")(error)),
+            Err(error) => return Err(StateDirError::io(path, "inspect")(error)),
             Ok(_) => {}
         }
         let dir = StateDir::open_checked(path, options)?;
         match fs::symlink_metadata(dir.tasks()) {
             Ok(_) => require_private(&dir.tasks(), EntryKind::Directory)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StateDirError::io(&dir.tasks(), "look at")(error)),
+            Err(error) => return Err(StateDirError::io(&dir.tasks(), "inspect")(error)),
         }
         Ok(Some(dir))
     }
@@ -110,7 +111,7 @@ impl StateDir {
             match fs::symlink_metadata(&file) {
                 Ok(_) => require_private(&file, kind)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(StateDirError::io(&file, "look at")(error)),
+                Err(error) => return Err(StateDirError::io(&file, "inspect")(error)),
             }
         }
         Ok(dir)
@@ -133,7 +134,7 @@ impl StateDir {
         self.path.join("tasks")
     }
 
-    /// Where submits under way have their entries.
+    /// The directory of the entries of running submits.
     pub(crate) fn submitting(&self) -> PathBuf {
         self.path.join("submitting")
     }
@@ -142,7 +143,7 @@ impl StateDir {
         self.path.join(DATABASE)
     }
 
-    /// `registry.db-wal` and the like.
+    /// A file such as `registry.db-wal`.
     pub(crate) fn beside_database(&self, ending: &str) -> PathBuf {
         self.path.join(format!("{DATABASE}{ending}"))
     }
@@ -151,7 +152,7 @@ impl StateDir {
         self.path.join("setup.lock")
     }
 
-    /// Held by the one process that prunes; `None` while another one does.
+    /// Takes the lock of the pruning process; `None` while another process holds it.
     pub fn try_lock_pruning(&self) -> Result<Option<std::fs::File>, RegistryError> {
         crate::database::open::try_lock_pruning(self)
     }
@@ -160,20 +161,20 @@ impl StateDir {
         &self.reserve_file
     }
 
-    /// Bytes an ordinary user may still write here.
+    /// Bytes that an unprivileged user may still write here.
     pub fn free_bytes(&self) -> Result<u64, StateDirError> {
         self.free_space().map(|free| free.bytes)
     }
 
     fn free_space(&self) -> Result<FreeSpace, StateDirError> {
         let stats = rustix::fs::statvfs(&self.path)
-            .map_err(|errno| StateDirError::io(&self.path, "ask for free space on")(errno.into()))?;
+            .map_err(|errno| StateDirError::io(&self.path, "read the free space of")(errno.into()))?;
         let bytes = stats.f_bavail.saturating_mul(stats.f_frsize);
-        // Some file systems do not count files and say 0 of 0.
+        // Some file systems do not count files and report 0 of 0.
         Ok(FreeSpace { bytes, files: (stats.f_files > 0).then_some(stats.f_favail) })
     }
 
-    /// Refuses a new task when there is no room for it, and holds space back again when there is.
+    /// Refuses a new task if there is too little free space; otherwise fills the reserve again.
     pub(crate) fn check_space_for(&self, launch_bytes: usize) -> Result<(), RegistryError> {
         const FILES_OF_A_TASK: u64 = 16;
         let needed = self.options.min_free_bytes.saturating_add(launch_bytes as u64);
@@ -186,8 +187,8 @@ impl StateDir {
         Ok(())
     }
 
-    /// Holds space back if there is plenty. Without it everything works until the disk is full, so a failure to hold
-    /// back stops nobody.
+    /// Fills the reserve if there is enough free space. A failure is ignored: the reserve is only needed on a full
+    /// disk.
     fn fill_reserve(&self) {
         let missing = self.reserve_file.missing_bytes();
         if missing == 0 {
@@ -211,9 +212,9 @@ enum EntryKind {
     File,
 }
 
-/// Refuses what is not ours and takes everybody else's rights away.
+/// Fails if the path is not ours; removes group and world permissions.
 fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
-    let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "look at"))?;
+    let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "inspect"))?;
     match kind {
         EntryKind::File if !found.is_file() => {
             return Err(StateDirError::NotOurFile { path: path.to_owned() });
@@ -228,10 +229,10 @@ fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
     }
     let uid = rustix::process::geteuid().as_raw();
     if found.uid() != uid {
-        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), we: uid });
+        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), uid });
     }
     if found.permissions().mode() & 0o077 != 0 {
-        tighten(path, kind).map_err(StateDirError::io(path, "tighten"))?;
+        tighten(path, kind).map_err(StateDirError::io(path, "restrict the permissions of"))?;
     }
     Ok(())
 }
@@ -243,15 +244,15 @@ fn tighten(path: &Path, kind: EntryKind) -> io::Result<()> {
             let fd = rustix::fs::open(path, flags, Mode::empty())?;
             Ok(rustix::fs::fchmod(&fd, Mode::RWXU)?)
         }
-        // By name, and never through a descriptor of our own: closing one would drop every lock SQLite holds on the
-        // same file in this process. The directory is ours alone by now, so nobody can exchange the name.
+        // By path and never through a descriptor of our own: closing it would drop every lock that SQLite holds on this
+        // file in this process. The directory is private by now, so no other user can replace the file.
         EntryKind::File => fs::set_permissions(path, fs::Permissions::from_mode(0o600)),
     }
 }
 
 fn refuse_network(existing: &Path, path: &Path) -> Result<(), StateDirError> {
     let file_system_type = file_system::network_file_system_at(existing);
-    match file_system_type.map_err(StateDirError::io(existing, "ask for the file system of"))? {
+    match file_system_type.map_err(StateDirError::io(existing, "read the file system type of"))? {
         Some(file_system) => Err(StateDirError::Network { path: path.to_owned(), file_system }),
         None => Ok(()),
     }

@@ -1,7 +1,7 @@
-//! What is known of a task.
+//! The records of a task.
 //!
-//! Facts live in the part of the task's life that owns them: how it ended is there when it has ended. Times are
-//! milliseconds since 1970 by the wall clock of whoever wrote them, and are for showing; order comes from `seq`.
+//! Facts about the end of a task are in [`EndRecord`], which exists only once it has ended. Times are milliseconds
+//! since 1970 by the wall clock of the writer and only for display; order comes from `seq`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,13 @@ use serde_json::Value;
 
 use crate::ops::usage::Tokens;
 
-/// A task to be taken on. What the agent is told is not here: it is in `launch` until the agent has it.
+/// A task to submit. The prompt for the agent is not here but in `launch`, until the agent has read it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
     pub id: TaskId,
     pub working_dir: String,
-    /// The trees it may write in, which two writing tasks must not share. That of the working directory comes first.
+    /// The work trees it may write in; two writing tasks must not share one. The tree of the working directory is
+    /// first.
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
@@ -24,7 +25,7 @@ pub struct NewTask {
     pub model: Option<String>,
     /// The first line of the task's text, redacted.
     pub title: String,
-    /// The task's text, redacted: for showing it, and for starting it again.
+    /// The task's text, redacted: to display it and to start it again.
     pub text: String,
     pub labels: BTreeMap<String, String>,
     /// The validated input without the task's text.
@@ -35,7 +36,7 @@ pub struct NewTask {
 }
 
 impl NewTask {
-    /// A task of Codex that only reads, with no further wishes.
+    /// A read-only Codex task with default settings.
     pub fn reading(id: TaskId, working_dir: impl Into<String>, text: &str) -> NewTask {
         NewTask {
             id,
@@ -60,7 +61,7 @@ impl NewTask {
 pub struct Idempotency {
     pub key: String,
     pub request_hash: String,
-    /// What earlier versions wrote down for the same request. Only a question has it: their tasks are found by it.
+    /// The hash that earlier versions stored for the same request. Set only on a request, to find their tasks.
     pub legacy_hash: Option<String>,
 }
 
@@ -69,14 +70,14 @@ impl Idempotency {
         Idempotency { key: key.into(), request_hash: request_hash.into(), legacy_hash: None }
     }
 
-    /// Whether what is asked for now was asked for then.
+    /// Whether `request` is the same request as the stored one.
     pub(crate) fn matches_request(&self, request: &Idempotency) -> bool {
         let known = Some(self.request_hash.as_str());
         known == Some(request.request_hash.as_str()) || known == request.legacy_hash.as_deref()
     }
 }
 
-/// What a list says of a task that has not ended.
+/// A live task in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSummary {
     pub id: TaskId,
@@ -102,7 +103,7 @@ impl From<&Task> for TaskSummary {
     }
 }
 
-/// A task as it is remembered.
+/// A stored task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     /// The order of submission.
@@ -123,12 +124,12 @@ pub struct Task {
     pub labels: BTreeMap<String, String>,
     pub input: Value,
     pub resumed_thread: Option<String>,
-    /// The thread the agent announced.
+    /// The thread that the agent announced.
     pub thread_id: Option<String>,
     pub idempotency: Option<Idempotency>,
-    /// How often a supervisor was to be started.
+    /// Number of attempts to start a supervisor.
     pub starts: u32,
-    /// The running attempt, or the last one.
+    /// The current attempt, or the last one.
     pub nonce: Option<Nonce>,
     pub supervisor: Option<Identity>,
     pub containment: Option<String>,
@@ -139,7 +140,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// The time retention counts from, once the task has ended.
+    /// The time from which retention counts, once the task has ended.
     pub fn retained_since_ms(&self) -> Option<i64> {
         self.ended.as_ref().map(|ended| self.imported_at_ms.unwrap_or(ended.at_ms))
     }
@@ -155,20 +156,20 @@ pub struct CancelRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndRecord {
     pub at_ms: i64,
-    /// Greater for whatever ended later, whatever the clock said.
+    /// Increases with every end, regardless of the clock.
     pub order: i64,
     pub end: TaskEnd,
     pub exit: Option<ExitStatus>,
-    /// How long the agent ran, by a clock that does not jump.
+    /// How long the agent ran, by a monotonic clock.
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
-    /// What could not be ended.
+    /// Processes that could not be killed.
     pub kill_incomplete: Option<Value>,
-    /// When somebody looked at the result.
+    /// When the result was first read.
     pub read_at_ms: Option<i64>,
 }
 
-/// What a supervisor (or a rescuer in its place) knows at the end.
+/// What a supervisor, or a rescuer in its place, reports at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
     pub end: TaskEnd,
@@ -176,18 +177,18 @@ pub struct Finish {
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
     pub kill_incomplete: Option<Value>,
-    /// What it used, if its agent told.
+    /// Token usage, if the agent reported it.
     pub tokens: Option<Tokens>,
 }
 
 impl Finish {
-    /// An end of which nothing more is known.
+    /// An end without further facts.
     pub fn bare(end: TaskEnd) -> Finish {
         Finish { end, exit: None, ran_ms: None, summary: None, kill_incomplete: None, tokens: None }
     }
 }
 
-/// Names one attempt to start a task; fresh for each.
+/// Identifies one attempt to start a task; new for each attempt.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Nonce(String);
 
@@ -196,7 +197,7 @@ impl Nonce {
         Nonce(bits.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Reads back what [`Nonce::as_str`] gave.
+    /// Parses the text of [`Nonce::as_str`].
     pub fn from_text(text: &str) -> Option<Nonce> {
         let is_ours = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         is_ours.then(|| Nonce(text.to_owned()))
@@ -213,8 +214,8 @@ impl fmt::Debug for Nonce {
     }
 }
 
-/// Which process a supervisor is. A pid alone says nothing: it is reused, and means another process in another namespace
-/// and after a reboot.
+/// Identifies a supervisor process. A pid alone is not enough: it is reused, and it means another process in another
+/// namespace and after a reboot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub boot_id: String,
@@ -225,7 +226,7 @@ pub struct Identity {
     pub pid_ns: u64,
 }
 
-/// What the caller saw: one attempt in one state.
+/// The attempt and state that the caller expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     pub state: State,
@@ -242,14 +243,14 @@ impl Attempt {
     }
 }
 
-/// What became of a change that was to be made only if the task was still as the caller saw it.
+/// The result of a compare-and-set change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cas<T> {
     Applied(T),
     Lost(Lost),
 }
 
-/// How the task was instead; `None`: there is no such task. The same state as expected: another attempt.
+/// The actual state; `None` if the task does not exist. If it is the expected state, the attempt is a different one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
     pub actual: Option<State>,

@@ -1,6 +1,6 @@
-//! Private whatever the umask (F38). A umask belongs to the whole process, so this is a program of its own.
+//! All files are private under any umask. A umask applies to the whole process, so this is a test binary of its own.
 
-#![expect(clippy::unwrap_used, reason = "what the tests share stops them")]
+#![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
 
 #[path = "registry/support.rs"]
 mod support;
@@ -18,8 +18,8 @@ fn everything_is_private_under_any_umask() {
         rustix::process::umask(Mode::from_raw_mode(umask));
         let mut registry = world.registry();
         ended(&mut registry, TaskEnd::Completed, 2_000);
-        let claimed = working(&mut registry);
-        let dir = registry.dir().task(&claimed.task.id);
+        let claim = working(&mut registry);
+        let dir = registry.dir().task(&claim.task.id);
         dir.open_append(TaskFile::Events).unwrap();
         dir.open_append(TaskFile::Stderr).unwrap();
         dir.write_snapshot(b"{}").unwrap();
@@ -37,7 +37,7 @@ fn everything_is_private_under_any_umask() {
             "lock",
             "report.json",
         ] {
-            assert!(modes.iter().any(|(path, _)| path.ends_with(name)), "{name} was not looked at");
+            assert!(modes.iter().any(|(path, _)| path.ends_with(name)), "{name} was not checked");
         }
         for (path, mode) in modes {
             let expected = if path.is_dir() { 0o700 } else { 0o600 };

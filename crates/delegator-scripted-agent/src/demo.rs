@@ -1,21 +1,20 @@
-//! The demo: a small repository with a bug in it, and a script that finds and fixes it for real.
+//! The demo: a small repository with a bug, and a script that finds and fixes it.
 //!
-//! The repository tells leap years and gets 1900 wrong. Its test is a shell script, so nothing but `sh` and `git` is
-//! needed. The agent reads the code, sees the test fail, edits the file, sees the test pass and reports. It does not
-//! pretend: if the test still fails, so does the turn.
+//! The repository recognises leap years and gets 1900 wrong. Its test is a shell script, so only `sh` and `git` are
+//! needed. The agent reads the code, runs the failing test, edits the file, runs the test again and reports. All of
+//! this really happens: if the test still fails, so does the turn.
 
 use crate::{Script, ScriptError};
 
 /// A file of the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemoFile {
-    /// Where, from the top of the repository.
+    /// Path relative to the root of the repository.
     pub path: &'static str,
-    /// What is in it.
     pub text: &'static str,
 }
 
-/// The repository as the agent finds it: write these, `git init`, add, commit.
+/// The files of the repository: write these, `git init`, add, commit.
 pub fn files() -> [DemoFile; 3] {
     [
         DemoFile { path: "README.md", text: include_str!("../demo/repository/README.md") },
@@ -24,12 +23,12 @@ pub fn files() -> [DemoFile; 3] {
     ]
 }
 
-/// What the agent is asked to do.
+/// The task text for the agent.
 pub fn task() -> &'static str {
     "The test in test.sh fails: find out why, fix it, and show that the test passes."
 }
 
-/// How it does it, in about three and a half seconds.
+/// The script of the agent; it takes about 3.5 seconds.
 pub fn script() -> Result<Script, ScriptError> {
     Script::parse("demo", include_bytes!("../demo/script.json"))
 }

@@ -1,4 +1,4 @@
-//! From the words of the command line to the script that is played.
+//! Selects the script from the command line and the environment, and runs it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -6,35 +6,35 @@ use std::path::{Path, PathBuf};
 
 use crate::{ProcessContext, Script, ScriptError, demo, hello, run};
 
-/// As the Codex of the lab answers.
+/// Default output of `--version`: that of the Codex version we test with.
 const VERSION: &str = "codex-cli 0.166.0";
 const SCRIPT_ARGUMENT: &str = "--script";
 const SCRIPT_VARIABLE: &str = "SCRIPTED_AGENT_SCRIPT";
-/// The exit code of a command line, or a script, that makes no sense.
+/// Exit code of an invalid command line or script.
 const EXIT_USAGE: u8 = 2;
 
-/// Why nothing is played.
+/// Why no script can be run.
 #[derive(Debug, thiserror::Error)]
 pub enum InvocationError {
-    /// Nobody said what to play.
+    /// No script was selected.
     #[error(
         "no script: name one with --script demo|hello|FILE as the first argument, with SCRIPTED_AGENT_SCRIPT, \
-         or put {beside} beside the program"
+         or create {beside}"
     )]
     NoScript {
         /// Where one would have been found.
         beside: String,
     },
-    /// `--script` is the last word.
+    /// `--script` is the last argument.
     #[error("--script needs a value: demo, hello or a file")]
     NoValue,
-    /// There is one, but it is no good.
+    /// The script cannot be read or is invalid.
     #[error(transparent)]
     Script(#[from] ScriptError),
 }
 
-/// The whole program: finds the script these words and the environment of this process ask for, plays it, and
-/// returns the exit code.
+/// The whole program: selects the script by these arguments and the process environment, runs it, and returns the
+/// exit code.
 pub fn start(argv: Vec<OsString>) -> u8 {
     let Ok(mut context) = ProcessContext::from_current_process(argv) else { return EXIT_USAGE };
     let found = find_script(&mut context);
@@ -45,7 +45,7 @@ pub fn start(argv: Vec<OsString>) -> u8 {
     match found {
         Ok(script) => run(&script, context),
         Err(error) => {
-            // If nobody hears it, the exit code still says it.
+            // If stderr is closed, the exit code still reports the error.
             let _ = writeln!(context.stderr, "scripted-agent: {error}");
             EXIT_USAGE
         }
@@ -53,12 +53,12 @@ pub fn start(argv: Vec<OsString>) -> u8 {
 }
 
 fn wants_version(argv: &[OsString]) -> bool {
-    argv.get(1).is_some_and(|word| word == "--version" || word == "-V")
+    argv.get(1).is_some_and(|arg| arg == "--version" || arg == "-V")
 }
 
-/// Takes the script's own words out of `argv`, so that what is left is what Codex would see.
+/// Selects the script, and removes its arguments from `argv`, so that the remaining ones are those of Codex.
 fn find_script(context: &mut ProcessContext) -> Result<Script, InvocationError> {
-    if context.argv.get(1).is_some_and(|word| word == SCRIPT_ARGUMENT) {
+    if context.argv.get(1).is_some_and(|arg| arg == SCRIPT_ARGUMENT) {
         if context.argv.len() < 3 {
             return Err(InvocationError::NoValue);
         }
@@ -87,7 +87,8 @@ fn script_by_name(name: &OsStr) -> Result<Script, ScriptError> {
     }
 }
 
-/// Under the name it was called by, then under its own: a link keeps the first, a resolved link the second.
+/// Scripts next to the program: under the name it was called by, then under its own name. A link keeps the first, a
+/// resolved link the second.
 fn script_paths_beside_program(called: Option<&OsString>) -> Vec<PathBuf> {
     let called = called.map(PathBuf::from).filter(|path| path.components().count() > 1);
     let own = std::env::current_exe().ok();

@@ -1,17 +1,17 @@
-//! An agent that does what a script says.
+//! A scripted agent: it does what a JSON script defines.
 //!
-//! It speaks Codex's `exec --json` dialect on stdout, takes its prompt on stdin and is called with Codex's words, so
-//! whoever supervises agents cannot tell it from one. It has no model: a script in JSON says what it does. People
-//! without an account meet it in the demo; tests let it misbehave in every way an agent can.
+//! It writes Codex exec events to stdout, reads its prompt from stdin and accepts the arguments of Codex, so that a
+//! supervisor cannot distinguish it from Codex. It has no model. The demo uses it for users without an account;
+//! tests make it misbehave in every way an agent can.
 //!
 //! ```text
-//! argv, environment ─ invocation ─▶ script ─ play, one step after the other ─▶ events, files, processes, exit
+//! argv, environment ─ invocation ─▶ script ─ runner, one step after the other ─▶ events, files, processes, exit
 //! ```
 //!
 //! # Script
 //!
 //! ```json
-//! {"about": "says hello", "steps": [
+//! {"about": "greets", "steps": [
 //!   {"read_stdin": "all"},
 //!   {"thread_started": {}}, "turn_started",
 //!   {"command": {"run": "git --version"}},
@@ -20,15 +20,16 @@
 //! ]}
 //! ```
 //!
-//! [`Step`] documents every step; `examples/` has whole scripts. A step without settings is a word, a step with one
-//! setting is `{"name": value}`, others are `{"name": {…}}`. A key or step that is not known is an error: the
-//! program says where, on stderr, and ends with 2. Paths are relative to the working directory (`--cd` included);
-//! `{pid}` in them is the agent's process id. After the last step the agent ends with 0, or with 1 if its last turn
-//! failed, as Codex does; with 101 if nobody reads its output any more.
+//! [`Step`] documents every step; `examples/` contains whole scripts. A step without settings is a word, a step
+//! with one setting is `{"name": value}`, others are `{"name": {…}}`. An unknown key or step is an error: the
+//! program reports its position on stderr and exits with 2. Paths are relative to the working directory (`--cd`
+//! included); `{pid}` in them is the process id of the agent. After the last step the agent exits with 0, or with 1
+//! if its last turn failed, as Codex does; with 101 if its output is closed.
 //!
-//! Which script: `--script WHAT` as the first argument, else `SCRIPTED_AGENT_SCRIPT`, else `PROGRAM.json` beside the
-//! program (under the name it was called by, or its own). `WHAT` is `demo`, `hello` or a path. The last way needs
-//! nothing from the caller: link or copy the program to `codex` and put `codex.json` beside it.
+//! The script is selected by `--script WHAT` as the first argument, else by `SCRIPTED_AGENT_SCRIPT`, else it is
+//! `PROGRAM.json` next to the program (under the name it was called by, or its own). `WHAT` is `demo`, `hello` or a
+//! path. The last option needs nothing from the caller: link or copy the program to `codex` and put `codex.json`
+//! next to it.
 
 pub mod demo;
 mod hello;

@@ -1,9 +1,12 @@
-//! The process around the agent: its words, its variables, its streams.
+//! The process context of the agent: its arguments, variables and streams.
 //!
-//! The streams are owned: when the agent closes one, it is closed, for whoever holds the other end. So the standard
-//! descriptors 0 and 1 are given up for `/dev/null` when they are taken, and children get theirs explicitly.
+//! The streams are owned: when the agent closes one, the process at the other end sees the end of file. Therefore
+//! the standard descriptors 0 and 1 are replaced by `/dev/null`, and children get their streams explicitly.
 
-#![expect(clippy::disallowed_methods, reason = "here the agent takes its environment from the process, once")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the only place where the agent reads its process environment"
+)]
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -13,28 +16,29 @@ use std::path::PathBuf;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio;
 
-/// Above the standard descriptors.
+/// The first descriptor above the standard streams.
 const MIN_DUPLICATE_FD: i32 = 3;
 
-/// All an agent has of the world.
+/// Everything the agent gets from its process.
 #[derive(Debug)]
 pub struct ProcessContext {
-    /// The program's name and its arguments.
+    /// Program name and arguments.
     pub argv: Vec<OsString>,
-    /// Its variables; its commands get them too.
+    /// Environment variables, also of its commands.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it was started; nothing if that directory is gone.
+    /// Working directory; `None` if it was deleted.
     pub cwd: Option<PathBuf>,
-    /// Where the prompt comes from.
+    /// Source of the prompt.
     pub stdin: File,
-    /// Where the events go.
+    /// Destination of the events.
     pub stdout: File,
-    /// Where complaints go.
+    /// Destination of error messages.
     pub stderr: File,
 }
 
 impl ProcessContext {
-    /// Those of this process, called with these words. The process has no stdin and no stdout afterwards.
+    /// The context of this process, with these arguments. Afterwards stdin and stdout of the process are
+    /// `/dev/null`.
     pub fn from_current_process(argv: Vec<OsString>) -> io::Result<Self> {
         let dev_null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         let stdin = fcntl_dupfd_cloexec(stdio::stdin(), MIN_DUPLICATE_FD)?;
@@ -52,7 +56,6 @@ impl ProcessContext {
         })
     }
 
-    /// The value of a variable.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsString> {
         self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }

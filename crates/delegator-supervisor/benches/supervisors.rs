@@ -1,6 +1,6 @@
-//! What a supervisor costs: memory of a hundred of them, time from start to agent, time from the agent's end to ours.
+//! Cost of a supervisor: memory of a hundred, time from start to agent, time from the agent's exit to its own.
 //!
-//! `cargo bench -p delegator-supervisor`. Each is this program again, with a sleeping agent below it.
+//! `cargo bench -p delegator-supervisor`. Each supervisor is this program again, with a sleeping agent.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts programs and reads its environment")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
@@ -108,14 +108,14 @@ fn start(script: &str) -> Supervisor {
     Supervisor { process, lines, start_time: started.elapsed() }
 }
 
-/// Proportional memory of a process, in KiB.
+/// Proportional set size of a process, in KiB.
 fn memory(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let line = rollup.lines().find(|line| line.starts_with("Pss:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Nanoseconds a process has run.
+/// Processor time of a process, in nanoseconds.
 fn processor_time(pid: u32) -> u64 {
     let times = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
     times.split_whitespace().next().unwrap().parse().unwrap()
@@ -143,12 +143,13 @@ fn measure() {
     for (name, script) in scripts {
         let mut all: Vec<Supervisor> = (0..SUPERVISORS).map(|_| start(&script)).collect();
         std::thread::sleep(Duration::from_secs(3));
-        let before: u64 = all.iter().map(|one| processor_time(one.process.id())).sum();
+        let before: u64 = all.iter().map(|supervisor| processor_time(supervisor.process.id())).sum();
         std::thread::sleep(Duration::from_secs(10));
-        let after: u64 = all.iter().map(|one| processor_time(one.process.id())).sum();
+        let after: u64 = all.iter().map(|supervisor| processor_time(supervisor.process.id())).sum();
         let share = (after - before) as f64 / 1e9 / 10.0 / SUPERVISORS as f64 * 100.0;
-        let (memory, memory_p99) = median(all.iter().map(|one| memory(one.process.id())).collect());
-        let (start_p50, slowest) = median(all.iter().map(|one| one.start_time).collect());
+        let sizes = all.iter().map(|supervisor| memory(supervisor.process.id())).collect();
+        let (memory, memory_p99) = median(sizes);
+        let (start_p50, slowest) = median(all.iter().map(|supervisor| supervisor.start_time).collect());
         println!(
             "{name:<22} PSS p50 {memory} KiB p99 {memory_p99} KiB   start p50 {start_p50:?} p99 {slowest:?}"
         );
@@ -157,7 +158,7 @@ fn measure() {
             supervisor.process.kill().unwrap();
             supervisor.process.wait().unwrap();
         }
-        // From here on their agents are nobody's.
+        // From here on their agents have no supervisor.
         let started = Instant::now();
         let swept = sweep_lost(&task(), &|_| Owner::ThisTask, SweepLimits::default()).unwrap();
         println!("{:<22} {} processes in {:?}", "swept by mark", swept.ended, started.elapsed());
@@ -174,7 +175,7 @@ fn measure() {
         print!("{name:<22} {line}");
         supervisor.process.wait().unwrap();
     }
-    // From the moment the agent writes its last line to the end of its supervisor.
+    // From the agent's exit to the exit of its supervisor.
     let ends = (0..SUPERVISORS).map(|_| {
         let mut supervisor = start("sleep 0.02");
         let started = Instant::now();

@@ -1,22 +1,24 @@
-//! The only room that spawns.
+//! Runs agents: the only crate that spawns them. One supervisor process owns one run.
 //!
-//! One supervisor process owns one agent: it starts it, reads it, times it, ends it and sweeps what it left.
+//! It starts the agent, reads its output, enforces its limits, ends it and sweeps every process it left behind.
 //!
 //! ```text
 //! request ─ agent::codex::plan ─▶ LaunchPlan ┐                 ┌─▶ events, stderr (redacted, bounded)
 //! variables ─ agent::environment ─▶ env ─────┼─ run::supervise ┼─▶ snapshots, thread id, warnings (Ports)
-//! name ─ agent::locate ─▶ program ───────────┘                 └─▶ Ended ◀─ verdict
+//! name ─ agent::locate ─▶ program ───────────┘                 └─▶ RunResult ◀─ verdict
 //! ```
 //!
-//! * `agent` knows what is special about an agent: its arguments, its environment, where its program is, what it
-//!   leaves behind. Pure but for the thin parts that look at the disk.
-//! * `process` knows pids: identities that survive their reuse, the tree below us, checked signals.
-//! * `run` is the loop: one thread, one `poll`, no timers of its own; every wait has something to wait for. A command
-//!   that checks the agent's work is a second run after the first.
-//! * `verdict` says how it ended, from facts alone.
+//! * `agent`: what is specific to an agent: arguments, environment, program path, files it leaves behind. Pure, except
+//!   for the small parts that read the disk.
+//! * `process`: process identities that survive pid reuse, the process tree below us, signals that cannot hit the
+//!   wrong process.
+//! * `run`: the supervision loop. One thread, one `poll`, no timers. A verification command is a second run after the
+//!   agent's.
+//! * `verdict`: derives how a run ended from recorded facts. Pure.
 //!
-//! [`run::supervise`] takes the whole process: it becomes a child subreaper, changes its umask and reaps every child.
-//! It belongs into a process of its own, with one thread. (A second one lives for a moment, see `process::cgroup`.)
+//! [`run::supervise`] takes over the whole process: it becomes a child subreaper, changes its umask and reaps every
+//! child. Call it only from a process of its own with a single thread. (A second thread lives briefly, see
+//! `process::cgroup`.)
 
 pub mod agent;
 pub mod process;

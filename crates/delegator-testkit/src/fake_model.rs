@@ -1,7 +1,8 @@
-//! A model that says what a test tells it to, on a loopback port, as a stream of server-sent events: over the protocol the
-//! real Codex speaks (the Responses API), or the one Claude Code speaks (the Messages API).
+//! A fake model server on a loopback port. It streams scripted replies as server-sent events, over the protocol of
+//! Codex (Responses API) or of Claude Code (Messages API).
 //!
-//! A script cannot know the id a task will get. Where it says [`TASK`], the model puts the id it was told last.
+//! A script cannot know the id that a task will get: the server replaces [`TASK_PLACEHOLDER`] by the last task id
+//! in the request.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,17 +13,17 @@ use serde_json::{Value, json};
 
 mod messages;
 
-/// Stands for the task the model was told of.
+/// Placeholder for the last task id in the request.
 pub const TASK_PLACEHOLDER: &str = "T-the-task";
 
-/// How the model is talked to.
+/// The API that the server implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Responses,
     Messages,
 }
 
-/// What the model does when it is asked.
+/// The reply to one request.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// Output items, then the end of the response.
@@ -31,7 +32,7 @@ pub enum Reply {
     HttpError { status: u16, body: Value },
 }
 
-/// Serves until the test process ends. The n-th request gets the n-th step, the last one repeats.
+/// Serves until the test process ends. The n-th request gets the n-th reply; the last one repeats.
 #[derive(Debug)]
 pub struct FakeModel {
     pub port: u16,
@@ -39,40 +40,40 @@ pub struct FakeModel {
 }
 
 impl FakeModel {
-    /// One for Codex.
-    pub fn start(steps: Vec<Reply>) -> FakeModel {
-        FakeModel::start_with_protocol(Protocol::Responses, steps)
+    /// Starts a server with the Responses API.
+    pub fn start(replies: Vec<Reply>) -> FakeModel {
+        FakeModel::start_with_protocol(Protocol::Responses, replies)
     }
 
-    pub fn start_with_protocol(protocol: Protocol, steps: Vec<Reply>) -> FakeModel {
+    pub fn start_with_protocol(protocol: Protocol, replies: Vec<Reply>) -> FakeModel {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (received, request_count) = (Arc::clone(&requests), Arc::new(AtomicUsize::new(0)));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (steps, received, request_count) =
-                    (steps.clone(), Arc::clone(&received), Arc::clone(&request_count));
+                let (replies, received, request_count) =
+                    (replies.clone(), Arc::clone(&received), Arc::clone(&request_count));
                 std::thread::spawn(move || {
-                    handle_request(stream, protocol, &steps, (&received, &request_count))
+                    handle_request(stream, protocol, &replies, (&received, &request_count))
                 });
             }
         });
         FakeModel { port, requests }
     }
 
-    /// What it was asked so far.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<Value> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// A Codex configuration that talks to this model and to nobody else.
+    /// A Codex configuration that uses only this server.
     pub fn codex_config(&self) -> String {
         codex_config(self.port)
     }
 }
 
-/// The same for any port, also one where nobody listens.
+/// A Codex configuration for a model server on any port, even one without a server.
 pub fn codex_config(port: u16) -> String {
     format!(
         "model = \"gpt-5.5\"\nmodel_provider = \"fake\"\ncheck_for_update_on_startup = false\nweb_search = \"disabled\"\n\
@@ -83,7 +84,7 @@ pub fn codex_config(port: u16) -> String {
     )
 }
 
-/// The agent's last word.
+/// A final message of the agent.
 pub fn message(text: &str) -> Value {
     json!({"type": "message", "role": "assistant", "id": "msg_1", "content": [{"type": "output_text", "text": text}]})
 }
@@ -104,7 +105,7 @@ pub fn patch(text: &str) -> Value {
     })
 }
 
-/// A search for tools the host has not shown yet.
+/// A search for tools that the client has not listed yet.
 pub fn tool_search(query: &str) -> Value {
     json!({
         "type": "tool_search_call", "id": "tsc_1", "call_id": "call_3", "execution": "client", "status": "completed",
@@ -125,7 +126,7 @@ pub fn tool_use(tool: &str, input: &Value) -> Value {
     json!({"type": "tool_use", "id": format!("toolu_{tool}"), "name": tool, "input": input})
 }
 
-/// The last word, over the Messages API.
+/// A final message, over the Messages API.
 pub fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
@@ -133,7 +134,7 @@ pub fn text_block(text: &str) -> Value {
 fn handle_request(
     mut stream: TcpStream,
     protocol: Protocol,
-    steps: &[Reply],
+    replies: &[Reply],
     (received, request_count): (&Mutex<Vec<Value>>, &AtomicUsize),
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -154,8 +155,8 @@ fn handle_request(
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let task_id = last_task_id(&request);
     received.lock().unwrap().push(request);
-    let turn = request_count.fetch_add(1, Ordering::SeqCst).min(steps.len() - 1);
-    let text = match &steps[turn] {
+    let turn = request_count.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1);
+    let text = match &replies[turn] {
         Reply::HttpError { status, body } => {
             let body = body.to_string();
             let length = body.len();
@@ -172,7 +173,7 @@ fn handle_request(
             }
         }
     };
-    // An agent that was ended meanwhile does not listen any more.
+    // The write fails if the agent was stopped in the meantime.
     let _ = stream.write_all(text.as_bytes());
 }
 
@@ -192,7 +193,7 @@ fn responses_body(items: &[Value]) -> String {
     event_stream(&events)
 }
 
-/// The id that stands last in what the model is told.
+/// The last task id in the request, or the placeholder.
 fn last_task_id(request: &Value) -> String {
     let text = request.to_string();
     let is_id = |letter: char| letter.is_ascii_hexdigit();

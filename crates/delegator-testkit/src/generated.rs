@@ -1,4 +1,5 @@
-//! Files that are generated from the code and committed, so that readers need not build anything to read them.
+//! Comparison of generated files with the committed ones. They are committed so that readers need not build
+//! anything.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ pub fn workspace() -> PathBuf {
         .to_owned()
 }
 
-/// Holds a committed file to what the code generates. `UPDATE_GENERATED=1` writes it instead.
+/// Asserts that a committed file equals the generated text. `UPDATE_GENERATED=1` writes it instead.
 #[expect(clippy::disallowed_methods, reason = "a developer's switch, not the program's input")]
 pub fn assert_up_to_date(path: &str, generated: &str) {
     let path = workspace().join(path);
@@ -22,7 +23,7 @@ pub fn assert_up_to_date(path: &str, generated: &str) {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == generated,
-        "{} differs from what the code generates; run the tests with UPDATE_GENERATED=1 and look at the change",
+        "{} differs from what the code generates; run the tests with UPDATE_GENERATED=1 and review the change",
         path.display()
     );
 }

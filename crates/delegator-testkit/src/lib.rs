@@ -1,5 +1,5 @@
-//! What the tests of several crates share: a clean world to run the program in, an agent that does what it is told, a
-//! terminal to run it on, and the comparison of generated files with the committed ones. Development only.
+//! Test support shared by several crates: an isolated world for the program, scripted agents, a pseudo terminal, a
+//! fake model server, and the comparison of generated files. Development only.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot set up its world must stop")]
 

@@ -1,4 +1,5 @@
-//! The program in a world of its own: an empty home, a clean environment, no configuration but what a test gives it.
+//! Runs the program in an isolated world: an empty home, a clean environment, no configuration except what a test
+//! writes.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
@@ -10,28 +11,29 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How one run ended.
+/// Exit code and output of one run of the program.
 #[derive(Debug)]
 pub struct RunOutput {
-    /// The exit code, or `None` after a death by signal.
+    /// The exit code; `None` if a signal killed the process.
     pub exit: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl RunOutput {
-    /// The one line of JSON on stdout.
+    /// Parses stdout, which must be one line of JSON.
     pub fn json(&self) -> Value {
         assert_eq!(self.stdout.trim_end().lines().count(), 1, "not one line: {self:?}");
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The one JSON document on stdout, however many lines it has.
+    /// Parses stdout as one JSON document of any number of lines.
     pub fn document(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
+/// A temporary home and project directory, and the variables for programs that run in them.
 #[derive(Debug)]
 pub struct World {
     program: PathBuf,
@@ -69,7 +71,7 @@ impl World {
         self.root.path().join("home")
     }
 
-    /// The directory the program runs in.
+    /// Working directory of the program.
     pub fn project(&self) -> PathBuf {
         self.root.path().join("project")
     }
@@ -78,7 +80,7 @@ impl World {
         self.command_as(&self.program, args)
     }
 
-    /// Another program in the same world, to the end.
+    /// Runs another program in the same world to its end.
     pub fn run_as<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> RunOutput {
         let mut command = self.command_as(program, args);
         wait_for_output(
@@ -86,7 +88,7 @@ impl World {
         )
     }
 
-    /// Another program in the same world.
+    /// A command that runs another program in the same world.
     pub fn command_as<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(program);
         command.args(args).current_dir(self.project()).env_clear();
@@ -108,12 +110,12 @@ impl World {
         let mut command = self.command(args);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // A program that refuses early does not read its input; that is its right.
+        // The write fails if the program exits early without reading its input.
         let _ = child.stdin.take().expect("stdin is piped").write_all(input);
         wait_for_output(child)
     }
 
-    /// Runs with a reader that has gone away before the first byte.
+    /// Runs with stdout closed before the first byte.
     pub fn run_without_reader<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> RunOutput {
         let mut command = self.command(args);
         let mut child =
@@ -133,7 +135,7 @@ pub fn wait_for_output(child: Child) -> RunOutput {
     }
 }
 
-/// A file's text, where a test wrote or expects one.
+/// Reads a file; panics if that fails.
 pub fn read_text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -1,9 +1,6 @@
-//! A world whose agent does what a test tells it to: a `codex` that plays a script, or any other text for a shell.
+//! A world with an agent: a `codex` that runs a script of the scripted agent, or a shell script.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a condition of another process has to be looked at again and again"
-)]
+#![expect(clippy::disallowed_methods, reason = "conditions of other processes have to be polled")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -13,19 +10,19 @@ use serde_json::{Value, json};
 
 use crate::program::World;
 
-/// The program, an agent to run, and a state directory of their own.
+/// A world with an agent and a separate state directory.
 #[derive(Debug)]
 pub struct Stage {
     pub world: World,
 }
 
 impl Stage {
-    /// The agent is this very program's scripted one, behind a name Codex would have.
+    /// The agent is the scripted agent of the program, installed as `codex`.
     pub fn with_script(program: &str, steps: Value) -> Stage {
         Stage::with_script_after("", program, steps)
     }
 
-    /// The same, after some words of a shell.
+    /// Like [`Stage::with_script`], with shell commands before the agent.
     pub fn with_script_after(prelude: &str, program: &str, steps: Value) -> Stage {
         let stage = Stage::with_shell_agent(program, "");
         stage.set_script(steps);
@@ -37,7 +34,7 @@ impl Stage {
         stage
     }
 
-    /// The agent is a shell's script. It is told apart from Codex only by what it does.
+    /// The agent is a shell script, installed as `codex`.
     pub fn with_shell_agent(program: &str, text: &str) -> Stage {
         let world = World::new(program);
         let root = world.home().parent().expect("a home in a folder").to_owned();
@@ -56,18 +53,18 @@ impl Stage {
         Stage { world: self.world.variable(name, value) }
     }
 
-    /// What the scripted agent does from now on.
+    /// Sets the script of the scripted agent for its next starts.
     pub fn set_script(&self, steps: Value) {
         self.world.write("script.json", &json!({ "steps": steps }).to_string());
     }
 
-    /// What the shell's agent does from now on. Its version is always told.
+    /// Writes the shell script of the agent. It always answers `--version`.
     fn write_agent(&self, text: &str) {
         let version = "if [ \"$1\" = --version ]; then echo codex-cli 0.166.0; exit 0; fi";
         self.write_program("bin/codex", &format!("#!/bin/sh\n{version}\n{text}\n"));
     }
 
-    /// Something to be run, below the root of this world.
+    /// Writes an executable file below the root of this world.
     pub fn write_program(&self, path: &str, text: &str) -> PathBuf {
         self.world.write(path, text);
         let path = self.root().join(path);
@@ -75,7 +72,7 @@ impl Stage {
         path
     }
 
-    /// The folder everything of this world is in.
+    /// Root directory of this world.
     pub fn root(&self) -> PathBuf {
         self.world.home().parent().expect("a home in a folder").to_owned()
     }
@@ -85,9 +82,9 @@ impl Stage {
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
     }
 
-    /// Submits a task and says its id.
-    pub fn exec(&self, more: &[&str]) -> String {
-        let response = self.run_json(&[&["local", "exec", "do it"], more].concat());
+    /// Submits a task and returns its id.
+    pub fn exec(&self, extra_args: &[&str]) -> String {
+        let response = self.run_json(&[&["local", "exec", "do it"], extra_args].concat());
         response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
     }
 
@@ -99,24 +96,24 @@ impl Stage {
         self.world.home().join("state/tasks").join(id)
     }
 
-    /// Until a file is there, in the directory the agent works in.
+    /// Waits until a file exists in the working directory of the agent.
     pub fn wait_for_project_file(&self, name: &str) {
         let path = self.world.project().join(name);
-        wait_until(&format!("{} is there", path.display()), || path.exists());
+        wait_until(&format!("{} exists", path.display()), || path.exists());
     }
 
-    /// The process that supervises a task.
+    /// Process id of the supervisor of a task.
     pub fn supervisor_pid(&self, id: &str) -> i32 {
         let wanted = format!("supervise\0{id}\0");
         let found = pids().into_iter().find(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             String::from_utf8_lossy(&line).contains(&wanted)
         });
-        found.unwrap_or_else(|| panic!("nobody supervises {id}"))
+        found.unwrap_or_else(|| panic!("no supervisor of {id}"))
     }
 }
 
-/// A turn that goes well, around some steps.
+/// A successful turn that contains these steps.
 pub fn successful_turn(steps: &[Value]) -> Value {
     let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
     all.extend_from_slice(steps);
@@ -125,7 +122,7 @@ pub fn successful_turn(steps: &[Value]) -> Value {
     json!(all)
 }
 
-/// The living processes that belong to a task: its agent, and what that started.
+/// Live processes of a task: its agent, and everything the agent started.
 pub fn task_processes(id: &str) -> Vec<i32> {
     let mark = format!("DELEGATOR_TASK={id}:");
     let belongs_to_task = |pid: &i32| {
@@ -135,7 +132,7 @@ pub fn task_processes(id: &str) -> Vec<i32> {
     pids().into_iter().filter(belongs_to_task).collect()
 }
 
-/// Whether there is such a process, and not only what is left of it.
+/// Whether the process exists and is not a zombie.
 pub fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
@@ -147,7 +144,7 @@ pub fn pids() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect()
 }
 
-/// Looks until something holds, for a generous while.
+/// Polls until the condition is true; panics after a generous timeout.
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(240);
     while !condition() {

@@ -1,4 +1,4 @@
-//! A pseudo terminal, to see what a person sees.
+//! A pseudo terminal, to test the output that a user sees.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +15,7 @@ pub fn run_on_terminal(command: Command) -> RunOutput {
     TerminalSession::start(command).wait()
 }
 
-/// A command on a terminal, and what was seen of it so far.
+/// A command running on a terminal, and its output so far.
 #[derive(Debug)]
 pub struct TerminalSession {
     pub child: Child,
@@ -27,19 +27,20 @@ impl TerminalSession {
     pub fn start(mut command: Command) -> TerminalSession {
         let (master, terminal) = open_pty();
         let copy = || Stdio::from(terminal.try_clone().unwrap());
-        // Only the child may hold the terminal open, else reading never ends: the command goes with this call.
+        // Only the child may hold the terminal open, otherwise reading never ends; this function drops `command` at
+        // its end.
         let child = command.stdin(Stdio::null()).stdout(copy()).stderr(copy()).spawn().unwrap();
         TerminalSession { child, master: File::from(master), output: Vec::new() }
     }
 
-    /// Looks until a text is seen.
+    /// Reads until the output contains a text.
     pub fn wait_for_text(&mut self, text: &str) {
         while !String::from_utf8_lossy(&self.output).contains(text) {
             assert!(self.read(), "ended without {text}: {}", String::from_utf8_lossy(&self.output));
         }
     }
 
-    /// Looks until the end.
+    /// Reads until the command ends.
     pub fn wait(mut self) -> RunOutput {
         while self.read() {}
         let exit = self.child.wait().unwrap().code();
@@ -47,7 +48,7 @@ impl TerminalSession {
         RunOutput { exit, stdout: text, stderr: String::new() }
     }
 
-    /// Whether there was anything more. The end of a terminal is an I/O error, not an end of file.
+    /// Reads more output; false at the end. The end of a terminal is an I/O error, not an end of file.
     fn read(&mut self) -> bool {
         let mut chunk = [0; 4096];
         match self.master.read(&mut chunk) {
@@ -61,7 +62,7 @@ impl TerminalSession {
 }
 
 fn open_pty() -> (OwnedFd, OwnedFd) {
-    // A child gets what it is given, and neither it nor a task it starts anything else of the terminal.
+    // CLOEXEC: neither the child nor a task it starts inherits any other descriptor of the terminal.
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();

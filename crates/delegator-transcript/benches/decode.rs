@@ -1,10 +1,10 @@
-//! How fast frame + decode + fold is on one core, next to two references on the same bytes in the same run: counting
-//! newlines with memchr, and `serde_json::from_slice::<Value>` per line. Then peak memory against input size.
+//! Measures frame + decode + fold on one core, next to two references on the same bytes: counting newlines with memchr,
+//! and `serde_json::from_slice::<Value>` per line. Then peak memory by input size.
 //!
 //! `cargo bench -p delegator-transcript [-- MEGABYTES]`; `-- --memory MEGABYTES` only folds that much and prints the
-//! peak, so that each size gets a process of its own; `-- --line MEGABYTES` does so with a single line of that size;
-//! `-- --tests MEGABYTES` folds commands that printed that much of what test runners print.
-//! `-- --failed MEGABYTES` reads error places out of the output of one failed command, friendly and hostile.
+//! peak, so that each size runs in its own process; `-- --line MEGABYTES` does the same with a single line of that
+//! size; `-- --tests MEGABYTES` folds commands with that much test runner output; `-- --failed MEGABYTES` parses error
+//! locations from the output of one failed command, normal and hostile.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
@@ -15,11 +15,11 @@ use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 
 const ROUNDS: usize = 11;
 
-/// A small generator, so that the input is the same everywhere.
-struct Dice(u64);
+/// A small deterministic generator, so that the input is the same everywhere.
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl Rng {
+    fn below(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -46,56 +46,56 @@ const WORDS: [&str; 16] = [
     "thread 'main'",
 ];
 
-/// Lines of output as compilers and tests print them, JSON-escaped.
-fn output(dice: &mut Dice, bytes: u64) -> String {
+/// Output lines of compilers and tests, JSON-escaped.
+fn output(rng: &mut Rng, bytes: u64) -> String {
     let mut text = String::new();
     while (text.len() as u64) < bytes {
-        for _ in 0..4 + dice.roll(10) {
-            text.push_str(WORDS[dice.roll(16) as usize]);
+        for _ in 0..4 + rng.below(10) {
+            text.push_str(WORDS[rng.below(16) as usize]);
             text.push(' ');
         }
         text.push('\n');
-        if dice.roll(40) == 0 {
+        if rng.below(40) == 0 {
             text.push_str("\u{1b}[31mred\u{1b}[0m\t✓ ");
         }
     }
     serde_json::to_string(&text).expect("a string")
 }
 
-/// A session as it is: commands with outputs of a few kilobytes, messages, reasoning, edits, a plan.
+/// A realistic session: commands with outputs of a few kilobytes, messages, reasoning, edits, a plan.
 fn realistic(megabytes: usize) -> Vec<u8> {
-    let mut dice = Dice(0x5EED);
+    let mut rng = Rng(0x5EED);
     let mut out =
         String::from("{\"type\":\"thread.started\",\"thread_id\":\"01a1\"}\n{\"type\":\"turn.started\"}\n");
     let mut n = 0;
     while out.len() < megabytes << 20 {
         n += 1;
-        let command = format!("/bin/bash -lc 'cargo test -p crate{} -- --nocapture'", dice.roll(20));
-        match dice.roll(8) {
+        let command = format!("/bin/bash -lc 'cargo test -p crate{} -- --nocapture'", rng.below(20));
+        match rng.below(8) {
             0..=3 => {
-                let size = [200, 2_000, 6_000, 40_000][dice.roll(4) as usize];
-                let printed = output(&mut dice, size);
-                let code = u8::from(dice.roll(5) == 0);
+                let size = [200, 2_000, 6_000, 40_000][rng.below(4) as usize];
+                let printed = output(&mut rng, size);
+                let code = u8::from(rng.below(5) == 0);
                 let status = if code == 0 { "completed" } else { "failed" };
                 out.push_str(&format!("{{\"type\":\"item.started\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"command_execution\",\"command\":\"{command}\",\"aggregated_output\":\"\",\"exit_code\":null,\"status\":\"in_progress\"}}}}\n"));
                 out.push_str(&format!("{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"command_execution\",\"command\":\"{command}\",\"aggregated_output\":{printed},\"exit_code\":{code},\"status\":\"{status}\"}}}}\n"));
             }
             4 => {
-                let text = output(&mut dice, 1_500);
+                let text = output(&mut rng, 1_500);
                 out.push_str(&format!("{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"agent_message\",\"text\":{text}}}}}\n"));
             }
             5 => {
-                let text = output(&mut dice, 400);
+                let text = output(&mut rng, 400);
                 out.push_str(&format!("{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"reasoning\",\"text\":{text}}}}}\n"));
             }
             6 => {
-                let file = dice.roll(300);
+                let file = rng.below(300);
                 for (kind, status) in [("started", "in_progress"), ("completed", "completed")] {
                     out.push_str(&format!("{{\"type\":\"item.{kind}\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"file_change\",\"changes\":[{{\"path\":\"/home/dev/project/src/file{file}.rs\",\"kind\":\"update\"}},{{\"path\":\"/home/dev/project/src/mod.rs\",\"kind\":\"update\"}}],\"status\":\"{status}\"}}}}\n"));
                 }
             }
             _ => {
-                let result = output(&mut dice, 800);
+                let result = output(&mut rng, 800);
                 out.push_str(&format!("{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"mcp_tool_call\",\"server\":\"lab\",\"tool\":\"read\",\"arguments\":{{\"path\":\"a/b\",\"limit\":20}},\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":{result}}}],\"structured_content\":null}},\"error\":null,\"status\":\"completed\"}}}}\n"));
             }
         }
@@ -104,17 +104,17 @@ fn realistic(megabytes: usize) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Many small events, none over a few hundred bytes.
+/// Many small events of at most a few hundred bytes.
 fn small(megabytes: usize) -> Vec<u8> {
-    let mut dice = Dice(0xD1CE);
+    let mut rng = Rng(0xD1CE);
     let mut out =
         String::from("{\"type\":\"thread.started\",\"thread_id\":\"01a1\"}\n{\"type\":\"turn.started\"}\n");
     let mut n = 0;
     while out.len() < megabytes << 20 {
         n += 1;
-        match dice.roll(4) {
+        match rng.below(4) {
             0 | 1 => {
-                let command = format!("/bin/bash -lc 'sed -n {},200p src/lib.rs'", dice.roll(100));
+                let command = format!("/bin/bash -lc 'sed -n {},200p src/lib.rs'", rng.below(100));
                 out.push_str(&format!("{{\"type\":\"item.started\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"command_execution\",\"command\":\"{command}\",\"aggregated_output\":\"\",\"exit_code\":null,\"status\":\"in_progress\"}}}}\n"));
                 out.push_str(&format!("{{\"type\":\"item.completed\",\"item\":{{\"id\":\"item_{n}\",\"type\":\"command_execution\",\"command\":\"{command}\",\"aggregated_output\":\"ok\\n\",\"exit_code\":0,\"status\":\"completed\"}}}}\n"));
             }
@@ -125,8 +125,8 @@ fn small(megabytes: usize) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// The best of several rounds for each piece of work, in MB/s: the machine is shared, and the best is what the code
-/// can do. The works take turns, so that a busy moment hits them alike.
+/// The best of several rounds for each function, in MB/s. The machine is shared, so the best round shows what the code
+/// can do; the functions alternate, so that load affects them equally.
 fn speeds<const N: usize>(bytes: &[u8], works: [fn(&[u8]); N]) -> [f64; N] {
     let mut best = [f64::MAX; N];
     for _ in 0..ROUNDS {
@@ -183,7 +183,7 @@ fn memory(megabytes: usize) {
     println!("| {megabytes} MB | {} lines | {before} before | {} peak |", report.counts.lines, peak_kb());
 }
 
-/// One command whose output is one line of that many megabytes.
+/// One command whose output is a single line of that many megabytes.
 fn one_line(megabytes: usize) {
     let piece = "a line of output\\n".repeat(4 << 10);
     let mut summarizer = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD);
@@ -203,7 +203,7 @@ fn one_line(megabytes: usize) {
     );
 }
 
-/// What test results cost: commands that printed megabytes of lines like those runners print.
+/// The cost of test results: commands with megabytes of test runner output.
 fn test_outputs(megabytes: usize) {
     println!("| {megabytes} MB of | MB/s |");
     println!("|---|---|");
@@ -226,9 +226,9 @@ fn test_outputs(megabytes: usize) {
     }
 }
 
-/// One failed command whose output is a piece again and again.
+/// One failed command whose output is one piece repeated.
 fn failed(megabytes: usize) {
-    let friendly = output(&mut Dice(0xFA11), 8 << 10);
+    let friendly = output(&mut Rng(0xFA11), 8 << 10);
     let friendly: String = serde_json::from_str(&friendly).expect("a string");
     let pieces = [
         friendly.as_str(),

@@ -1,12 +1,13 @@
-//! Control sequences of terminals, which agents' programs print for colours, titles and links.
+//! Removes terminal control sequences (colours, titles, links) from text that agents' commands printed. Parsers and
+//! one-line messages work on the stripped text. Other control characters are left alone.
 
 use std::borrow::Cow;
 
 const ESCAPE: char = '\u{1b}';
-/// The one-character form of `ESC [`.
+/// Control Sequence Introducer: the one-character form of `ESC [`.
 const CSI: char = '\u{9b}';
 
-/// The text without control sequences, each gone as a whole. Other control characters stay.
+/// Returns the text without control sequences; each sequence is removed as a whole.
 pub(crate) fn strip_control_sequences(text: &str) -> Cow<'_, str> {
     let Some(first) = next_sequence(text) else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());
@@ -24,17 +25,17 @@ pub(crate) fn strip_control_sequences(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Where the next one begins. In UTF-8 the long form of the sequence is two bytes.
+/// Finds the next sequence. In UTF-8 the one-character form (U+009B) is the two bytes C2 9B.
 fn next_sequence(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     memchr::memchr2_iter(0x1b, 0xc2, bytes).find(|at| bytes[*at] == 0x1b || bytes.get(at + 1) == Some(&0x9b))
 }
 
-/// What is left behind what follows an ESC.
+/// Skips the body of an escape sequence; `text` starts after the ESC.
 fn after_escape(text: &str) -> &str {
     match text.chars().next() {
         Some('[') => after_parameters(&text[1..]),
-        // Titles, links, images: up to a BEL or `ESC \`, or to the end of the line where that was lost.
+        // Titles, links, images: terminated by BEL or `ESC \`; without a terminator, by the end of the line.
         Some(']' | 'P' | 'X' | '^' | '_') => {
             let end = text.find(['\n', '\u{7}', '\u{9c}', ESCAPE]).unwrap_or(text.len());
             let rest = &text[end..];
@@ -50,7 +51,7 @@ fn after_escape(text: &str) -> &str {
     }
 }
 
-/// `31;1m`: parameters and the character that ends them.
+/// Skips `31;1m`: the parameters and the final character.
 fn after_parameters(text: &str) -> &str {
     let rest = text.trim_start_matches(|c: char| (' '..='?').contains(&c));
     rest.strip_prefix(|c: char| ('@'..='~').contains(&c)).unwrap_or(rest)

@@ -1,28 +1,29 @@
-//! The one model every dialect is read into.
+//! The event model into which every dialect is decoded.
 //!
-//! [`ThreadEvent`] is dialect 001, as written and as Codex emits it today: what the fold folds and what `normalize`
-//! writes. The other dialects keep their own events ([`IdleEvent`], [`ProtocolEvent`], [`RolloutLine`]) until the
-//! translator has turned them into these. Everything borrows from the line; raw JSON stays raw.
+//! [`ThreadEvent`] covers Codex exec events, as documented and as Codex emits them today. The fold consumes them and
+//! `normalize` writes them. The other dialects have their own events ([`IdleEvent`], [`ProtocolEvent`],
+//! [`RolloutLine`]) until the translator converts them. All events borrow from the line; raw JSON is passed on
+//! unparsed.
 
 use serde::Serialize;
 
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
 
-/// What one line is.
+/// One decoded line.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// Dialect 001.
+    /// A Codex exec event.
     Thread(ThreadEvent<'a>),
-    /// Dialect 003.
+    /// An event of the idle dialect.
     Idle(IdleEvent<'a>),
-    /// Codex's internal protocol, as `--json` printed it before 0.44.
+    /// A message of the Codex protocol, as `--json` printed it before 0.44.
     Protocol(ProtocolEvent<'a>),
-    /// One of the lines that preceded such a stream.
+    /// A line printed ahead of a Codex protocol stream.
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
-    /// JSON that means nothing to us. The line is kept by whoever has it.
+    /// JSON of an unknown kind.
     Unknown {
         /// Its `type`, if it has one.
         kind: Option<Text<'a>>,
@@ -34,7 +35,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Whether the line means something to us.
+    /// Whether the line is an event of a known dialect.
     pub fn is_understood(&self) -> bool {
         !matches!(
             self,
@@ -50,108 +51,91 @@ impl Event<'_> {
     }
 }
 
-/// An event of dialect 001.
+/// A Codex exec event.
 #[derive(Clone, Debug)]
 pub enum ThreadEvent<'a> {
     /// `thread.started`
     ThreadStarted {
-        /// Names the thread; with it the thread can be resumed.
+        /// Identifies the thread; needed to resume it.
         thread_id: Text<'a>,
     },
     /// `turn.started`
     TurnStarted,
     /// `turn.completed`
     TurnCompleted {
-        /// The running total of the thread; absent where the dialect has none.
+        /// The running total of the thread; absent in dialects without usage.
         usage: Option<Usage>,
     },
     /// `turn.failed`
-    TurnFailed {
-        /// Why.
-        message: Text<'a>,
-    },
+    TurnFailed { message: Text<'a> },
     /// `item.started`, `item.updated`, `item.completed`
     Item {
-        /// Which of the three.
         phase: ItemPhase,
-        /// The item as it is now.
+        /// The current state of the item.
         item: Item<'a>,
     },
-    /// `error`: mostly a retry that is under way. It decides nothing.
-    Error {
-        /// What went wrong.
-        message: Text<'a>,
-    },
+    /// `error`: usually a retry in progress. It does not decide the outcome.
+    Error { message: Text<'a> },
 }
 
-/// How far an item is.
+/// Which of `item.started`, `item.updated` and `item.completed` an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemPhase {
-    /// It began.
     Started,
-    /// It changed.
     Updated,
-    /// It is over, well or not.
+    /// Finished, whether successful or not.
     Completed,
 }
 
-/// One thing the agent did or is doing.
+/// One action of the agent.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
     /// `item_N`, unique within a stream.
     pub id: Text<'a>,
-    /// As the agent names it; types without one are complete when they are completed.
+    /// Items of types without a status are complete once `item.completed` arrives.
     pub status: Option<ItemStatus>,
-    /// What kind of thing, with its details.
     pub details: ItemDetails<'a>,
-    /// Of an item of an over-long line: the bytes its longest text has there, of which only the beginning is here.
+    /// In an over-long line: the full length of the item's longest text, of which only the beginning is available.
     pub full_bytes: Option<u64>,
 }
 
-/// What an item is about.
+/// The type of an item and its fields.
 #[derive(Clone, Debug)]
 pub enum ItemDetails<'a> {
-    /// Something said to the user.
+    /// A message to the user.
     AgentMessage {
-        /// What.
         text: Text<'a>,
     },
-    /// A summary of thoughts.
+    /// A summary of the model's reasoning.
     Reasoning {
-        /// Of these.
         text: Text<'a>,
     },
-    /// A command.
     CommandExecution(CommandExecution<'a>),
-    /// A patch to some files.
+    /// A patch to one or more files.
     FileChange {
-        /// File by file.
         changes: Vec<FileChange<'a>>,
     },
     /// A call to a tool of an MCP server.
     McpToolCall(McpToolCall<'a>),
-    /// A web search, or a page opened or searched.
+    /// A web search, or a page that was opened or searched.
     WebSearch {
-        /// What for; empty until known.
+        /// Empty until known.
         query: Text<'a>,
         /// `search`, `open_page`, `find_in_page`, … as raw JSON.
         action: Option<&'a str>,
     },
     /// The agent's plan.
     TodoList {
-        /// Step by step.
         items: Vec<Todo<'a>>,
     },
-    /// A warning: never a failure.
+    /// A warning; never a failure.
     Error {
-        /// What the user should know.
         message: Text<'a>,
     },
-    /// A call that concerns sub-agents.
+    /// A call that manages sub-agents.
     CollabToolCall(CollabToolCall<'a>),
-    /// A type that came after us.
+    /// An unknown item type.
     Other {
-        /// Its name.
         kind: Text<'a>,
     },
 }
@@ -161,38 +145,34 @@ pub enum ItemDetails<'a> {
 pub struct CommandExecution<'a> {
     /// The command line.
     pub command: Text<'a>,
-    /// What it printed; of an over-long line, the beginning of it.
+    /// The output; in an over-long line, its beginning.
     pub output: Text<'a>,
-    /// Of an over-long line, the end of what it printed.
+    /// In an over-long line, the end of the output.
     pub output_tail: Option<Text<'a>>,
-    /// Bytes it printed.
+    /// Length of the full output.
     pub output_bytes: u64,
-    /// Absent while it runs and when it was declined.
+    /// Absent while the command runs and if it was declined.
     pub exit_code: Option<i32>,
 }
 
 /// A change to one file.
 #[derive(Clone, Debug)]
 pub struct FileChange<'a> {
-    /// Where.
     pub path: Text<'a>,
-    /// What.
     pub kind: ChangeKind,
 }
 
-/// What is done to a file.
+/// The kind of a file change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new.
     Add,
-    /// It is gone.
     Delete,
-    /// It is different. A kind we do not know is taken for this.
+    /// Also stands for unknown kinds.
     Update,
 }
 
 impl ChangeKind {
-    /// The word of dialect 001.
+    /// The name in Codex exec events.
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -213,60 +193,52 @@ impl ChangeKind {
 /// A call to a tool of an MCP server.
 #[derive(Clone, Debug, Default)]
 pub struct McpToolCall<'a> {
-    /// Whose tool.
     pub server: Text<'a>,
-    /// Which tool.
     pub tool: Text<'a>,
-    /// Called with this, raw JSON.
+    /// Raw JSON.
     pub arguments: Option<Text<'a>>,
-    /// Answered with this, raw JSON.
+    /// Raw JSON.
     pub result: Option<Text<'a>>,
-    /// Or failed with this message.
+    /// The error message of a failed call.
     pub error: Option<Text<'a>>,
 }
 
 /// A step of a plan.
 #[derive(Clone, Debug)]
 pub struct Todo<'a> {
-    /// What is to be done.
     pub text: Text<'a>,
-    /// Whether it is.
     pub completed: bool,
 }
 
-/// A call that starts, asks, awaits or ends sub-agents.
+/// A call that starts, messages, awaits or closes sub-agents.
 #[derive(Clone, Debug, Default)]
 pub struct CollabToolCall<'a> {
     /// `spawn_agent`, `wait`, `close_agent`, `send_input`, …
     pub tool: Text<'a>,
-    /// The other fields, raw JSON: `sender_thread_id`, `receiver_thread_ids`, `prompt`, `agents_states`.
     pub sender_thread_id: Option<Text<'a>>,
     /// An array of thread ids, raw JSON.
     pub receiver_thread_ids: Option<&'a str>,
-    /// What a new agent was asked to do.
+    /// The task of a new sub-agent.
     pub prompt: Option<Text<'a>>,
     /// Raw JSON.
     pub agents_states: Option<Text<'a>>,
 }
 
-/// How an item stands.
+/// The status of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
-    /// Under way.
     InProgress,
-    /// Over and well.
     Completed,
-    /// Over and not well.
     Failed,
-    /// Not allowed to begin.
+    /// Not allowed to run.
     Declined,
-    /// A word that came after us.
+    /// An unknown status.
     Other,
 }
 
 impl ItemStatus {
-    /// The agent's word for it.
+    /// The name in Codex exec events.
     pub fn name(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",
@@ -288,67 +260,55 @@ impl ItemStatus {
     }
 }
 
-/// Tokens, as the model's provider counts them.
+/// Token counts, as reported by the model provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Read by the model.
     pub input_tokens: i64,
-    /// Of these, from its cache.
+    /// The part of `input_tokens` that was read from the cache.
     pub cached_input_tokens: i64,
-    /// Of these, written to its cache; not said before 0.145.
+    /// The part of `input_tokens` that was written to the cache; not reported before 0.145.
     pub cache_write_input_tokens: Option<i64>,
-    /// Written by the model.
     pub output_tokens: i64,
-    /// Of these, thoughts; not said before 0.125.
+    /// The part of `output_tokens` that was reasoning; not reported before 0.125.
     pub reasoning_output_tokens: Option<i64>,
 }
 
-/// An event of dialect 003.
+/// An event of the idle dialect.
 #[derive(Clone, Debug)]
 pub enum IdleEvent<'a> {
-    /// Something said.
     AgentMessage {
-        /// What.
         content: Text<'a>,
     },
-    /// Something said to the agent, echoed (`agent_message` with the role `user`).
+    /// A message to the agent, echoed (`agent_message` with the role `user`).
     UserMessage {
-        /// What.
         content: Text<'a>,
     },
-    /// A tool is called.
     ToolCall {
-        /// Which.
         name: Text<'a>,
-        /// Joins call and result; empty when the agent gives none, and then nothing is joined.
+        /// Joins call and result; empty if the agent gave none, in which case the result is not joined.
         call_id: Text<'a>,
         /// Raw JSON.
         arguments: Option<&'a str>,
     },
-    /// It answered.
     ToolResult {
-        /// Joins call and result; absent when the line is a message to the agent, echoed.
+        /// Joins call and result; absent if the line is an echoed message to the agent.
         call_id: Option<Text<'a>>,
-        /// What it said.
         output: Text<'a>,
-        /// Why it failed, if it did.
+        /// Present if the call failed.
         error: Option<Text<'a>>,
     },
-    /// A file was changed.
     FileChange {
-        /// Which.
         path: Text<'a>,
         /// `write`, `edit` or `delete`.
         action: Text<'a>,
     },
-    /// The turn is over; messages can be given.
+    /// The turn is over; the agent accepts messages.
     Idle,
     /// The session is over.
     Done,
 }
 
 impl Usage {
-    /// Both together.
     pub(crate) fn plus(self, more: Self) -> Self {
         let sum = |a: Option<i64>, b: Option<i64>| match (a, b) {
             (None, None) => None,

@@ -1,30 +1,28 @@
-//! From bytes in any splits to lines, in bounded memory.
+//! Splits a byte stream into lines, in bounded memory.
 //!
-//! A line ends at `\n` and nowhere else: U+2028 and a lone `\r` are text. A line that arrives within one read is
-//! handed on where it lies; only what crosses reads is copied. A line of up to [`LineLimits::whole`] bytes is
-//! delivered whole. Of a longer one the head and the tail are kept and a [`LongLineScanner`] reads on in the middle,
-//! so the few facts that decide what the line means are known though it never was in memory. The line after it is a
-//! line like any other.
+//! A line ends only at `\n`: U+2028 and a lone `\r` are text. A line that arrives within one read is passed on without
+//! a copy. Lines of up to [`LineLimits::whole`] bytes are delivered whole. Of a longer line the head and tail are
+//! stored, and a [`LongLineScanner`] collects the few fields in between that decide what the line means.
 //!
-//! What comes out depends on the bytes alone, never on how they were split.
+//! The lines depend on the bytes alone, never on how the bytes were split into reads.
 
 use std::borrow::Cow;
 
 use crate::longline::{LongLineFacts, LongLineScanner};
 
-/// How much of a line is kept.
+/// How many bytes of a line are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct LineLimits {
-    /// Lines up to this many bytes are kept whole.
+    /// Lines of at most this many bytes are stored whole.
     pub whole: usize,
-    /// Of a longer line, this much of its beginning.
+    /// Of a longer line, this many bytes at its beginning.
     pub head: usize,
-    /// Of a longer line, this much of its end.
+    /// Of a longer line, this many bytes at its end.
     pub tail: usize,
 }
 
 impl LineLimits {
-    /// What the program uses: 8 MiB whole, else 1 MiB and 64 KiB.
+    /// The limits that the program uses: 8 MiB whole, otherwise 1 MiB and 64 KiB.
     pub const STANDARD: Self = Self { whole: 8 << 20, head: 1 << 20, tail: 64 << 10 };
 }
 
@@ -34,53 +32,44 @@ impl Default for LineLimits {
     }
 }
 
-/// One line of a stream, without its line end (and without the byte order mark a stream may begin with).
+/// One line of a stream, without its line end and without the byte order mark of the stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     /// Counted from 1.
     pub number: u64,
-    /// Bytes of the line, also when not all of them are here.
+    /// Length of the full line in bytes.
     pub length: u64,
-    /// False for a last line that no `\n` follows.
+    /// False for a last line without `\n`.
     pub terminated: bool,
-    /// What is here of it.
     pub body: LineBody<'a>,
 }
 
-/// The bytes of a line.
 #[derive(Clone, Copy, Debug)]
 pub enum LineBody<'a> {
-    /// All of it.
     Whole(&'a [u8]),
-    /// It was too long.
+    /// An over-long line.
     Truncated {
-        /// Its first bytes.
         head: &'a [u8],
-        /// Its last bytes.
         tail: &'a [u8],
-        /// What was read of it in passing.
+        /// The fields collected from the whole line.
         facts: &'a LongLineFacts,
     },
 }
 
-/// The text of a line; what is not UTF-8 in it became U+FFFD.
+/// The text of a line; invalid UTF-8 is replaced by U+FFFD.
 #[derive(Clone, Debug)]
 pub enum LineText<'a> {
-    /// All of it.
     Whole(Cow<'a, str>),
-    /// Head and tail of an over-long line.
+    /// An over-long line.
     Truncated {
-        /// Its beginning.
         head: Cow<'a, str>,
-        /// Its end.
         tail: Cow<'a, str>,
-        /// What was read of it in passing.
+        /// The fields collected from the whole line.
         facts: &'a LongLineFacts,
     },
 }
 
 impl<'a> Line<'a> {
-    /// The line as text.
     pub fn text(&self) -> LineText<'a> {
         match self.body {
             LineBody::Whole(bytes) => LineText::Whole(lossy(bytes)),
@@ -90,7 +79,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Whether only head and tail are here.
+    /// Whether only head and tail are available.
     pub fn is_truncated(&self) -> bool {
         matches!(self.body, LineBody::Truncated { .. })
     }
@@ -103,12 +92,12 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A line too long to keep, while it passes.
+/// An over-long line that is being received.
 #[derive(Debug)]
 struct LongLine {
     scanner: LongLineScanner,
     length: u64,
-    /// At least the last [`LineLimits::tail`] bytes, at most twice that.
+    /// At least the last [`LineLimits::tail`] bytes, at most twice as many.
     tail: Vec<u8>,
 }
 
@@ -129,7 +118,7 @@ impl LongLine {
 #[derive(Debug)]
 pub struct Framer {
     limits: LineLimits,
-    /// The beginning of a line whose end has not come yet; of a long line, its head.
+    /// The beginning of an incomplete line; of a long line, its head.
     pending: Vec<u8>,
     long: Option<LongLine>,
     lines: u64,
@@ -143,11 +132,11 @@ impl Default for Framer {
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// A buffer that grew beyond this for one big line is given back after it.
+/// After a long line, a larger buffer is shrunk to this capacity.
 const MAX_RETAINED_CAPACITY: usize = 256 << 10;
 
 impl Framer {
-    /// A framer at the beginning of a stream. Head and tail are fitted into `whole` if they exceed it.
+    /// Creates a framer for a new stream. Head and tail are reduced if they exceed `whole`.
     pub fn new(limits: LineLimits) -> Self {
         let head = limits.head.min(limits.whole);
         let tail = limits.tail.clamp(1, limits.whole.saturating_sub(head).max(1));
@@ -160,22 +149,22 @@ impl Framer {
         }
     }
 
-    /// Lines delivered so far.
+    /// Number of lines delivered.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Bytes taken in so far, line ends included.
+    /// Number of bytes received, line ends included.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the bytes so far end inside a line.
+    /// Whether the bytes received end inside a line.
     pub fn is_mid_line(&self) -> bool {
         self.long.is_some() || !self.pending.is_empty()
     }
 
-    /// Takes the next bytes of the stream and hands each line they complete to `sink`.
+    /// Processes the next bytes and passes each completed line to `sink`.
     pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(Line<'_>)) {
         self.bytes += bytes.len() as u64;
         let mut from = 0;
@@ -193,14 +182,14 @@ impl Framer {
         self.buffer(&bytes[from..]);
     }
 
-    /// The stream is over: a last line without a line end is delivered too.
+    /// Ends the stream; a last line without a line end is delivered too.
     pub fn finish(&mut self, mut sink: impl FnMut(Line<'_>)) {
         if self.is_mid_line() {
             self.deliver_buffered(false, &mut sink);
         }
     }
 
-    /// Adds to the line that has begun.
+    /// Appends to the incomplete line.
     fn buffer(&mut self, part: &[u8]) {
         if let Some(long) = &mut self.long {
             long.push(part, self.limits.tail);
@@ -238,7 +227,7 @@ impl Framer {
         self.pending = buffered;
     }
 
-    /// Numbers a line and takes off what is not part of it.
+    /// Numbers a line and strips the byte order mark and the `\r` of its line end.
     fn next_line<'a>(&mut self, length: u64, terminated: bool, body: LineBody<'a>) -> Line<'a> {
         self.lines += 1;
         let mut line = Line { number: self.lines, length, terminated, body };
@@ -250,7 +239,7 @@ impl Framer {
             }
         }
         let (LineBody::Whole(end) | LineBody::Truncated { tail: end, .. }) = &mut line.body;
-        // Only `\r\n` is a line end: a `\r` before the end of the stream is text.
+        // Only `\r\n` is a line end: a `\r` at the end of the stream is text.
         if let Some(rest) = end.strip_suffix(b"\r").filter(|_| terminated) {
             *end = rest;
             line.length -= 1;

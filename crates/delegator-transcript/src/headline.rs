@@ -1,11 +1,11 @@
-//! An event in one line of plain words, for people who follow a stream.
+//! Describes an event in one line of plain words, for people who follow a stream.
 
 use crate::control::strip_control_sequences;
 use crate::event::{Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
 use crate::fold::activity::{describe_item, describe_retry, one_line};
 use crate::json::Text;
 
-/// What an event says, in one line without control characters. Paths below `workdir` are shown relative to it.
+/// Describes an event in one line without control characters. Paths inside `workdir` are shown relative to it.
 pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     match event {
         ThreadEvent::ThreadStarted { thread_id } => labelled("Thread", thread_id),
@@ -25,15 +25,15 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     }
 }
 
-/// Lines of nothing but control sequences are no lines.
+/// Strips control sequences first, so that a text with nothing else counts as empty.
 fn labelled(what: &str, text: &Text<'_>) -> String {
     one_line(&format!("{what}: {}", strip_control_sequences(&text.resolve()).trim()))
 }
 
 fn item_headline(phase: ItemPhase, item: &Item<'_>, workdir: Option<&str>) -> String {
     match &item.details {
-        ItemDetails::AgentMessage { text } => labelled("Says", text),
-        ItemDetails::Reasoning { text } => labelled("Thinks", text),
+        ItemDetails::AgentMessage { text } => labelled("Message", text),
+        ItemDetails::Reasoning { text } => labelled("Reasoning", text),
         ItemDetails::Error { message } => labelled("Warning", message),
         ItemDetails::TodoList { items } => {
             let done = items.iter().filter(|todo| todo.completed).count();
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_has_a_line() {
-        for (line, words) in [
+        for (line, expected) in [
             (r#"{"type":"thread.started","thread_id":"01a1"}"#, "Thread: 01a1"),
             (r#"{"type":"turn.started"}"#, "Turn started"),
             (
@@ -74,7 +74,10 @@ mod tests {
             (r#"{"type":"turn.failed","error":{"message":"a\nb"}}"#, "Turn failed: a…"),
             (r#"{"type":"error","message":"Reconnecting... 1/5 (x)"}"#, "Reconnecting to the model (1/5)"),
             (r#"{"type":"error","message":"quota"}"#, "Error: quota"),
-            (r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#, "Says: Hi"),
+            (
+                r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#,
+                "Message: Hi",
+            ),
             (r#"{"type":"item.completed","item":{"type":"error","message":"w"}}"#, "Warning: w"),
             (
                 r#"{"type":"item.started","item":{"type":"command_execution","command":"sh -c ls"}}"#,
@@ -98,7 +101,7 @@ mod tests {
             ),
         ] {
             let Event::Thread(event) = decode_text(line) else { panic!("{line}") };
-            assert_eq!(headline(&event, Some("/w")), words);
+            assert_eq!(headline(&event, Some("/w")), expected);
         }
     }
 }

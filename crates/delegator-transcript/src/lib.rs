@@ -1,17 +1,14 @@
-//! What coding agents say.
-//!
-//! Bytes of an agent's output come in, an account of what the agent does comes out:
+//! Decodes the output of coding agents.
 //!
 //! ```text
-//! bytes ─ framer ─▶ line ─ decode ─▶ event ─ map ─▶ event of dialect 001 ─ fold ─▶ report
-//!                                                            └─ normalize ─▶ JSONL
+//! bytes ─ framer ─▶ line ─ decode ─▶ event ─ map ─▶ Codex exec event ─ fold ─▶ report
+//!                                                           └─ normalize ─▶ JSONL
 //! ```
 //!
-//! Everything is a pure function of the bytes: no clock, no files, no threads. So an account can be made again from
-//! stored lines whenever this code gets better. Nothing outside this crate knows a key of an agent's JSON.
+//! Everything is a pure function of the bytes: no clock, no files, no threads. A report can therefore be computed again
+//! from stored lines. Only this crate knows the keys of an agent's JSON.
 //!
-//! Nothing an agent prints stops the stream. A line that is not understood is counted and left to whoever stores
-//! lines; memory is bounded whatever comes.
+//! No input stops the stream: a line that is not understood is counted, and memory is bounded for any input.
 
 mod control;
 mod decode;

@@ -1,10 +1,9 @@
-//! What an over-long line says, read in passing.
+//! Collects the fields that decide what an over-long line means, without storing the line.
 //!
-//! Codex writes a command's output before its exit code and status, so neither the head nor any fixed place of a
-//! huge line tells how the command ended. This scanner sees every byte once, keeps almost none of them, and picks up
-//! the short fields that decide: those at the top of the object and those of the one object below it (`item`, `msg`,
-//! `payload`). It follows strings and brackets exactly, so text *inside* the huge string that looks like a field
-//! is not taken for one. It does not judge whether the line is JSON.
+//! Codex writes the output of a command before its exit code and status, so neither the head nor a fixed offset of a
+//! huge line contains them. The scanner sees every byte once and stores only short fields: those at the top level and
+//! those of the one object below it (`item`, `msg`, `payload`). It tracks strings and brackets exactly, so text inside
+//! the huge string is never taken for a field. It does not check whether the line is valid JSON.
 
 /// The deciding fields of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,20 +20,20 @@ pub struct ObjectFacts {
     pub exit_code: Option<i64>,
 }
 
-/// What was read of an over-long line.
+/// The fields collected from an over-long line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LongLineFacts {
-    /// Fields of the line's object itself.
+    /// Fields of the top-level object.
     pub outer: ObjectFacts,
-    /// Fields of the object in its `item`, `msg` or `payload`.
+    /// Fields of the object in `item`, `msg` or `payload`.
     pub inner: ObjectFacts,
-    /// Bytes of the line.
+    /// Length of the line in bytes.
     pub length: u64,
-    /// Where the longest string begins and ends, in bytes from the beginning of the line, quotes not counted.
+    /// Byte range of the longest string in the line, without its quotes.
     pub longest_string: Option<(u64, u64)>,
 }
 
-/// Longest field name and value that matter.
+/// Bounds on the names and values that are stored.
 const MAX_KEY_BYTES: usize = 16;
 const MAX_VALUE_BYTES: usize = 256;
 
@@ -47,15 +46,15 @@ enum ScanState {
     Escaped,
 }
 
-/// Reads an over-long line piece by piece.
+/// Scans an over-long line in pieces.
 #[derive(Debug)]
 pub(crate) struct LongLineScanner {
     facts: LongLineFacts,
     state: ScanState,
     depth: u64,
-    /// At depth 1 and 2: whether it is an object, and whether the next string there is a key.
+    /// The open objects or arrays at depth 1 and 2.
     levels: [Level; 2],
-    /// The string or literal being read, as far as it can matter.
+    /// The string or literal being read, up to the bound.
     token: Vec<u8>,
     token_overflowed: bool,
     string_start: u64,
@@ -118,7 +117,7 @@ impl LongLineScanner {
         self.offset += bytes.len() as u64;
     }
 
-    /// The line is over. That many bytes before and behind it do not count as part of it.
+    /// Ends the line. `prefix_bytes` and `suffix_bytes` were scanned but are not part of it.
     pub(crate) fn finish(mut self, prefix_bytes: u64, suffix_bytes: u64) -> LongLineFacts {
         self.end_literal();
         let shift = |at: u64| at.saturating_sub(prefix_bytes);
@@ -198,7 +197,7 @@ impl LongLineScanner {
         self.token_overflowed = false;
     }
 
-    /// The object a field at the present depth belongs to, with the field's key.
+    /// The object that a field at the current depth belongs to, and the field's key.
     fn field(&mut self) -> Option<(&mut ObjectFacts, &[u8])> {
         let [top, below] = &self.levels;
         match self.depth {
@@ -219,7 +218,7 @@ impl LongLineScanner {
             b"status" => &mut facts.status,
             _ => return,
         };
-        // These values never need escapes; one that has any is not one we know.
+        // These values never contain escapes; one that does is unknown.
         if slot.is_none() && !value.contains(&b'\\') {
             *slot = std::str::from_utf8(value).ok().map(str::to_owned);
         }

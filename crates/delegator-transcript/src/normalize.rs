@@ -1,12 +1,12 @@
-//! Any dialect as 001 JSONL.
+//! Writes any dialect as Codex exec events, in JSONL.
 //!
-//! A line of 001 goes out with the bytes it came in with, unknown fields included; only a key that comes twice in one
-//! object (Codex writes two `id`s into web-search items) goes out once, the first time. Lines of other dialects go out as the events they translate to. A line without a place in 001 is
-//! counted with the reason, and passed through when asked for.
+//! A Codex exec event is written with the bytes it was read with, including unknown fields; only repeated keys of an
+//! object are dropped (Codex writes two `id`s into web-search items), and the first one remains. Lines of other
+//! dialects are written as the events they translate to. A line without a counterpart is counted with the reason, and
+//! passed through if `keep_unknown` is set.
 //!
-//! `strict` leaves out every field 001 does not name and an `exit_code` of null. An over-long line cannot go out as
-//! it came; it is written anew from what was kept of it, with a mark where something is missing, and counted as
-//! shortened.
+//! `strict` drops every undocumented field and an `exit_code` of null. An over-long line is rewritten from its stored
+//! parts, with a mark where text is missing, and counted as shortened.
 
 mod long_lines;
 mod strict;
@@ -23,40 +23,37 @@ use crate::framer::{Framer, Line, LineLimits, LineText};
 use crate::json::unique::without_repeated_keys;
 use crate::map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
 
-/// How to normalise.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NormalizeOptions {
-    /// Leave out fields 001 does not name.
+    /// Drop undocumented fields.
     pub strict: bool,
-    /// Pass lines through that have no place in 001.
+    /// Pass through lines that have no counterpart.
     pub keep_unknown: bool,
 }
 
-/// What was done to a stream.
+/// Statistics of a normalised stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NormalizeSummary {
-    /// What the stream is written in; nothing when no line was recognised.
+    /// The dialect of the stream; absent if no line was recognised.
     pub dialect: Option<Dialect>,
-    /// Lines read.
     pub lines_read: u64,
-    /// Lines written.
     pub lines_written: u64,
-    /// Lines of another dialect than the stream's.
+    /// Lines of a dialect other than the stream's.
     pub mixed_lines: u64,
-    /// Over-long lines, written anew.
+    /// Over-long lines that were rewritten.
     pub shortened: u64,
     /// Whether the last line had no line end.
     pub unterminated: bool,
-    /// Lines without a place in 001, by reason.
+    /// Lines without a counterpart, by reason.
     pub no_place: BTreeMap<UnmappedReason, u64>,
-    /// Oddities, the first hundred.
+    /// Irregularities of the stream, at most 100.
     pub warnings: Vec<MapWarning>,
 }
 
 impl NormalizeSummary {
-    /// Lines that say something 001 has no line for: what a user should be told of.
+    /// Number of lines whose content is missing in the output; callers should report it to the user.
     pub fn lost_lines(&self) -> u64 {
-        self.no_place.iter().filter(|(why, _)| why.is_lost()).map(|(_, count)| count).sum()
+        self.no_place.iter().filter(|(reason, _)| reason.is_lost()).map(|(_, count)| count).sum()
     }
 }
 
@@ -77,18 +74,18 @@ struct LineNormalizer {
 }
 
 impl Normalizer {
-    /// A normaliser at the beginning of a stream.
+    /// Creates a normaliser for a new stream.
     pub fn new(options: NormalizeOptions, limits: LineLimits) -> Self {
         Self { options, framer: Framer::new(limits), lines: LineNormalizer::default() }
     }
 
-    /// Takes the next bytes of the stream and appends the lines of 001 that follow from them to `out`.
+    /// Processes the next bytes and appends the resulting lines to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let Self { options, framer, lines } = self;
         framer.push(bytes, |line| lines.push_line(*options, &line, out));
     }
 
-    /// The stream is over.
+    /// Ends the stream and returns its statistics.
     pub fn finish(mut self, out: &mut Vec<u8>) -> NormalizeSummary {
         let Self { options, framer, lines } = &mut self;
         framer.finish(|line| lines.push_line(*options, &line, out));
@@ -138,8 +135,8 @@ impl LineNormalizer {
     }
 }
 
-/// Ends the line that begins at `start`. Every line passes through here, so none has an object with a repeated key:
-/// neither one that goes out as it came nor one with values copied from a session file.
+/// Ends the line that begins at `start`. Every line passes through here, so no written object has a repeated key,
+/// whether the line was copied or contains values from a session file.
 fn end_line(start: usize, out: &mut Vec<u8>) {
     let written = out.get(start..).and_then(|line| std::str::from_utf8(line).ok()).unwrap_or_default();
     if let Cow::Owned(unique) = without_repeated_keys(written) {

@@ -1,8 +1,8 @@
-//! Events of Codex's internal protocol.
+//! Messages of the Codex protocol.
 //!
-//! They reach us on two ways: inside `{"id":…,"msg":…}` from `codex exec --json` before 0.44, and inside the
-//! `event_msg` lines of the session files (rollouts) Codex leaves under its home. What dialect 001 has no place for
-//! is [`ProtocolEvent::Ignored`], by name; what we have never heard of is [`ProtocolEvent::Unknown`].
+//! They occur in two places: inside `{"id":…,"msg":…}` in the output of `codex exec --json` before 0.44, and inside the
+//! `event_msg` lines of session files (rollouts). Known types without a counterpart among Codex exec events are
+//! [`ProtocolEvent::Ignored`]; all others are [`ProtocolEvent::Unknown`].
 
 use crate::event::{FileChange, Item, McpToolCall, Todo, Usage};
 use crate::json::Text;
@@ -10,88 +10,74 @@ use crate::json::Text;
 /// One `EventMsg`.
 #[derive(Clone, Debug)]
 pub enum ProtocolEvent<'a> {
-    /// `session_configured`; also what a session file's `session_meta` line says.
+    /// `session_configured`; also the `session_meta` line of a session file.
     SessionConfigured {
-        /// The thread.
+        /// The thread id.
         session_id: Text<'a>,
     },
     /// `task_started`
     TaskStarted,
     /// `task_complete`
     TaskComplete {
-        /// Newer versions say here why the turn failed.
+        /// In newer versions, why the turn failed.
         error: Option<Text<'a>>,
     },
     /// `turn_aborted`
     TurnAborted,
     /// `user_message`
-    UserMessage {
-        /// What the user asked for.
-        message: Text<'a>,
-    },
+    UserMessage { message: Text<'a> },
     /// `agent_message`
-    AgentMessage {
-        /// What the agent said.
-        message: Text<'a>,
-    },
+    AgentMessage { message: Text<'a> },
     /// `agent_reasoning`
-    AgentReasoning {
-        /// What it thought.
-        text: Text<'a>,
-    },
+    AgentReasoning { text: Text<'a> },
     /// `exec_command_begin`
     ExecCommandBegin {
-        /// Joins begin and end.
+        /// Joins start and end.
         call_id: Text<'a>,
         /// The command line, quoted for a shell.
         command: Text<'a>,
     },
     /// `exec_command_end`
     ExecCommandEnd {
-        /// Joins begin and end.
+        /// Joins start and end.
         call_id: Text<'a>,
-        /// Both streams, merged.
+        /// stdout and stderr, merged.
         output: Text<'a>,
-        /// How it ended.
         exit_code: i32,
     },
     /// `mcp_tool_call_begin`
     McpToolCallBegin {
-        /// Joins begin and end.
+        /// Joins start and end.
         call_id: Text<'a>,
-        /// What is called.
         call: McpToolCall<'a>,
     },
     /// `mcp_tool_call_end`
     McpToolCallEnd {
-        /// Joins begin and end.
+        /// Joins start and end.
         call_id: Text<'a>,
-        /// What was called and what came back.
+        /// The call and its result.
         call: McpToolCall<'a>,
-        /// Whether it came back well.
         success: bool,
     },
     /// `patch_apply_begin`
     PatchApplyBegin {
-        /// Joins begin and end.
+        /// Joins start and end.
         call_id: Text<'a>,
-        /// What the patch would do.
         changes: Vec<FileChange<'a>>,
     },
     /// `patch_apply_end`
     PatchApplyEnd {
-        /// Joins begin and end.
+        /// Joins start and end.
         call_id: Text<'a>,
-        /// Whether it was applied.
+        /// Whether the patch was applied.
         success: bool,
-        /// Newer versions repeat the changes here.
+        /// Present in newer versions.
         changes: Vec<FileChange<'a>>,
     },
     /// `web_search_end`
     WebSearchEnd {
-        /// Names the search.
+        /// Identifies the search.
         call_id: Text<'a>,
-        /// What for.
         query: Text<'a>,
         /// Raw JSON.
         action: Option<&'a str>,
@@ -103,82 +89,76 @@ pub enum ProtocolEvent<'a> {
     },
     /// `token_count`
     TokenCount {
-        /// The thread's running total, when the event has it.
+        /// The running total of the thread, if present.
         usage: Option<Usage>,
-        /// The oldest versions tell what the last request used instead.
+        /// In the oldest versions, the usage of the last request instead.
         request: Option<Usage>,
     },
     /// `error`
     Error {
-        /// What ended the turn.
+        /// The error that ended the turn.
         message: Text<'a>,
     },
     /// `stream_error`
     StreamError {
-        /// What is being retried.
+        /// The error that is retried.
         message: Text<'a>,
     },
     /// `warning`, `deprecation_notice`
-    Warning {
-        /// What the user should know.
-        message: Text<'a>,
-    },
-    /// `item_started`, `item_completed`: how newer versions say most of the above. The id is the call id.
+    Warning { message: Text<'a> },
+    /// `item_started`, `item_completed`: used by newer versions for most of the above. The item id is the call id.
     TurnItem {
-        /// Whether it is the end of the item.
+        /// True for `item_completed`.
         completed: bool,
-        /// The item, in the words of dialect 001.
         item: Item<'a>,
     },
-    /// Known, and not part of dialect 001.
+    /// A known type without a counterpart among Codex exec events.
     Ignored {
         /// Its `type`.
         kind: Text<'a>,
     },
-    /// Not known.
+    /// An unknown type.
     Unknown {
         /// Its `type`, if any.
         kind: Option<Text<'a>>,
     },
 }
 
-/// A line that precedes a stream of the internal protocol.
+/// A line printed ahead of a Codex protocol stream: the settings, then the prompt.
 #[derive(Clone, Debug, Default)]
 pub struct Preamble<'a> {
-    /// The first line tells the settings: this one,
+    /// In the settings line.
     pub model: Option<Text<'a>>,
-    /// and this one, among others.
+    /// In the settings line.
     pub workdir: Option<Text<'a>>,
-    /// The second line tells the prompt.
+    /// In the prompt line.
     pub prompt: Option<Text<'a>>,
 }
 
 /// A line of a session file.
 #[derive(Clone, Debug)]
 pub struct RolloutLine<'a> {
-    /// When it was written, as it says.
+    /// When the line was written, according to the file.
     pub timestamp: Option<Text<'a>>,
-    /// What it says.
     pub payload: RolloutPayload<'a>,
 }
 
-/// What a line of a session file says.
+/// The content of a line of a session file.
 #[derive(Clone, Debug)]
 pub enum RolloutPayload<'a> {
-    /// `session_meta`: who, where, with what.
+    /// `session_meta`: the thread and where it was started.
     SessionMeta(Box<SessionMeta<'a>>),
     /// `turn_context`: the settings of a turn.
     TurnContext {
-        /// The model asked.
         model: Option<Text<'a>>,
         /// Where commands run.
         cwd: Option<Text<'a>>,
     },
-    /// `event_msg`: an event of the protocol.
+    /// `event_msg`: a message of the Codex protocol.
     Event(ProtocolEvent<'a>),
-    /// `response_item`: something the model said or was told.
+    /// `response_item`: input or output of the model.
     Response(ResponseItem<'a>),
-    /// `compacted`, `world_state`, `token_usage_record` and whatever else there is: bookkeeping.
+    /// `compacted`, `world_state`, `token_usage_record` and other bookkeeping.
     Other {
         /// The line's `type`.
         kind: Text<'a>,
@@ -188,51 +168,45 @@ pub enum RolloutPayload<'a> {
 /// The first line of a session file.
 #[derive(Clone, Debug, Default)]
 pub struct SessionMeta<'a> {
-    /// The thread.
+    /// The thread id.
     pub id: Text<'a>,
-    /// When it began.
     pub timestamp: Option<Text<'a>>,
-    /// Where.
     pub cwd: Option<Text<'a>>,
-    /// By which program.
+    /// The program that started the session.
     pub originator: Option<Text<'a>>,
-    /// Of which version.
+    /// Its version.
     pub cli_version: Option<Text<'a>>,
-    /// Whose model.
     pub model_provider: Option<Text<'a>>,
-    /// The thread it continues under a new id.
+    /// The thread that this one continues under a new id.
     pub forked_from_id: Option<Text<'a>>,
-    /// The thread it is a sub-agent of.
+    /// The thread of which this one is a sub-agent.
     pub parent_thread_id: Option<Text<'a>>,
-    /// The commit it began on.
+    /// The commit at the start of the session.
     pub git_commit: Option<Text<'a>>,
-    /// The branch it began on.
+    /// The branch at the start of the session.
     pub git_branch: Option<Text<'a>>,
-    /// Where the repository comes from.
+    /// The URL of the repository.
     pub git_repository: Option<Text<'a>>,
 }
 
-/// Something the model said or was told. Only what no protocol event repeats is of use.
+/// Input or output of the model. Only what no protocol message repeats is decoded.
 #[derive(Clone, Debug)]
 pub enum ResponseItem<'a> {
-    /// `message` of the user's, which may also be context the program added.
+    /// A `message` with the role `user`; it may also be context that the program added.
     UserText(Text<'a>),
     /// `function_call`, `custom_tool_call`, `local_shell_call`
     Call {
         /// Joins call and output.
         call_id: Text<'a>,
-        /// Which tool.
         name: Text<'a>,
-        /// With what: JSON in a string, or plain text for a custom tool.
+        /// JSON in a string, or plain text for a custom tool.
         input: Text<'a>,
     },
     /// `function_call_output`, `custom_tool_call_output`
     Output {
         /// Joins call and output.
         call_id: Text<'a>,
-        /// What the model was told.
         output: Text<'a>,
     },
-    /// Anything else.
     Other,
 }

@@ -1,8 +1,7 @@
-//! What a session file says of itself: enough to put a past session into a registry.
+//! Reads the metadata of a session file, so that a past session can be added to the registry.
 //!
-//! The first line names the thread and where it began; what the user asked for and which model was asked follow a
-//! few lines later. Reading may stop as soon as [`RolloutReader::is_complete`] says so; reading on keeps the time
-//! of the last line.
+//! The first line has the thread id and working directory; the prompt and model follow a few lines later. Reading may
+//! stop when [`RolloutReader::is_complete`] returns true; reading on updates the time of the last line.
 
 use serde::Serialize;
 
@@ -12,48 +11,48 @@ use crate::framer::{Framer, Line};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 
-/// Longest prompt kept: the longest task there can be is 100,000 characters.
+/// Longest prompt that is stored; a task has at most 100,000 characters.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
 
-/// Who, where, when, with what, and what for.
+/// Metadata of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RolloutHead {
-    /// With it the thread can be resumed.
+    /// Identifies the thread; needed to resume it.
     pub thread_id: String,
-    /// Where the agent worked.
+    /// The agent's working directory.
     pub cwd: Option<String>,
-    /// When the session began, as the file says.
+    /// When the session started, according to the file.
     pub started_at: Option<String>,
-    /// When the last line read was written, as it says.
+    /// When the last line read was written, according to the file.
     pub last_at: Option<String>,
-    /// The model asked in the first turn.
+    /// The model of the first turn.
     pub model: Option<String>,
-    /// Whose model.
     pub model_provider: Option<String>,
-    /// The first thing the user asked for.
+    /// The first prompt of the user.
     pub prompt: Option<String>,
     /// The program that ran the session.
     pub originator: Option<String>,
     /// Its version.
     pub cli_version: Option<String>,
-    /// The thread it continues under a new id.
+    /// The thread that this one continues under a new id.
     pub forked_from: Option<String>,
-    /// The thread it is a sub-agent of.
+    /// The thread of which this one is a sub-agent.
     pub parent_thread: Option<String>,
-    /// The commit it began on.
+    /// The commit at the start of the session.
     pub git_commit: Option<String>,
-    /// The branch it began on.
+    /// The branch at the start of the session.
     pub git_branch: Option<String>,
-    /// Where the repository comes from.
+    /// The URL of the repository.
     pub git_repository: Option<String>,
 }
 
-/// Reads the head of a session file.
+/// Reads the metadata of a session file.
 #[derive(Debug, Default)]
 pub struct RolloutReader {
     head: RolloutHead,
     has_thread_id: bool,
-    /// What the user was told to have said, in case no event says it. Context the program added looks the same.
+    /// The first user text in the model's input, in case no event has the prompt. Context that the program added looks
+    /// similar.
     fallback_prompt: Option<String>,
 }
 
@@ -68,7 +67,7 @@ fn first(slot: &mut Option<String>, text: Option<Text<'_>>) {
 }
 
 impl RolloutReader {
-    /// Reads a whole file, or its beginning. `None` if it is not a session file.
+    /// Reads a whole file or its beginning. Returns `None` if it is not a session file.
     pub fn read(bytes: &[u8]) -> Option<RolloutHead> {
         let mut reader = Self::default();
         let mut framer = Framer::default();
@@ -77,19 +76,19 @@ impl RolloutReader {
         reader.finish()
     }
 
-    /// Takes the next line.
+    /// Processes the next line.
     pub fn push_line(&mut self, line: &Line<'_>) {
         if let Event::Rollout(line) = decode(&line.text()) {
             self.rollout_line(line);
         }
     }
 
-    /// Whether everything but the time of the last line is known.
+    /// Whether everything except the time of the last line is known.
     pub fn is_complete(&self) -> bool {
         self.has_thread_id && self.head.prompt.is_some() && self.head.model.is_some()
     }
 
-    /// What was read. `None` if no line named the thread.
+    /// Returns the metadata, or `None` if no line had a thread id.
     pub fn finish(mut self) -> Option<RolloutHead> {
         self.head.prompt = self.head.prompt.or(self.fallback_prompt);
         self.has_thread_id.then_some(self.head)

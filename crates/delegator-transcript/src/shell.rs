@@ -1,9 +1,8 @@
-//! Command lines: joining words, splitting them, and finding the script inside a shell's wrapper.
+//! Joins and splits command lines, and finds the script inside a shell wrapper.
 //!
-//! Codex runs nearly everything through a shell and shows `/bin/bash -lc 'cargo test'`. People want to read
-//! `cargo test`.
+//! Codex runs nearly every command through a shell and reports `/bin/bash -lc 'cargo test'`; reports show `cargo test`.
 
-/// Joins words into a line a POSIX shell would split into the same words.
+/// Joins words into a command line that a POSIX shell splits into the same words.
 pub fn join(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
@@ -62,7 +61,7 @@ pub fn split(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The script inside `bash -lc '…'` and the like; any other command line as it is.
+/// Returns the script inside `bash -lc '…'` and similar wrappers; any other command line unchanged.
 pub(crate) fn unwrap(line: &str) -> String {
     script_in(line).unwrap_or_else(|| line.to_owned())
 }
@@ -94,8 +93,8 @@ fn script_in(line: &str) -> Option<String> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pipeline(pub(crate) Vec<Vec<String>>);
 
-/// The pipelines of a script, in order, whatever joins them. Redirections are left out. What a shell would expand
-/// stays as it is, and what it would refuse is taken as far as it goes: this is for recognising, not for running.
+/// Returns the pipelines of a script in order, whatever joins them. Redirections are dropped, expansions are not
+/// performed, and invalid syntax is tolerated: the result serves to recognise commands, never to run them.
 pub(crate) fn pipelines(script: &str) -> Vec<Pipeline> {
     let mut reader = ScriptReader::default();
     let mut chars = script.chars().peekable();
@@ -118,7 +117,7 @@ pub(crate) fn pipelines(script: &str) -> Vec<Pipeline> {
                 reader.end_command();
             }
             '>' | '<' => {
-                // `2>&1`, `>> file`, `&> file`: the file is no word of the command.
+                // `2>&1`, `>> file`, `&> file`: the file is not a word of the command.
                 reader.begin_redirection();
                 while chars.next_if(|c| matches!(c, '>' | '<' | '&' | '|')).is_some() {}
             }
@@ -147,7 +146,7 @@ impl ScriptReader {
     }
 
     fn begin_redirection(&mut self) {
-        // The number of a descriptor belongs to the redirection.
+        // A descriptor number belongs to the redirection.
         self.word.take_if(|word| word.chars().all(|c| c.is_ascii_digit()));
         self.end_word();
         self.is_redirection = true;

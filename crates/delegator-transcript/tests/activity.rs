@@ -1,4 +1,4 @@
-//! What a running agent is said to be doing, and how far it is, line by line.
+//! The activity and progress of a running agent, line by line.
 
 mod recorded;
 
@@ -8,11 +8,11 @@ use recorded::{all, is_protocol, read};
 /// The report after every line.
 fn reports(bytes: &[u8]) -> Vec<Report> {
     let options = FoldOptions { workdir: Some("/home/dev/project".into()), ..FoldOptions::default() };
-    let mut account = LineSummarizer::new(options);
+    let mut summarizer = LineSummarizer::new(options);
     let mut reports = Vec::new();
     Framer::default().push(bytes, |line| {
-        account.push_line(&line);
-        reports.push(account.report());
+        summarizer.push_line(&line);
+        reports.push(summarizer.report());
     });
     reports
 }
@@ -73,15 +73,15 @@ fn progress_never_goes_down_within_a_turn_and_is_100_only_at_its_end() {
 
 #[test]
 fn retries_are_not_activity_and_items_are() {
-    let mut account = LineSummarizer::default();
+    let mut summarizer = LineSummarizer::default();
     let mut active = Vec::new();
     Framer::default().push(&read("err500_then_ok.jsonl"), |line| {
-        let info = account.push_line(&line);
+        let info = summarizer.push_line(&line);
         assert!(info.understood);
         active.push(info.is_activity);
     });
     assert_eq!(active, [true, true, false, true, true]);
-    assert!(account.thread_id().is_some());
+    assert!(summarizer.thread_id().is_some());
 }
 
 #[test]
@@ -93,15 +93,15 @@ fn folding_stored_lines_again_gives_the_same_report() {
 
 #[test]
 fn a_running_stream_differs_from_an_interrupted_one() {
-    let mut account = LineSummarizer::default();
+    let mut summarizer = LineSummarizer::default();
     Framer::default().push(&read("sigint_cmd.jsonl"), |line| {
-        account.push_line(&line);
+        summarizer.push_line(&line);
     });
-    let running = account.report();
+    let running = summarizer.report();
     assert_eq!(running.turn, TurnState::Running);
     assert!(running.current_activity.is_some_and(|words| words.starts_with("Running ")));
-    account.finish();
-    let ended = account.report();
+    summarizer.finish();
+    let ended = summarizer.report();
     assert_eq!((ended.turn, ended.outcome), (TurnState::Interrupted, StreamOutcome::Interrupted));
     assert_eq!(ended.current_activity, None);
 }

@@ -1,4 +1,4 @@
-//! Input that is wrong in every way there is: a count and a report, never a panic, never a lost line after it.
+//! Invalid input of every kind: it is counted and reported, never causes a panic, and never hides the lines after it.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
@@ -14,7 +14,7 @@ use recorded::{all, normalize, summarize};
 const GOOD: &str =
     r#"{"type":"item.completed","item":{"id":"item_7","type":"agent_message","text":"still here"}}"#;
 
-/// The report of `bad` with a good line after it, which must have come through.
+/// The report of `bad` followed by a valid line, which must be recognised.
 fn with_good_line_after(bad: &[u8]) -> Report {
     let mut bytes = bad.to_vec();
     bytes.push(b'\n');
@@ -103,7 +103,7 @@ fn fields_of_another_type_are_the_same_as_absent() {
 }
 
 #[test]
-fn unknown_types_are_kept_and_counted_and_unknown_items_are_items() {
+fn unknown_types_are_counted_and_unknown_items_are_items() {
     let report = with_good_line_after(br#"{"type":"galaxy.formed","stars":9}"#);
     assert_eq!((report.counts.unknown, report.counts.by_type.get("galaxy.formed")), (1, Some(&1)));
     let line = br#"{"type":"item.completed","item":{"id":"i","type":"hologram","x":1}}"#;
@@ -250,25 +250,26 @@ fn lists_are_bounded_and_counts_are_exact() {
     assert!(report.counts.by_type.len() < 100 && report.transient_errors.len() < 100);
 }
 
-/// Everything that follows from a stream, as text, whatever the splits.
-fn told(bytes: &[u8], cuts: &[usize]) -> String {
+/// All effects of a stream as text.
+fn describe(bytes: &[u8], cuts: &[usize]) -> String {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     cuts.extend([0, bytes.len()]);
     cuts.sort_unstable();
     let mut framer = delegator_transcript::Framer::new(LineLimits { whole: 300, head: 100, tail: 50 });
     let mut translator = delegator_transcript::Translator::default();
-    let mut told = String::new();
+    let mut description = String::new();
     let mut line = |line: delegator_transcript::Line<'_>| {
         let text = line.text();
         let event = delegator_transcript::decode(&text);
-        told.push_str(&format!("{} {} {event:?}\n", line.number, line.length));
-        translator.translate(event, &mut |effect: Effect<'_>| told.push_str(&format!("  {effect:?}\n")));
+        description.push_str(&format!("{} {} {event:?}\n", line.number, line.length));
+        translator
+            .translate(event, &mut |effect: Effect<'_>| description.push_str(&format!("  {effect:?}\n")));
     };
     for pair in cuts.windows(2) {
         framer.push(&bytes[pair[0]..pair[1]], &mut line);
     }
     framer.finish(&mut line);
-    told
+    description
 }
 
 proptest! {
@@ -290,7 +291,7 @@ proptest! {
             bytes.push(b'\n');
         }
         bytes.extend_from_slice(&noise);
-        prop_assert_eq!(told(&bytes, &[]), told(&bytes, &cuts));
+        prop_assert_eq!(describe(&bytes, &[]), describe(&bytes, &cuts));
     }
 }
 

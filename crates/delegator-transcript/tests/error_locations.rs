@@ -1,4 +1,4 @@
-//! Places of errors, read out of what real programs printed.
+//! Error locations in the recorded output of real programs.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
@@ -76,13 +76,13 @@ fn windows_line_ends_and_colours_change_nothing() {
 }
 
 #[test]
-fn a_cut_output_is_read_at_both_ends() {
+fn truncated_output_is_read_at_both_ends() {
     let limits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 4 << 10 };
     let head = "./first.go:3:5: one\n";
     let noise = "nothing to see here\n".repeat(4_000);
     let tail = "./last.go:9:1: two\n";
     let report = report_of(&stream("go build", 1, &format!("{head}{noise}{tail}")), limits);
-    let files: Vec<&str> = report.failures[0].places.iter().map(|place| place.file.as_str()).collect();
+    let files: Vec<&str> = report.failures[0].places.iter().map(|location| location.file.as_str()).collect();
     assert_eq!(files, ["./first.go", "./last.go"]);
     assert_eq!(report.failures[0].message, "one");
 }
@@ -91,7 +91,7 @@ fn a_cut_output_is_read_at_both_ends() {
 fn each_location_is_listed_once_and_at_most_20() {
     let many: String = (1..100).map(|n| format!("x.c:{n}:1: error: no\nx.c:{n}:1: error: no\n")).collect();
     let found = failures("cc x.c", 1, &many);
-    let lines: Vec<u32> = found[0].places.iter().map(|place| place.line).collect();
+    let lines: Vec<u32> = found[0].places.iter().map(|location| location.line).collect();
     assert_eq!(lines, (1..=20).collect::<Vec<_>>());
 }
 
@@ -103,7 +103,7 @@ fn terminal_control_characters_are_removed() {
     assert!(message.starts_with("gone"), "{message:?}");
 }
 
-/// Pieces of every format, to be put together in any order.
+/// Lines of every format, to be combined in any order.
 const PIECES: [&str; 40] = [
     "error[E0308]: x",
     "  --> a.rs:1:2",
@@ -170,10 +170,10 @@ proptest! {
         for output in [&text[..], &text[..cut], &text[cut..]] {
             let places = &failures("./build", 1, output)[0].places;
             prop_assert!(places.len() <= 20);
-            for (at, place) in places.iter().enumerate() {
-                prop_assert!(!place.file.is_empty() && place.line > 0);
+            for (at, location) in places.iter().enumerate() {
+                prop_assert!(!location.file.is_empty() && location.line > 0);
                 let is_same = |other: &&delegator_transcript::ErrorLocation| {
-                    (&other.file, other.line, other.column) == (&place.file, place.line, place.column)
+                    (&other.file, other.line, other.column) == (&location.file, location.line, location.column)
                 };
                 prop_assert_eq!(places.iter().filter(is_same).count(), 1, "{} twice", at);
             }
@@ -181,7 +181,7 @@ proptest! {
     }
 }
 
-/// Texts that would take long if anything were looked for again and again. The suite's own limit is the clock.
+/// Texts that would take long with repeated searches; the time limit of the test suite catches them.
 #[test]
 fn hostile_texts_are_parsed_in_bounded_time() {
     for piece in [

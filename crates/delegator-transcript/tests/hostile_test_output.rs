@@ -1,4 +1,4 @@
-//! Outputs nobody meant to be read: no panic, and what is kept is bounded.
+//! Arbitrary and hostile outputs: no panic, and bounded results.
 
 #![expect(clippy::unwrap_used, reason = "a recording that cannot be read is a failure")]
 
@@ -18,7 +18,7 @@ fn tests(command: &str, output: &str) -> Option<TestReport> {
     summarizer.finish().tests
 }
 
-/// All that was recorded, line by line.
+/// All recorded lines.
 fn recorded_lines() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/test_runs");
     let mut lines = Vec::new();
@@ -47,12 +47,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn recorded_lines_in_any_order_are_survived(picks in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..80)) {
+    fn recorded_lines_in_any_order_do_not_panic(picks in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..80)) {
         let lines = recorded_lines();
         let mut output = String::new();
         for (pick, cut) in picks {
             let line = pick.get(&lines);
-            // Cut somewhere, or repeated, or whole.
+            // Truncated, repeated, or whole.
             match cut {
                 0..64 => output.push_str(&line[line.ceil_char_boundary(usize::from(cut).min(line.len()))..]),
                 64..96 => output.push_str(&line[..line.floor_char_boundary(usize::from(cut - 64))]),
@@ -65,14 +65,14 @@ proptest! {
     }
 
     #[test]
-    fn any_command_and_any_text_are_survived(command in any::<String>(), before in any::<String>(), after in any::<String>()) {
+    fn any_command_and_any_text_do_not_panic(command in any::<String>(), before in any::<String>(), after in any::<String>()) {
         let output = format!("{before}\n3 passed in 0.1s\n{after}");
         prop_assert!(is_bounded(tests(&command, &output)));
         prop_assert!(is_bounded(tests("pytest", &output)));
     }
 
     #[test]
-    fn numbers_of_any_size_are_survived(number in "[0-9]{1,40}") {
+    fn numbers_of_any_size_do_not_panic(number in "[0-9]{1,40}") {
         let output = format!(
             "test result: ok. {number} passed; {number} failed; {number} ignored; 0 measured; 0 filtered out\n\
              === {number} passed, {number} failed in 0.1s ===\nTests:  {number} passed, {number} total\n\

@@ -1,4 +1,4 @@
-//! Dialect 003: as 001, and in the report.
+//! The idle dialect: translation into Codex exec events, and the report.
 
 mod recorded;
 

@@ -1,4 +1,4 @@
-//! Every row of the section "Mapping From Internal Protocol Events" of dialect 001, by name.
+//! One test for every row of the section "Mapping From Internal Protocol Events" of the Codex exec documentation.
 
 mod recorded;
 
@@ -6,7 +6,7 @@ use delegator_transcript::{MapWarning, NormalizeOptions, StreamOutcome, Unmapped
 use recorded::{normalize, normalized, protocol, summarize};
 use serde_json::{Value, json};
 
-/// What these messages become.
+/// Translates these messages.
 fn map(messages: &[&str]) -> Vec<Value> {
     normalized(&protocol(messages))
 }

@@ -1,4 +1,4 @@
-//! Streams with lines that belong elsewhere: a stream's turns and its verdict are its own.
+//! Streams with lines of another dialect: these must not change the turns and outcome of the stream.
 
 mod recorded;
 
@@ -12,7 +12,7 @@ const TURN: [&str; 4] = [
     r#"{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}"#,
 ];
 
-/// One line at least of every other dialect, beginnings and ends of turns among them.
+/// At least one line of every other dialect, including the start and end of turns.
 const STRAYS: [&str; 10] = [
     r#"{"type":"agent_message","content":"stray"}"#,
     r#"{"type":"tool_call","name":"n","call_id":"c"}"#,
@@ -72,7 +72,7 @@ fn stray_codex_exec_events_do_not_decide_other_streams() {
                 let report = summarize(lines.join("\n").as_bytes());
                 let actual = (report.turns, report.turn);
                 assert_eq!(actual, (1, TurnState::Completed), "{lines:?}");
-                // Anything said clears the idle flag, and with it the end of a 003 stream.
+                // Any output clears the idle flag, and with it the end of an idle-dialect stream.
                 let is_over = own == task || lines[2] == own[1];
                 assert_eq!(report.outcome == StreamOutcome::Completed, is_over, "{lines:?}");
             }

@@ -1,4 +1,4 @@
-//! Over-long lines, normalised: both ends and how much is missing.
+//! Over-long lines, normalised: both ends and the number of missing bytes.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 

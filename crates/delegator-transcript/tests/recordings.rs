@@ -1,4 +1,4 @@
-//! Recordings of the real Codex, 0.40 to 0.166: nothing is lost, nothing is unknown, and 001 stays 001.
+//! Recordings of the real Codex, 0.40 to 0.166: no line is lost or unknown, and Codex exec events pass unchanged.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
@@ -24,7 +24,7 @@ fn every_line_of_every_recording_is_understood() {
     assert!(lines > 1_200, "{lines}");
 }
 
-/// A line of a recording without the second `id` Codex writes into a web-search item.
+/// Removes the second `id` that Codex writes into a web-search item.
 fn with_one_id(line: &str) -> String {
     let Some((before, rest)) = line.split_once(r#""type":"web_search","id":""#) else {
         return line.to_owned();
@@ -60,7 +60,7 @@ fn web_searches_keep_the_id_of_the_item() {
     assert!(!ids.is_empty() && ids.iter().all(|id| id.starts_with("item_")), "{ids:?}");
 }
 
-/// Accepts any JSON value but an object that has a key twice.
+/// Accepts any JSON value except an object with a repeated key.
 struct UniqueKeys;
 
 impl<'de> serde::de::Visitor<'de> for UniqueKeys {
@@ -133,7 +133,7 @@ fn no_normalised_line_of_any_recording_has_a_key_twice() {
     }
 }
 
-/// The types of 001 as it is written: what a literal reader accepts.
+/// Whether an event has only documented fields.
 fn is_documented_event(event: &Value) -> bool {
     let keys = |value: &Value, allowed: &[&str]| {
         value.as_object().is_some_and(|object| object.keys().all(|key| allowed.contains(&key.as_str())))
@@ -189,14 +189,14 @@ fn strict_keeps_the_first_of_two_ids() {
     assert_eq!(line, expected);
 }
 
-/// Finished items and ends of turns, without what the two ways of telling may differ in: a rollout has no
-/// retries, Codex sorts the keys of an MCP result differently (values are compared, not bytes), and what an item does
-/// not have is null in its stream and absent in ours.
-fn essence(stream: &[u8]) -> Vec<Value> {
+/// Finished items and turn ends, without the legitimate differences between a session file and a stream: a session file
+/// has no retries, Codex orders the keys of an MCP result differently (values are compared, not bytes), and missing
+/// fields are null in the stream and absent in ours.
+fn comparable_events(stream: &[u8]) -> Vec<Value> {
     let text = String::from_utf8(stream.to_vec()).expect("UTF-8");
-    let is_essential =
+    let is_comparable =
         |event: &Value| !matches!(event["type"].as_str(), Some("error" | "item.started" | "item.updated"));
-    let mut events: Vec<Value> = normalized(&text).into_iter().filter(is_essential).collect();
+    let mut events: Vec<Value> = normalized(&text).into_iter().filter(is_comparable).collect();
     for item in events.iter_mut().filter_map(|event| event.get_mut("item")?.as_object_mut()) {
         item.remove("id");
         item.retain(|_, value| !value.is_null());
@@ -222,8 +222,8 @@ fn a_session_file_gives_the_same_items_as_the_stream_of_its_run() {
         "resume_9_fork",
     ];
     for run in runs {
-        let from_rollout = essence(&read(&format!("rollouts/0.166.0.{run}.rollout.jsonl")));
-        let streamed = essence(&read(&format!("rollouts/0.166.0.{run}.exec.jsonl")));
+        let from_rollout = comparable_events(&read(&format!("rollouts/0.166.0.{run}.rollout.jsonl")));
+        let streamed = comparable_events(&read(&format!("rollouts/0.166.0.{run}.exec.jsonl")));
         assert_eq!(from_rollout, streamed, "{run}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is told twice counts once, and only if it is the same.
+//! Repeated items count once, and only if they are identical.
 
 mod recorded;
 
@@ -15,7 +15,7 @@ fn report(lines: &[&str]) -> Report {
     summarize(format!("{{\"type\":\"turn.started\"}}\n{}\n", lines.join("\n")).as_bytes())
 }
 
-/// How many repeats there are when `second` follows `first` after a cut.
+/// Number of repeats when `second` follows `first` after a reconnect.
 fn repeats(first: &str, second: &str) -> u64 {
     report(&[&completed("item_0", first), RECONNECT, &completed("item_1", second)]).repeated_items
 }

@@ -1,11 +1,11 @@
-//! Whole reports of a few recordings, to be read by people.
+//! Full reports of a few recordings, as snapshots for review.
 
 mod recorded;
 
 use delegator_transcript::{FoldOptions, Report};
 use recorded::{read, summarize_with};
 
-/// The report without the lines themselves, which are in the recording.
+/// The report without the recent lines, which are in the recording.
 fn report(name: &str) -> Report {
     let options = FoldOptions { workdir: Some("/home/dev/project".into()), ..FoldOptions::default() };
     let mut report = summarize_with(&read(name), options);

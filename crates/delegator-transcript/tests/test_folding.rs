@@ -1,11 +1,11 @@
-//! Several runs in one session: which of them count in the end.
+//! Several test runs in one session: which of them count in the end.
 
 #![expect(clippy::expect_used, reason = "tests that did not run are a failure")]
 
 use delegator_transcript::{FoldOptions, LineLimits, Report, Summarizer, TestReport};
 use serde_json::json;
 
-/// A session that runs these commands, each with what it prints and its exit code.
+/// A session that runs these commands, each with its output and exit code.
 fn session(commands: &[(&str, &str, i32)]) -> Report {
     let options = FoldOptions { workdir: Some("/home/dev/shop".into()), ..FoldOptions::default() };
     let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
@@ -29,7 +29,7 @@ fn sums(report: &TestReport) -> (u64, u64, u64) {
     (report.passed, report.failed, report.skipped)
 }
 
-/// What libtest prints for tests of these names.
+/// libtest's output for tests with these names.
 fn cargo(passed: &[&str], failed: &[&str]) -> String {
     let mut text = format!("\nrunning {} tests\n", passed.len() + failed.len());
     passed.iter().for_each(|name| text.push_str(&format!("test {name} ... ok\n")));
@@ -81,9 +81,9 @@ fn a_suite_that_no_longer_builds_does_not_pass() {
     let compile_error = "error[E0308]: mismatched types\nerror: could not compile `shop`\n";
     let report = tests(&[("cargo test", &cargo(&["a"], &[]), 0), ("cargo test", compile_error, 101)]);
     assert_eq!((sums(&report), report.ended_badly, report.incomplete), ((0, 0, 0), true, true));
-    // Nothing ran at all: nothing is told.
+    // No test ran, so there are no results.
     assert_eq!(session(&[("cargo test", compile_error, 101)]).tests, None);
-    // Another command that fails says nothing of the tests.
+    // Another command that fails says nothing about the tests.
     let report = tests(&[("cargo test", &cargo(&["a"], &[]), 0), ("cargo build", compile_error, 101)]);
     assert_eq!((sums(&report), report.ended_badly), ((1, 0, 0), false));
 }
@@ -111,12 +111,12 @@ fn a_narrower_run_only_updates_the_tests_it_names() {
         ((3, 1, 0), ["b::four".to_owned()].as_slice())
     );
     assert!(report.runs[1].superseded && !report.runs[0].superseded);
-    // As told, not as it stands now.
+    // The listed run keeps its original counts.
     assert_eq!((report.runs[0].passed, report.runs[0].failed), (2, 2));
-    // One that passed and fails now.
+    // A test that passed fails now.
     let report = tests(&[("cargo test", &all, 101), ("cargo test two", &cargo(&[], &["a::two"]), 101)]);
     assert_eq!((sums(&report), report.failed_tests.len()), ((1, 3, 0), 3));
-    // Chosen by its very name, by a runner that does not name what passes.
+    // Selected by its exact name, with a runner that does not print the names of passed tests.
     let names = ["t.py::x", "t.py::y"];
     let first = pytest("2 failed, 5 passed", &names);
     let report = tests(&[("pytest", &first, 1), ("pytest t.py::x", &pytest("1 passed", &[]), 0)]);
@@ -124,7 +124,7 @@ fn a_narrower_run_only_updates_the_tests_it_names() {
         (sums(&report), report.failed_tests.as_slice()),
         ((6, 1, 0), ["t.py::y".to_owned()].as_slice())
     );
-    // A file of tests does not say which of them it was.
+    // A selector that is a file does not name a test.
     let report = tests(&[("pytest", &first, 1), ("pytest t.py", &pytest("2 passed", &[]), 0)]);
     assert_eq!(sums(&report), (5, 2, 0));
 }
@@ -150,7 +150,7 @@ fn runners_of_the_same_tests_replace_each_other() {
     let report =
         tests(&[("cargo nextest run", nextest, 100), ("cargo test two", &cargo(&["a::two"], &[]), 0)]);
     assert_eq!((sums(&report), report.failed_tests.len()), ((2, 0, 0), 0));
-    // Nextest runs no doctests.
+    // Nextest does not run doctests.
     let report = tests(&[
         ("cargo nextest run", nextest, 100),
         ("cargo test --doc", &cargo(&["src/lib.rs - add (line 3)"], &[]), 0),
@@ -182,7 +182,7 @@ fn lists_are_bounded_and_the_rest_is_counted() {
     let report = tests(&[("cargo test", &cargo(&[], &names), 101)]);
     assert_eq!((report.failed, report.failed_tests.len(), report.failed_tests_not_listed), (1_000, 100, 900));
     assert!(report.failed_tests.iter().all(|name| name.len() <= 300));
-    // Many different commands: the sums stay exact, the list is of the last.
+    // Many different commands: the sums stay exact, the list has the most recent.
     let commands: Vec<String> = (0..300).map(|n| format!("cargo test -p crate{n}")).collect();
     let output = cargo(&["a", "b"], &[]);
     let session: Vec<(&str, &str, i32)> =
@@ -199,5 +199,9 @@ fn one_runners_failures_explain_the_exit_code_of_a_command_with_two() {
     assert_eq!((sums(&report), report.ended_badly), ((5, 1, 0), false));
     let fine = format!("{}{}", cargo(&["a", "b"], &[]), pytest("3 passed", &[]));
     let report = tests(&[("cargo test; pytest", &fine, 1)]);
-    assert_eq!((sums(&report), report.ended_badly), ((5, 0, 0), true), "nobody's failure explains it");
+    assert_eq!(
+        (sums(&report), report.ended_badly),
+        ((5, 0, 0), true),
+        "no failed test explains the exit code"
+    );
 }

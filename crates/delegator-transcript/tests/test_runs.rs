@@ -1,4 +1,4 @@
-//! What real runners printed, against the truth beside it: see `test_runs/README.md`.
+//! The recorded output of real runners, compared with the expected results beside it; see `test_runs/README.md`.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot be read is a failure")]
 
@@ -38,12 +38,12 @@ fn cases() -> Vec<(String, String, Value)> {
             }
         }
     }
-    cases.sort_by(|one, other| one.0.cmp(&other.0));
+    cases.sort_by(|left, right| left.0.cmp(&right.0));
     assert!(cases.len() > 100, "only {} cases were found", cases.len());
     cases
 }
 
-/// What is compared, in the words of the truth.
+/// The results in the form of the expected values.
 fn test_results(report: &Report) -> Value {
     let counts = |tests: &delegator_transcript::TestReport| {
         json!({"passed": tests.passed, "failed": tests.failed, "skipped": tests.skipped,
@@ -52,7 +52,7 @@ fn test_results(report: &Report) -> Value {
     report.tests.as_ref().map_or(Value::Null, counts)
 }
 
-/// In which order failures are told differs from run to run.
+/// The order of failures differs from run to run.
 fn in_order(mut value: Value) -> Value {
     if let Some(names) = value.pointer_mut("/failed_tests").and_then(Value::as_array_mut) {
         names.sort_by_key(Value::to_string);
@@ -105,9 +105,8 @@ fn a_printed_log_is_not_a_test_run() {
     }
 }
 
-/// Cut anywhere, by `tail` or by `head`, an output never tells of more than there was. Left out: a test that prints a
-/// summary of its own, which only what stands before it gives away, and unittest, which counts failing subtests and
-/// needs its reports to see whose they are.
+/// Output shortened by `tail` or `head` never gives higher counts. Excluded: a test that prints a fake summary, which
+/// only preceding lines reveal, and unittest, which counts failing subtests and needs its reports to group them.
 #[test]
 fn truncated_output_never_increases_counts() {
     for (name, output, truth) in cases() {

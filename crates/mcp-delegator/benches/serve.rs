@@ -1,13 +1,13 @@
-//! What a server costs a host: from its start to its first answer, and its memory while nothing happens; beside Node, which
-//! most servers of this kind need.
+//! Cost of a server for its client: time from start to the first response, and idle memory, compared with Node, which
+//! most MCP servers need.
 //!
-//! `cargo bench -p mcp-delegator --bench serve`; prints a table, asserts nothing about time.
+//! Run with `cargo bench -p mcp-delegator --bench serve`. It prints a table and asserts no times.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark prints, starts what it measures, and stops where its world is broken"
+    reason = "a benchmark prints, starts processes, and panics when its setup fails"
 )]
 
 use std::io::{BufRead, BufReader, Write};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const ROUNDS: usize = 40;
 
-/// A program with pipes to talk through.
+/// A child process with piped stdin and stdout.
 struct Connection {
     child: Child,
     responses: BufReader<ChildStdout>,
@@ -29,8 +29,8 @@ impl Connection {
     fn start(mut command: Command) -> Connection {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Connection { child, responses: answers }
+        let responses = BufReader::new(child.stdout.take().unwrap());
+        Connection { child, responses }
     }
 
     fn send(&mut self, message: &Value) {
@@ -42,7 +42,7 @@ impl Connection {
     fn read_line(&mut self) -> String {
         let mut line = String::new();
         self.responses.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "it ended before it answered");
+        assert!(!line.is_empty(), "the process exited before it responded");
         line
     }
 
@@ -53,7 +53,7 @@ impl Connection {
         pss.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// Its input ends, and so does it.
+    /// Closes stdin and waits for the exit.
     fn close(mut self) {
         drop(self.child.stdin.take());
         self.child.wait().unwrap();
@@ -66,13 +66,13 @@ fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
 }
 
-/// A server that was greeted.
+/// Starts a server, initializes it, and returns the time to its first response.
 fn initialized_server(stage: &Stage) -> (Connection, Duration) {
     let before = Instant::now();
-    let mut talk = Connection::start(stage.world.command(["serve"]));
-    talk.send(&initialize());
-    talk.read_line();
-    (talk, before.elapsed())
+    let mut connection = Connection::start(stage.world.command(["serve"]));
+    connection.send(&initialize());
+    connection.read_line();
+    (connection, before.elapsed())
 }
 
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {
@@ -81,12 +81,12 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 }
 
 fn server_memory(stage: &Stage) -> (u64, usize) {
-    let (mut talk, _) = initialized_server(stage);
-    talk.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    talk.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
-    let tools = talk.read_line().len();
-    let memory = talk.memory();
-    talk.close();
+    let (mut connection, _) = initialized_server(stage);
+    connection.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    connection.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    let tools = connection.read_line().len();
+    let memory = connection.memory();
+    connection.close();
     (memory, tools)
 }
 
@@ -97,40 +97,40 @@ fn node(script: &str) -> Command {
 }
 
 fn node_memory() -> u64 {
-    let mut talk = Connection::start(node("console.log('up'); process.stdin.resume()"));
-    talk.read_line();
-    let memory = talk.memory();
-    talk.close();
+    let mut connection = Connection::start(node("console.log('up'); process.stdin.resume()"));
+    connection.read_line();
+    let memory = connection.memory();
+    connection.close();
     memory
 }
 
 fn main() {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let stage = Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), successful_turn(&[]));
-    // The first one makes the registry.
+    // The first server creates the registry.
     initialized_server(&stage).0.close();
-    let mut ours: Vec<Duration> = Vec::new();
-    let mut nodes: Vec<Duration> = Vec::new();
+    let mut server_times: Vec<Duration> = Vec::new();
+    let mut node_times: Vec<Duration> = Vec::new();
     for _ in 0..ROUNDS {
-        let (talk, took) = initialized_server(&stage);
-        talk.close();
-        ours.push(took);
+        let (connection, elapsed) = initialized_server(&stage);
+        connection.close();
+        server_times.push(elapsed);
         let before = Instant::now();
         assert!(node("0").status().unwrap().success());
-        nodes.push(before.elapsed());
+        node_times.push(before.elapsed());
     }
     let (memory, tools) = server_memory(&stage);
     println!("load {}", load.split(' ').next().unwrap_or_default());
     println!("| what | p50 | p99 |\n|---|---|---|");
     println!(
-        "| serve started → its first answer | {:.1} ms | {:.1} ms |",
-        percentile(&mut ours, 50),
-        percentile(&mut ours, 99)
+        "| serve started → first response | {:.1} ms | {:.1} ms |",
+        percentile(&mut server_times, 50),
+        percentile(&mut server_times, 99)
     );
     println!(
         "| `node -e 0`, start to end | {:.1} ms | {:.1} ms |",
-        percentile(&mut nodes, 50),
-        percentile(&mut nodes, 99)
+        percentile(&mut node_times, 50),
+        percentile(&mut node_times, 99)
     );
     println!("| idle serve, tools listed ({tools} bytes) (PSS) | {memory} KiB | |");
     println!("| idle node (PSS) | {} KiB | |", node_memory());

@@ -1,11 +1,11 @@
-//! What a task costs: from submission to the agent's start, from its end to the waiter, and a supervisor's memory.
+//! Cost of a task: from submit to the agent's start, from its end to the waiting caller, and supervisor memory.
 //!
-//! `cargo bench -p mcp-delegator --bench tasks`; prints a table, asserts nothing about time.
+//! Run with `cargo bench -p mcp-delegator --bench tasks`. It prints a table and asserts no times.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a benchmark prints, and stops where its world is broken"
+    reason = "a benchmark prints, and panics when its setup fails"
 )]
 
 use std::path::Path;
@@ -53,9 +53,9 @@ fn submit_to_start() -> (f64, f64) {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            let took = wait_for_file(&started) - before;
+            let elapsed = wait_for_file(&started) - before;
             child.wait().unwrap();
-            took
+            elapsed
         })
         .collect();
     (percentile(&mut times, 50), percentile(&mut times, 99))
@@ -79,15 +79,15 @@ fn end_to_waiter() -> (f64, f64) {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            let over = wait_for_file(&world.project().join("over"));
+            let ended_at = wait_for_file(&world.project().join("over"));
             waiter.wait().unwrap();
-            over.elapsed()
+            ended_at.elapsed()
         })
         .collect();
     (percentile(&mut times, 50), percentile(&mut times, 99))
 }
 
-/// Mean proportional memory of the supervisors of many tasks at once, in KiB.
+/// Mean proportional memory (PSS) of the supervisors of `CONCURRENT_TASKS` running tasks, in KiB.
 fn mean_supervisor_memory() -> u64 {
     let world = world_with_script(
         json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": "x"}, "silent"]),
@@ -108,7 +108,7 @@ fn mean_supervisor_memory() -> u64 {
     for id in &ids {
         world.run(["local", "cancel", id]);
     }
-    assert_eq!(sizes.len(), CONCURRENT_TASKS, "not all supervisors were there");
+    assert_eq!(sizes.len(), CONCURRENT_TASKS, "a supervisor is missing");
     sizes.iter().sum::<u64>() / sizes.len() as u64
 }
 
@@ -119,7 +119,7 @@ fn main() {
     println!("load {}", load.split(' ').next().unwrap_or_default());
     println!("| what | p50 | p99 |\n|---|---|---|");
     println!("| CLI started → agent started | {start_50:.1} ms | {start_99:.1} ms |");
-    println!("| agent's last act → waiter has answered and exited | {end_50:.1} ms | {end_99:.1} ms |");
+    println!("| last event of the agent → `wait` has exited | {end_50:.1} ms | {end_99:.1} ms |");
     println!(
         "| memory of a supervisor (PSS, {CONCURRENT_TASKS} at once) | {} KiB | |",
         mean_supervisor_memory()

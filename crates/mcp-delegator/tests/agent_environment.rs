@@ -1,6 +1,7 @@
-//! Which variables an agent gets: the user's configuration adds, a caller only chooses, and loader variables never pass.
+//! Environment of the agent: the user's configuration adds variables, a caller can only select from them, and loader
+//! variables never pass.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use delegator_testkit::stage::Stage;
 use serde_json::Value;
@@ -11,7 +12,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 fn stage_recording_environment() -> Stage {
     Stage::with_shell_agent(
         PROGRAM,
-        "env > seen; cat > /dev/null; echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; \
+        "env > environment; cat > /dev/null; echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; \
          echo '{\"type\":\"turn.started\"}'; \
          echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'",
     )
@@ -26,15 +27,15 @@ fn with_configured_env(stage: Stage, names: &str) -> Stage {
 }
 
 fn agent_environment(stage: &Stage) -> String {
-    std::fs::read_to_string(stage.world.project().join("seen")).unwrap()
+    std::fs::read_to_string(stage.world.project().join("environment")).unwrap()
 }
 
 fn assert_refused(stage: &Stage, args: &[&str], code: &str) -> Value {
     let run = stage.world.run(args);
     assert_ne!(run.exit, Some(0), "{run:?}");
-    let answer: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert!(answer.to_string().contains(code), "{answer}");
-    answer
+    let response: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(response.to_string().contains(code), "{response}");
+    response
 }
 
 #[test]
@@ -42,12 +43,12 @@ fn a_caller_cannot_add_a_variable() {
     let stage = stage_recording_environment();
     for name in ["AWS_SECRET_ACCESS_KEY", "NODE_OPTIONS", "LD_PRELOAD", "NOT_EVEN_SET"] {
         let args = ["local", "exec", "x", "--env-policy", "allow-list", "--env-allow-list", name];
-        let answer = assert_refused(&stage, &args, "POLICY_BLOCKED");
-        assert!(answer.to_string().contains(name), "the variable is named: {answer}");
-        let names_the_key = answer.to_string().contains("agents.codex.env");
-        assert_eq!(names_the_key, !["NODE_OPTIONS", "LD_PRELOAD"].contains(&name), "{answer}");
+        let response = assert_refused(&stage, &args, "POLICY_BLOCKED");
+        assert!(response.to_string().contains(name), "the variable is missing: {response}");
+        let names_the_key = response.to_string().contains("agents.codex.env");
+        assert_eq!(names_the_key, !["NODE_OPTIONS", "LD_PRELOAD"].contains(&name), "{response}");
     }
-    assert!(!stage.world.project().join("seen").exists(), "no agent was started");
+    assert!(!stage.world.project().join("environment").exists(), "no agent was started");
 }
 
 #[test]
@@ -71,13 +72,13 @@ fn a_retry_gets_no_variable_removed_from_the_configuration() {
     let id = stage.exec(&["--env-policy", "allow-list", "--env-allow-list", "FIRST_FLAG"]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
     let stage = with_configured_env(stage, "");
-    let answer = assert_refused(&stage, &["retry", &id], "POLICY_BLOCKED");
-    assert!(answer.to_string().contains("FIRST_FLAG"), "{answer}");
+    let response = assert_refused(&stage, &["retry", &id], "POLICY_BLOCKED");
+    assert!(response.to_string().contains("FIRST_FLAG"), "{response}");
 }
 
 #[test]
 fn a_loader_variable_in_the_configuration_is_refused() {
     let stage = with_configured_env(stage_recording_environment(), "\"NODE_OPTIONS\"");
-    let answer = assert_refused(&stage, &["local", "exec", "x"], "CONFIG_INVALID");
-    assert!(answer.to_string().contains("NODE_OPTIONS"), "{answer}");
+    let response = assert_refused(&stage, &["local", "exec", "x"], "CONFIG_INVALID");
+    assert!(response.to_string().contains("NODE_OPTIONS"), "{response}");
 }

@@ -1,15 +1,15 @@
-//! The edges of the command line: odd words, odd files, odd sizes. Each was wrong once, or nearly.
+//! Edge cases of the command line: unusual arguments, files and sizes. Each covers a former bug or a near miss.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use delegator_testkit::program::{RunOutput, World, read_text};
 use delegator_testkit::terminal::run_on_terminal;
+use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands::manifest::output_schema;
-use mcp_delegator::spec;
-use mcp_delegator::views::envelope_schema::violations;
+use mcp_delegator::output::envelopes::schema::violations;
 use serde_json::{Value, json};
 
 fn world() -> World {
@@ -67,12 +67,12 @@ fn a_misspelt_group_is_suggested() {
     let suggestion =
         |args: &[&str]| world().run(args).json()["error"]["suggestion"].as_str().unwrap().to_owned();
     assert!(
-        suggestion(&["flet", "status"]).contains("'fleet' is planned"),
+        suggestion(&["flet", "status"]).contains("'fleet' is declared"),
         "{}",
         suggestion(&["flet", "status"])
     );
     assert!(suggestion(&["evnts", "normalize"]).contains("'events'"));
-    assert!(!suggestion(&["cloud", "nope"]).contains("Known here: ."));
+    assert!(!suggestion(&["cloud", "nope"]).contains("Known commands: ."));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn wrong_flags_are_reported_as_typed() {
     );
     assert_eq!(problem_fields(&world().run(["manifest", "--max-bytes", "-1"])), ["--max-bytes"]);
     let run = world().run(["manifest", "--available-only", "true"]);
-    assert_eq!(run.json()["error"]["suggestion"], "Write a switch as --name=true.");
+    assert_eq!(run.json()["error"]["suggestion"], "Write a boolean flag as --name=true.");
     assert_eq!(problem_fields(&world().run(["manifest", ""])), ["''"]);
 }
 
@@ -160,7 +160,7 @@ fn every_response_matches_its_output_schema() {
         vec!["events", "normalize", "t.jsonl"],
     ] {
         let run = world.run(args.iter().chain(&["--format", "json"]));
-        let spec = spec::all().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
+        let spec = catalog().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
         assert_eq!(violations(&output_schema(spec), &run.json()["data"]), Vec::<String>::new(), "{args:?}");
     }
 }
@@ -172,8 +172,8 @@ fn json_on_a_terminal_has_no_control_characters() {
         let run = run_on_terminal(world().command(["schema", hostile, "--format", format]));
         assert!(run.stdout.chars().all(|letter| !letter.is_control() || letter == '\n'), "{:?}", run.stdout);
         assert!(!run.stdout.contains('\u{202e}'));
-        let told: Value = serde_json::from_str(&run.stdout).unwrap();
-        assert_eq!(told["meta"]["error_context"]["name"], hostile);
+        let envelope: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(envelope["meta"]["error_context"]["name"], hostile);
     }
 }
 
@@ -194,7 +194,7 @@ fn every_envelope_fits_the_size_limit() {
         assert!(max < 60_000 || commands.len() > 2, "{envelope} {max}: only {}", commands.len());
     }
     let run = world().run(["completions", "bash", "--max-bytes", "4096", "--strict-warnings"]);
-    assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "a command's own format is never cut");
+    assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "a command's own format is never truncated");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn json_input_is_parsed_leniently() {
     let both = world().run_with_input(["local", "exec", "-", "--input-json", "-"], b"{}");
     assert_eq!(problem_fields(&both), ["task"]);
     let literal = world().run_with_input(["local", "exec", "--input-json", "-"], br#"{"task": "-"}"#);
-    assert_eq!(literal.exit, Some(4), "a hyphen in JSON is just a text: {literal:?}");
+    assert_eq!(literal.exit, Some(4), "a hyphen in JSON is ordinary text: {literal:?}");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_project_limit_above_the_effective_one_is_a_warning() {
     let world = world().variable("MCP_DELEGATOR_MAX_CONCURRENT", "8");
     world.write("project/.mcp-delegator.toml", "max_concurrent = 5000\n");
     let warnings = world.run(["config", "show", "max_concurrent"]).json()["warnings"].to_string();
-    assert!(warnings.contains("8 holds (MCP_DELEGATOR_MAX_CONCURRENT)"), "{warnings}");
+    assert!(warnings.contains("8 applies (MCP_DELEGATOR_MAX_CONCURRENT)"), "{warnings}");
 }
 
 #[test]
@@ -290,15 +290,15 @@ fn retryable_matches_the_declared_exit_codes() {
 
 #[test]
 fn environment_problems_are_reported_with_the_input_problems() {
-    let words = ["local", "exec", "x", "--mode", "danger-full-access", "--isolation", "worktree"];
+    let args = ["local", "exec", "x", "--mode", "danger-full-access", "--isolation", "worktree"];
     let more = ["--working-dir", "/nonexistent", "--hard-timeout-sec", "0", "--add-dirs", "here"];
     let world = world();
-    let run = world.run([words.as_slice(), &more].concat());
+    let run = world.run([args.as_slice(), &more].concat());
     assert_eq!(run.exit, Some(2), "{run:?}");
     let mut fields = problem_fields(&run);
     fields.sort();
     assert_eq!(fields, ["add_dirs.0", "hard_timeout_sec", "isolation", "mode", "working_dir"], "{run:?}");
-    // A configuration that cannot be read says nothing about a call: its own error comes first.
+    // A configuration that cannot be parsed is reported before any problem of the call.
     let broken = world.variable("MCP_DELEGATOR_MAX_MODE", "nonsense");
     assert_eq!(
         problem_fields(&broken.run(["local", "exec", "x", "--working-dir", "/nonexistent"])),

@@ -1,8 +1,9 @@
-//! The real Codex, against a model on a loopback port: what the scripted agent cannot prove.
+//! The real Codex against a fake model on a loopback port. Covers what the scripted agent cannot: the sandbox, project
+//! trust and thread history of Codex itself.
 //!
-//! `scripts/install-codex` puts it into `.tools/`; without it these tests fail, they do not skip.
+//! `scripts/install-codex` installs Codex into `.tools/`. Without it these tests fail; they do not skip.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use delegator_testkit::codex::{codex_program, world_with_codex};
 use delegator_testkit::fake_model::{FakeModel, Reply, codex_config, command, message, patch};
@@ -18,7 +19,7 @@ impl Stage {
     fn with(config: &str) -> Stage {
         let world = world_with_codex(env!("CARGO_BIN_EXE_mcp-delegator"), config);
         let world = world.variable("PATH", "/usr/local/bin:/usr/bin:/bin").variable("MY_FLAG", "up");
-        // The user passes the variable on to the agent; which commands see it depends on the policy.
+        // The user's configuration passes MY_FLAG to the agent; the environment policy decides which commands get it.
         let world = world.variable("MCP_DELEGATOR_AGENTS", r#"{"codex": {"env": ["MY_FLAG"]}}"#);
         Stage { world }
     }
@@ -28,7 +29,7 @@ impl Stage {
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
     }
 
-    /// Submits and waits.
+    /// Submits a task and waits for its end.
     fn run_to_end(&self, args: &[&str]) -> Value {
         let accepted = self.run_json(&[&["local"], args, &["--skip-git-repo-check"]].concat());
         let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
@@ -67,11 +68,14 @@ fn a_run_reports_files_and_tokens_and_its_thread_resumes() {
         (&json!("completed"), &info["thread_id"])
     );
     let last = model.requests().last().unwrap().to_string();
-    assert!(last.contains("add a file") && last.contains("and now?"), "the thread's history is there");
+    assert!(
+        last.contains("add a file") && last.contains("and now?"),
+        "the request lacks the history of the thread"
+    );
     assert_eq!(
         read_text(&stage.world.home().join(".codex/config.toml")),
         config,
-        "Codex's own configuration is untouched"
+        "the configuration of Codex was changed"
     );
 }
 
@@ -95,8 +99,8 @@ fn a_cancel_during_a_command_kills_its_processes() {
     );
     let marked = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        let mark = format!("DELEGATOR_TASK={id}:");
-        environ.windows(mark.len()).any(|window| window == mark.as_bytes())
+        let marker = format!("DELEGATOR_TASK={id}:");
+        environ.windows(marker.len()).any(|window| window == marker.as_bytes())
     });
     assert_eq!(marked.count(), 0);
 }
@@ -115,17 +119,22 @@ fn a_model_error_fails_the_task_with_its_message() {
 #[test]
 fn the_final_message_is_validated_against_the_output_schema() {
     let schema = r#"{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}, "additionalProperties": false}"#;
-    for (said, paths) in [(json!({"name": "x"}), vec![]), (json!({"name": 3}), vec!["/name"])] {
-        let model = FakeModel::start(vec![Reply::Output(vec![message(&said.to_string())])]);
+    for (message_json, paths) in [(json!({"name": "x"}), vec![]), (json!({"name": 3}), vec!["/name"])] {
+        let model = FakeModel::start(vec![Reply::Output(vec![message(&message_json.to_string())])]);
         let stage = Stage::with(&model.codex_config());
         let data = stage.run_to_end(&["exec", "name it", "--output-schema", schema]);
-        assert_eq!((&data["state"], &data["structured_output"]), (&json!("completed"), &said), "{data}");
+        assert_eq!(
+            (&data["state"], &data["structured_output"]),
+            (&json!("completed"), &message_json),
+            "{data}"
+        );
         let violations = data["structured_output_violations"].as_array().cloned().unwrap_or_default();
-        let told: Vec<&str> = violations.iter().filter_map(|violation| violation["path"].as_str()).collect();
-        assert_eq!(told, paths, "{data}");
+        let violation_paths: Vec<&str> =
+            violations.iter().filter_map(|violation| violation["path"].as_str()).collect();
+        assert_eq!(violation_paths, paths, "{data}");
         assert!(
             model.requests()[0].to_string().contains("json_schema"),
-            "the model was asked for that shape"
+            "the schema was not passed to the model"
         );
     }
 }
@@ -148,7 +157,7 @@ fn a_failed_command_is_located_from_codex_events() {
 
 #[test]
 fn an_unreachable_model_fails_the_task() {
-    // A port that was free a moment ago and is nobody's now.
+    // This port was free a moment ago, and no process listens on it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let stage = Stage::with(&codex_config(port));
     let data = stage.run_to_end(&["exec", "anything"]);
@@ -171,13 +180,13 @@ fn commands_work_under_every_environment_policy() {
         let check = ["--verify", "sh -c 'git --version && env'"].to_vec();
         let args = [vec!["exec", "look", "--env-policy", policy], check, more].concat();
         let data = stage.run_to_end(&args);
-        // What checks the work sees what the agent's own commands saw.
-        for place in [&data["output"]["stdout"], &data["verification"]["output_tail"]] {
-            let output = place.as_str().unwrap_or_else(|| panic!("{policy}: {data}"));
+        // The verify command gets the same environment as the agent's commands.
+        for text in [&data["output"]["stdout"], &data["verification"]["output_tail"]] {
+            let output = text.as_str().unwrap_or_else(|| panic!("{policy}: {data}"));
             assert!(output.contains("git version"), "{policy}: {data}");
             assert!(
                 output.contains("DELEGATOR_TASK=T-local-"),
-                "{policy}: the mark reaches the commands: {output}"
+                "{policy}: DELEGATOR_TASK is missing: {output}"
             );
             assert_eq!(output.contains("CODEX_HOME="), policy == "inherit-all", "{policy}: {output}");
             assert_eq!(output.contains("MY_FLAG=up"), policy != "inherit-none", "{policy}: {output}");
@@ -186,12 +195,11 @@ fn commands_work_under_every_environment_policy() {
     }
 }
 
-/// The agent has nothing to do.
 fn stage_with_idle_agent() -> (FakeModel, Stage) {
     stage_without_temp_dir_access(vec![Reply::Output(vec![message("ok")])])
 }
 
-/// A user who lets the agent write to its work tree and not to temporary directories.
+/// A stage where the agent can write to its work tree but not to temporary directories.
 fn stage_without_temp_dir_access(steps: Vec<Reply>) -> (FakeModel, Stage) {
     let model = FakeModel::start(steps);
     let narrow = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n";
@@ -213,19 +221,19 @@ fn a_verify_command_has_the_write_access_of_the_agent() {
     ] {
         let data =
             stage.run_to_end(&["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", check]);
-        let told = &data["verification"];
-        assert_eq!(told["status"], "verified", "{mode}: {data}");
-        assert_eq!(told["sandboxed"], mode != "danger-full-access", "{mode}: {data}");
+        let verification = &data["verification"];
+        assert_eq!(verification["status"], "verified", "{mode}: {data}");
+        assert_eq!(verification["sandboxed"], mode != "danger-full-access", "{mode}: {data}");
         for path in ["project/inside", "more/added", "outside"] {
-            let is_there = std::fs::remove_file(root.join(path)).is_ok();
-            assert_eq!(is_there, written.contains(&path), "{mode}: {path}: {told}");
+            let existed = std::fs::remove_file(root.join(path)).is_ok();
+            assert_eq!(existed, written.contains(&path), "{mode}: {path}: {verification}");
         }
     }
     let failing = stage.run_to_end(&["exec", "look", "--verify", "sh -c 'exit 3'"]);
     assert_eq!(failing["verification"]["exit_code"], 3, "{failing}");
     let missing = stage.run_to_end(&["exec", "look", "--verify", "no-such-program"]);
-    let told = (&missing["verification"]["status"], &missing["verification"]["exit_code"]);
-    assert_eq!(told, (&json!("verify_failed"), &json!(127)), "{missing}");
+    let verification = (&missing["verification"]["status"], &missing["verification"]["exit_code"]);
+    assert_eq!(verification, (&json!("verify_failed"), &json!(127)), "{missing}");
 }
 
 #[test]
@@ -257,9 +265,9 @@ fn a_project_cannot_widen_the_sandbox_of_its_verify_command() {
         stage.world.write("project/.codex/config.toml", &wide);
         let (workdir, outside) = (root.join(workdir).display().to_string(), root.join("outside"));
         let check = format!("touch {}", outside.display());
-        let words =
+        let args =
             ["exec", "look", "--mode", "workspace-write", "--working-dir", &workdir, "--verify", &check];
-        let data = stage.run_to_end(&words);
+        let data = stage.run_to_end(&args);
         assert_eq!(data["verification"]["status"], "verify_failed", "{workdir}: {data}");
         assert!(!outside.exists());
         assert_eq!(read_text(&stage.world.home().join(".codex/config.toml")), config, "{workdir}");
@@ -270,18 +278,19 @@ fn a_project_cannot_widen_the_sandbox_of_its_verify_command() {
 fn a_cancel_during_a_sandboxed_verify_command_kills_its_processes() {
     let (_model, stage) = stage_with_idle_agent();
     let check = "sh -c '(trap \"\" TERM INT; sleep 300) & touch checking; sleep 300'";
-    let words =
+    let args =
         ["local", "exec", "look", "--mode", "workspace-write", "--skip-git-repo-check", "--verify", check];
-    let accepted = stage.run_json(&words);
+    let accepted = stage.run_json(&args);
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
-    wait_until("it checks", || stage.world.project().join("checking").exists());
+    wait_until("the verify command runs", || stage.world.project().join("checking").exists());
     let cancelled = stage.run_json(&["local", "cancel", &id]);
-    let told = (&cancelled["data"]["state"], &cancelled["data"]["survivors"]);
-    assert_eq!(told, (&json!("cancelled"), &json!([])), "{cancelled}");
+    let outcome = (&cancelled["data"]["state"], &cancelled["data"]["survivors"]);
+    assert_eq!(outcome, (&json!("cancelled"), &json!([])), "{cancelled}");
     assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
-/// Everything a hostile repository would like to have run, and a word that tells whether it was read.
+/// Plants project configuration, hooks and rules that a hostile repository could contain. `PLANTED-WORDS` in a request
+/// shows that Codex read them.
 fn plant_hostile_config(stage: &Stage, folder: &str) {
     let evil = stage.world.home().join("evil").display().to_string();
     let config = format!(
@@ -292,19 +301,19 @@ fn plant_hostile_config(stage: &Stage, folder: &str) {
     let hook = json!([{"hooks": [{"type": "command", "command": format!("touch {evil}")}]}]);
     let hooks = json!({"hooks": {"SessionStart": hook, "UserPromptSubmit": hook, "Stop": hook}});
     stage.world.write(&format!("{folder}/.codex/hooks.json"), &hooks.to_string());
-    // What a rule allows runs outside of the sandbox.
+    // Codex runs commands that a rule allows outside of its sandbox.
     let rule = "prefix_rule(pattern = [\"touch\"], decision = \"allow\")\n";
     stage.world.write(&format!("{folder}/.codex/rules/default.rules"), rule);
 }
 
-/// An agent that writes beside the directory it works in, once in each of two turns.
+/// Two turns, in each of which the agent writes outside of its working directory.
 fn steps_that_write_outside() -> Vec<Reply> {
     let reach = || Reply::Output(vec![command("touch ../escaped")]);
     let end = || Reply::Output(vec![message("ok")]);
     vec![reach(), end(), reach(), end()]
 }
 
-/// A repository with an inner directory, both with words for the model.
+/// A repository with an inner directory; both contain an AGENTS.md.
 fn stage_with_repository(planted: &[&str], trusted: Option<&str>) -> (FakeModel, Stage) {
     let (model, stage) = stage_without_temp_dir_access(steps_that_write_outside());
     let root = stage.world.home().parent().unwrap().to_owned();
@@ -340,11 +349,11 @@ fn project_instructions_are_read_and_project_commands_are_not_run() {
         (read, outer, &[], None, true),
         (write, outer, &[], None, true),
         ("danger-full-access", outer, &[], None, true),
-        // One trust for both, so the words go with the commands.
+        // Codex has one trust setting for both, so without trust the instructions are ignored together with the commands.
         (read, outer, &[outer], None, false),
         (read, outer, &[outer], Some(outer), false),
         (write, outer, &[outer], Some(outer), false),
-        // Trust in the working directory is enough for the words of those above.
+        // Trust in the working directory is enough to read the instructions of its parent directories.
         (read, inner, &[outer], Some(outer), true),
         (write, inner, &[outer], None, true),
         (write, inner, &[outer], Some(outer), true),
@@ -357,21 +366,21 @@ fn project_instructions_are_read_and_project_commands_are_not_run() {
         let (model, stage) = stage_with_repository(planted, trusted);
         let config = read_text(&stage.world.home().join(".codex/config.toml"));
         let root = stage.world.home().parent().unwrap().to_owned();
-        let place = root.join(workdir);
-        let name = place.display().to_string();
-        let there = ["--mode", mode, "--working-dir", &name];
-        let data = stage.run_to_end(&[&["exec", "greet"], &there[..]].concat());
+        let workdir_path = root.join(workdir);
+        let name = workdir_path.display().to_string();
+        let mode_args = ["--mode", mode, "--working-dir", &name];
+        let data = stage.run_to_end(&[&["exec", "greet"], &mode_args[..]].concat());
         let task = data["task_id"].as_str().unwrap_or_else(|| panic!("{case}: {data}"));
-        let again = stage.run_to_end(&[&["resume", "again", "--task-id", task], &there[..]].concat());
+        let again = stage.run_to_end(&[&["resume", "again", "--task-id", task], &mode_args[..]].concat());
         assert_eq!((&data["state"], &again["state"]), (&json!("completed"), &json!("completed")), "{case}");
-        let asked = json!(model.requests()).to_string();
-        assert_eq!(model.requests().len(), 4, "{case}: {asked}");
-        assert_eq!(asked.contains("ALWAYS-SAY-HELLO"), is_read, "{case}");
-        assert_eq!(asked.contains("AND-GOODBYE"), is_read && workdir == inner, "{case}");
-        assert!(!asked.contains("PLANTED-WORDS"), "{case}: the project's configuration was obeyed");
-        assert!(!root.join("home/evil").exists(), "{case}: something of the project was run");
-        let is_out = place.parent().unwrap().join("escaped").exists();
-        assert_eq!(is_out, mode == "danger-full-access", "{case}: the sandbox was opened");
+        let requests = json!(model.requests()).to_string();
+        assert_eq!(model.requests().len(), 4, "{case}: {requests}");
+        assert_eq!(requests.contains("ALWAYS-SAY-HELLO"), is_read, "{case}");
+        assert_eq!(requests.contains("AND-GOODBYE"), is_read && workdir == inner, "{case}");
+        assert!(!requests.contains("PLANTED-WORDS"), "{case}: the configuration of the project was applied");
+        assert!(!root.join("home/evil").exists(), "{case}: a command of the project was run");
+        let is_out = workdir_path.parent().unwrap().join("escaped").exists();
+        assert_eq!(is_out, mode == "danger-full-access", "{case}: the sandbox was widened");
         assert_eq!(read_text(&stage.world.home().join(".codex/config.toml")), config, "{case}");
     }
 }

@@ -1,6 +1,6 @@
-//! What commands under the real Codex can read of our state directory.
+//! Whether commands under the real Codex can read our state directory.
 //!
-//! `scripts/install-codex` puts Codex into `.tools/`; without it this test fails, it does not skip.
+//! `scripts/install-codex` installs Codex into `.tools/`. Without it this test fails; it does not skip.
 
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::{FakeModel, Reply, command, message};
@@ -30,11 +30,11 @@ fn commands_cannot_read_the_state_directory_where_it_is_hidden() {
         ("read-only", "never", false),
     ] {
         let state = "../home/state";
-        let look = format!("cat {state}/http-token; ls {state}; touch inside; touch ../more/added; :");
+        let script = format!("cat {state}/http-token; ls {state}; touch inside; touch ../more/added; :");
         let model = FakeModel::start(vec![
-            Reply::Output(vec![command(&look)]),
+            Reply::Output(vec![command(&script)]),
             Reply::Output(vec![message("Looked.")]),
-            Reply::Output(vec![command(&look)]),
+            Reply::Output(vec![command(&script)]),
             Reply::Output(vec![message("Looked again.")]),
         ]);
         let world = world_with_codex(PROGRAM, &model.codex_config())

@@ -1,6 +1,6 @@
-//! What a user sees of the program as a whole: alone, with a typo, in a pipe, on a terminal, cut off.
+//! The command line as a whole: help, typos, envelopes, formats, paging, truncation, pipes and terminals.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use delegator_testkit::program::{World, read_text};
 use delegator_testkit::terminal::run_on_terminal;
@@ -122,7 +122,11 @@ fn all_problems_of_a_command_line_are_reported_together() {
         "Did you mean --mode?"
     );
     let run = world().run(["local", "exec", "x", "--cwd", "/"]);
-    assert_eq!(run.json()["error"]["suggestion"], "Did you mean --working-dir?", "as other programs call it");
+    assert_eq!(
+        run.json()["error"]["suggestion"],
+        "Did you mean --working-dir?",
+        "the alias of another program"
+    );
 }
 
 #[test]
@@ -217,16 +221,16 @@ fn markdown_shows_settings_and_errors() {
 #[test]
 fn an_output_file_gets_the_standard_envelope_whole() {
     let world = world();
-    let run = world.run(["config", "show", "max_mode", "--output", "answer.json"]);
+    let run = world.run(["config", "show", "max_mode", "--output", "output.json"]);
     assert_eq!((run.exit, run.stdout.as_str()), (Some(0), ""));
-    let text = read_text(&world.project().join("answer.json"));
+    let text = read_text(&world.project().join("output.json"));
     assert!(text.starts_with("{\n  \"command\": \"config_show\""), "{text}");
-    let run = world.run(["config", "show", "nope", "--output", "answer.json"]);
+    let run = world.run(["config", "show", "nope", "--output", "output.json"]);
     assert_eq!(run.exit, Some(5));
     assert_eq!(run.json()["error"]["code"], "NOT_FOUND");
-    assert_eq!(read_text(&world.project().join("answer.json")), text, "a failure leaves the file as it was");
+    assert_eq!(read_text(&world.project().join("output.json")), text, "a failure leaves the file as it was");
     let entries = std::fs::read_dir(world.project()).unwrap().count();
-    assert_eq!(entries, 1, "nothing temporary is left");
+    assert_eq!(entries, 1, "a temporary file is left");
 }
 
 #[test]
@@ -267,7 +271,7 @@ fn completions_and_manual_know_only_what_is_available() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = world().run(["completions", shell]).stdout;
         assert!(script.contains("manifest"), "{shell}");
-        assert!(!script.contains("dashboard"), "{shell} offers what is not built");
+        assert!(!script.contains("dashboard"), "{shell} offers a command that is not built");
     }
     assert!(world().run(["man", "config", "show"]).stdout.contains("Only this setting"));
     assert_eq!(world().run(["man", "nonsense"]).exit, Some(2));
@@ -289,18 +293,18 @@ fn a_matching_etag_is_not_modified() {
 #[test]
 fn cursors_list_every_item_once() {
     let all: Vec<String> = names_of(&world().run(["manifest"]).json());
-    let (mut seen, mut cursor) = (Vec::new(), None::<String>);
+    let (mut listed, mut cursor) = (Vec::new(), None::<String>);
     loop {
         let mut args = vec!["manifest".to_owned(), "--limit".into(), "7".into()];
         args.extend(cursor.iter().flat_map(|cursor| ["--cursor".to_owned(), cursor.clone()]));
         let envelope = world().run(&args).json();
-        seen.extend(names_of(&envelope));
+        listed.extend(names_of(&envelope));
         match envelope["meta"]["cursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
             None => break,
         }
     }
-    assert_eq!(seen, all);
+    assert_eq!(listed, all);
     assert_eq!(world().run(["manifest", "--cursor", "zzz"]).json()["error"]["code"], "INVALID_CURSOR");
 }
 

@@ -1,16 +1,19 @@
-//! One definition, many surfaces: they must never disagree.
+//! CLI flags, MCP tools and documentation are generated from one command spec; these tests check that they agree.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use delegator_testkit::generated::{assert_up_to_date, workspace};
-use mcp_delegator::cli::globals::Format;
-use mcp_delegator::cli::{argv, tree};
+use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands;
-use mcp_delegator::requests;
-use mcp_delegator::spec::{self, CommandSpec, Property, PropertyType, Toolset, mcp_tool};
+use mcp_delegator::input::validation as requests;
+use mcp_delegator::input::{argv, tree};
+use mcp_delegator::spec;
+use mcp_delegator::spec::formats::Format;
+use mcp_delegator::spec::version::PROGRAM;
+use mcp_delegator::spec::{CommandSpec, Property, PropertyType, Toolset, tool_schema as mcp_tool};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -34,7 +37,7 @@ const DEFAULT_TOOLS: [&str; 15] = [
 
 fn default_specs() -> Vec<&'static CommandSpec> {
     let default = [Toolset::Local, Toolset::Cloud, Toolset::Registry];
-    spec::all().iter().copied().filter(|spec| default.contains(&spec.toolset)).collect()
+    catalog().iter().filter(|spec| default.contains(&spec.toolset)).collect()
 }
 
 #[test]
@@ -45,18 +48,18 @@ fn the_default_toolsets_are_the_fifteen_tools() {
 
 #[test]
 fn command_paths_are_unique_and_every_group_has_a_heading() {
-    let paths: BTreeSet<_> = spec::all().iter().map(|spec| spec.path).collect();
-    assert_eq!(paths.len(), spec::all().len());
-    for spec in spec::all().iter().filter(|spec| spec.path.len() > 1) {
-        assert!(!spec::group_about(&spec.path[..1]).is_empty(), "{:?}", spec.path);
+    let paths: BTreeSet<_> = catalog().iter().map(|spec| spec.path).collect();
+    assert_eq!(paths.len(), catalog().0.len());
+    for spec in catalog().iter().filter(|spec| spec.path.len() > 1) {
+        assert!(!spec::catalog::group_about(&spec.path[..1]).is_empty(), "{:?}", spec.path);
     }
 }
 
 #[test]
 fn clap_and_schema_have_the_same_names_choices_and_positions() {
-    let mut root = tree::root();
+    let mut root = tree::root(catalog());
     root.build();
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let mut command = &root;
         for word in spec.path {
             command = command.find_subcommand(word).unwrap();
@@ -88,7 +91,7 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
 
 #[test]
 fn tool_properties_are_the_flags_of_the_command() {
-    for spec in spec::all().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
+    for spec in catalog().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
         let tool = mcp_tool::tool_definition(spec, "_codex_", Format::Markdown);
         let schema = &tool["inputSchema"];
         let mut offered: BTreeSet<String> =
@@ -100,9 +103,9 @@ fn tool_properties_are_the_flags_of_the_command() {
         if offered.remove("options") {
             let listed = schema["properties"]["options"]["description"].as_str().unwrap();
             let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-            let words: BTreeSet<&str> = listed.split(|letter| !is_part(letter)).collect();
+            let tokens: BTreeSet<&str> = listed.split(|letter| !is_part(letter)).collect();
             let rare = inputs.properties.iter().filter(|property| property.advanced);
-            offered.extend(rare.map(|p| p.name.clone()).filter(|name| words.contains(name.as_str())));
+            offered.extend(rare.map(|p| p.name.clone()).filter(|name| tokens.contains(name.as_str())));
         }
         let built: BTreeSet<String> = built.map(|property| property.name.clone()).collect();
         assert_eq!(offered, built, "{}", spec.name());
@@ -126,12 +129,12 @@ fn schemas_use_only_widely_supported_keywords() {
             _ => {}
         }
     }
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let schema = spec.inputs().to_value();
         walk(&schema, &spec.name());
         assert!(jsonschema::validator_for(&schema).is_ok(), "{}", spec.name());
         for property in spec.inputs().properties {
-            assert!(!property.description.is_empty(), "{} {} says nothing", spec.name(), property.name);
+            assert!(!property.description.is_empty(), "{} {} has no description", spec.name(), property.name);
         }
     }
 }
@@ -152,18 +155,18 @@ fn the_tool_list_matches_its_snapshots_and_is_small() {
     }
 }
 
-/// The table of the README, from the snapshots beside this test.
+/// The tool table in the README is generated from the tool snapshots.
 #[test]
 fn the_readme_lists_the_served_tools() {
     let folder = workspace().join("crates/mcp-delegator/tests/snapshots/tools");
-    let snapshot = |spec: &&&CommandSpec| -> Value {
+    let snapshot = |spec: &CommandSpec| -> Value {
         let path = folder.join(format!("{}.json", spec.tool_name("_codex_")));
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
     };
-    let fifteen = |spec: &&&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
+    let is_default = |spec: &&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
     let mut table = "| tool | what it does | |\n|---|---|---|\n".to_owned();
-    for spec in spec::all().iter().filter(fifteen) {
-        let tool = snapshot(&spec);
+    for spec in catalog().iter().filter(is_default) {
+        let tool = snapshot(spec);
         let note = if spec.is_available() { "" } else { "not yet" };
         let about = tool["description"].as_str().unwrap();
         table += &format!("| `{}` | {about} | {note} |\n", tool["name"].as_str().unwrap());
@@ -206,17 +209,16 @@ fn annotations_match_the_effects_of_each_command() {
 
 #[test]
 fn the_command_reference_is_up_to_date() {
-    assert_up_to_date("docs/commands.md", &mcp_delegator::views::reference::commands());
+    assert_up_to_date("docs/commands.md", &mcp_delegator::output::documents::reference::commands(catalog()));
 }
 
-/// The words that say the same as this object.
-fn words_of(spec: &CommandSpec, object: &Map<String, Value>) -> Vec<OsString> {
-    let mut words: Vec<String> =
-        [spec::PROGRAM].iter().chain(spec.path).map(|word| (*word).to_owned()).collect();
+/// The command line that is equivalent to this input object.
+fn args_of(spec: &CommandSpec, object: &Map<String, Value>) -> Vec<OsString> {
+    let mut args: Vec<String> = [PROGRAM].iter().chain(spec.path).map(|word| (*word).to_owned()).collect();
     let inputs = spec.inputs();
     for (name, value) in object {
         let flag = inputs.get(name).unwrap().flag();
-        let mut push = |text: String| words.push(format!("--{flag}={text}"));
+        let mut push = |text: String| args.push(format!("--{flag}={text}"));
         match value {
             Value::String(text) => push(text.clone()),
             Value::Array(items) if items.len() > 1 => {
@@ -225,7 +227,7 @@ fn words_of(spec: &CommandSpec, object: &Map<String, Value>) -> Vec<OsString> {
             other => push(other.to_string()),
         }
     }
-    words.into_iter().map(OsString::from).collect()
+    args.into_iter().map(OsString::from).collect()
 }
 
 fn arbitrary_text(property: &Property) -> BoxedStrategy<String> {
@@ -238,7 +240,7 @@ fn arbitrary_text(property: &Property) -> BoxedStrategy<String> {
         "repo_url" => "https://github\\.com/[a-z]{1,8}/[a-z.-]{1,8}".boxed(),
         "git_user_email" => "[a-z]{1,8}@[a-z]{1,8}".boxed(),
         "working_dir" => "/[ -~é]{0,20}".boxed(),
-        // Everything a person might type, hyphens, brackets and line ends in front included.
+        // Anything a user might type, including leading hyphens, brackets and line breaks.
         _ => "[-=\\[{\"' a-zé\n]{0,6}[!-~é]{1,20}".boxed(),
     }
 }
@@ -264,9 +266,9 @@ fn arbitrary_value(property: &Property) -> BoxedStrategy<Value> {
     }
 }
 
-/// A command and an input object for it, with any of its inputs left out.
-fn a_call() -> impl Strategy<Value = (&'static CommandSpec, Map<String, Value>)> {
-    prop::sample::select(spec::all()).prop_flat_map(|spec| {
+/// A command and a random input object for it, with any optional input left out.
+fn arbitrary_call() -> impl Strategy<Value = (&'static CommandSpec, Map<String, Value>)> {
+    prop::sample::select(catalog().0).prop_flat_map(|spec| {
         let inputs = spec.inputs().properties;
         let values: Vec<BoxedStrategy<Option<(String, Value)>>> = inputs
             .into_iter()
@@ -281,33 +283,33 @@ fn a_call() -> impl Strategy<Value = (&'static CommandSpec, Map<String, Value>)>
 }
 
 fn camel_case(name: &str) -> String {
-    let mut words = name.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+    let mut parts = name.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn words_and_json_give_equal_commands((spec, object) in a_call()) {
-        let read = argv::parse(&words_of(spec, &object)).unwrap();
+    fn args_and_json_give_equal_commands((spec, object) in arbitrary_call()) {
+        let read = argv::parse(catalog(), &args_of(spec, &object)).unwrap();
         prop_assert_eq!(read.spec.map(|spec| spec.path), Some(spec.path));
         prop_assert_eq!(&read.problems, &vec![]);
         prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
-        // The typed commands too, as far as the command accepts the combination at all.
-        let by_words = requests::validate(spec, read.object, vec![], None);
+        // The typed commands are equal as well, or both are refused.
+        let by_args = requests::validate(spec, read.object, vec![], None);
         let by_json = requests::validate(spec, object, vec![], None);
-        prop_assert_eq!(by_words, by_json);
+        prop_assert_eq!(by_args, by_json);
     }
 
     #[test]
-    fn camel_case_and_the_options_object_mean_the_same((spec, object) in a_call()) {
+    fn camel_case_and_options_give_the_same_command((spec, object) in arbitrary_call()) {
         let mut other = Map::new();
         let mut options = Map::new();
         for (name, value) in &object {
-            let home = if name.len() % 2 == 0 { &mut other } else { &mut options };
-            home.insert(camel_case(name), value.clone());
+            let target = if name.len() % 2 == 0 { &mut other } else { &mut options };
+            target.insert(camel_case(name), value.clone());
         }
         other.insert("options".into(), Value::Object(options));
         let plain = requests::validate(spec, object, vec![], None);
@@ -320,9 +322,9 @@ proptest! {
     }
 
     #[test]
-    fn no_command_line_makes_the_reader_panic(words in prop::collection::vec("[-a-z=é@]{0,8}|manifest|config|show|local|exec|--task|--limit", 0..8)) {
-        let argv: Vec<OsString> = [spec::PROGRAM.to_owned()].into_iter().chain(words).map(OsString::from).collect();
-        let _ = argv::parse(&argv);
+    fn no_command_line_panics_the_parser(words in prop::collection::vec("[-a-z=é@]{0,8}|manifest|config|show|local|exec|--task|--limit", 0..8)) {
+        let argv: Vec<OsString> = [PROGRAM.to_owned()].into_iter().chain(words).map(OsString::from).collect();
+        let _ = argv::parse(catalog(), &argv);
     }
 }
 

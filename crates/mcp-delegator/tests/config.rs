@@ -1,4 +1,4 @@
-//! The configuration as a user meets it: where values come from, and how mistakes are told.
+//! `config show` and configuration errors: source and precedence of values, error positions, redaction.
 
 use delegator_testkit::generated::assert_up_to_date;
 use delegator_testkit::program::World;
@@ -19,12 +19,12 @@ fn config_show_reports_the_source_of_every_value() {
     let world = world()
         .config("max_concurrent = 7\nidle_timeout_sec = 60\n")
         .variable("MCP_DELEGATOR_IDLE_TIMEOUT_SEC", "90");
-    let told = setting(&world, "max_concurrent");
-    assert_eq!((&told["value"], &told["source"]), (&json!(7), &json!("user_config")));
-    assert!(told["origin"].as_str().unwrap().ends_with("config.toml:1"), "{told}");
-    let told = setting(&world, "idle_timeout_sec");
+    let setting_json = setting(&world, "max_concurrent");
+    assert_eq!((&setting_json["value"], &setting_json["source"]), (&json!(7), &json!("user_config")));
+    assert!(setting_json["origin"].as_str().unwrap().ends_with("config.toml:1"), "{setting_json}");
+    let setting_json = setting(&world, "idle_timeout_sec");
     assert_eq!(
-        (&told["value"], &told["source"], &told["origin"]),
+        (&setting_json["value"], &setting_json["source"], &setting_json["origin"]),
         (&json!(90), &json!("environment"), &json!("MCP_DELEGATOR_IDLE_TIMEOUT_SEC"))
     );
     assert_eq!(setting(&world, "hard_timeout_sec")["source"], "default");
@@ -59,8 +59,8 @@ fn help_and_version_work_with_a_broken_configuration() {
 fn a_project_file_can_only_lower_limits() {
     let world = world();
     world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 60\n");
-    let told = setting(&world, "hard_timeout_sec");
-    assert_eq!((&told["value"], &told["source"]), (&json!(60), &json!("project")));
+    let setting_json = setting(&world, "hard_timeout_sec");
+    assert_eq!((&setting_json["value"], &setting_json["source"]), (&json!(60), &json!("project")));
     world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 80000\n");
     assert_eq!(setting(&world, "hard_timeout_sec")["value"], 1200);
     world.write("project/.mcp-delegator.toml", "codex_bin = '/tmp/evil'\n");
@@ -76,8 +76,8 @@ fn a_project_file_can_only_lower_limits() {
 #[test]
 fn a_configured_secret_is_redacted() {
     let world = world().variable("MCP_DELEGATOR_DATABASE_URL", "postgres://me:hunter2hunter2@db.example/x");
-    let told = setting(&world, "database_url");
-    assert_eq!(told["value"], "[REDACTED:config]");
+    let setting_json = setting(&world, "database_url");
+    assert_eq!(setting_json["value"], "[REDACTED:config]");
     let run = world.run(["schema", "hunter2hunter2", "--format", "json", "--output", "x.json"]);
     assert_eq!(run.exit, Some(5));
 }
@@ -99,5 +99,5 @@ fn config_show_changed_lists_only_changed_settings() {
 
 #[test]
 fn the_configuration_reference_is_up_to_date() {
-    assert_up_to_date("docs/configuration.md", &mcp_delegator::views::reference::configuration());
+    assert_up_to_date("docs/configuration.md", &mcp_delegator::output::documents::reference::configuration());
 }

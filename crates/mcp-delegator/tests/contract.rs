@@ -1,6 +1,6 @@
-//! Every command in every envelope, and every failure in every vocabulary, against the published schemas.
+//! Every command in every envelope, and every error code in every envelope, validated against the published schemas.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,19 +8,26 @@ use std::time::Duration;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use delegator_testkit::program::World;
 use jiff::Timestamp;
+use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
-use mcp_delegator::outcome::{
-    ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, Page, SizeUnit, Truncation, Warning,
+use mcp_delegator::output::envelopes::schema as envelope_schema;
+use mcp_delegator::output::envelopes::schema::violations;
+use mcp_delegator::output::envelopes::{
+    cli as cli_envelope, standard as standard_envelope, tool as tool_envelope,
 };
+use mcp_delegator::output::outcome::{
+    ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, SizeUnit, Truncation, Warning,
+};
+use mcp_delegator::spec;
 use mcp_delegator::spec::exit_codes::exit_codes;
-use mcp_delegator::spec::{self, Category, CommandSpec, Shape};
-use mcp_delegator::views::envelope_schema::{self, Envelope, violations};
-use mcp_delegator::views::{cli_envelope, standard_envelope, tool_envelope};
+use mcp_delegator::spec::formats::Envelope;
+use mcp_delegator::spec::paging::Page;
+use mcp_delegator::spec::{Category, CommandSpec, Shape};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-fn outcome(command: &'static CommandSpec, answer: CommandOutput) -> Outcome {
+fn outcome(command: &'static CommandSpec, output: CommandOutput) -> Outcome {
     let started = Timestamp::from_millisecond(1_763_460_322_000).unwrap();
     Outcome {
         command,
@@ -28,12 +35,12 @@ fn outcome(command: &'static CommandSpec, answer: CommandOutput) -> Outcome {
         emitted: started,
         duration: Duration::from_millis(1234),
         request_id: Uuid::nil(),
-        output: answer,
+        output,
         truncated: None,
     }
 }
 
-/// Renders in all three wrappers and holds each to its schema; gives them back for a closer look.
+/// Renders all three envelopes, validates each against its schema, and returns them.
 fn render_and_validate(outcome: &Outcome) -> [Value; 3] {
     let rendered = [
         cli_envelope::render(outcome),
@@ -50,16 +57,16 @@ fn render_and_validate(outcome: &Outcome) -> [Value; 3] {
 
 #[test]
 fn the_cli_envelope_schema_is_the_published_file() {
-    // The file is the contract: whoever changes a byte of it breaks a promise, not a test.
+    // The published file is the contract. If this fails, restore the file instead of changing the digest.
     let digest =
-        mcp_delegator::requests::page::fingerprint(&Value::from(include_str!("../schemas/agent.json")));
+        mcp_delegator::spec::paging::fingerprint(&Value::from(include_str!("../schemas/agent.json")));
     assert_eq!(digest, "614c2046525ce08340cf6e68");
     assert_eq!(envelope_schema::agent()["required"], json!(["ok", "data", "error", "warnings", "meta"]));
 }
 
 #[test]
 fn every_command_in_every_envelope_validates() {
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         for envelope in ["agent", "standard", "tool"] {
             let input = valid_input(spec);
             let mut args: Vec<String> = spec.path.iter().map(|word| (*word).to_owned()).collect();
@@ -75,9 +82,10 @@ fn every_command_in_every_envelope_validates() {
                 exit_codes(spec).contains_key(&exit),
                 "{args:?} ended with {exit}, which it does not declare: {value}"
             );
-            let told = ["/meta/exit_code", "/metadata/exit_code", "/error/details/cli_exit_code"];
-            let told = told.iter().find_map(|path| value.pointer(path)).cloned().unwrap_or(json!(0));
-            assert_eq!(told, json!(run.exit), "{args:?}");
+            let exit_code = ["/meta/exit_code", "/metadata/exit_code", "/error/details/cli_exit_code"];
+            let exit_code =
+                exit_code.iter().find_map(|path| value.pointer(path)).cloned().unwrap_or(json!(0));
+            assert_eq!(exit_code, json!(run.exit), "{args:?}");
             if envelope == "agent" {
                 assert_eq!(
                     value["error"]["code"] == "UNSUPPORTED",
@@ -89,7 +97,7 @@ fn every_command_in_every_envelope_validates() {
     }
 }
 
-/// The least input a command takes.
+/// The minimal valid input of a command.
 fn valid_input(spec: &CommandSpec) -> Value {
     let mut input: serde_json::Map<String, Value> = spec
         .inputs()
@@ -121,7 +129,7 @@ fn every_error_code_maps_to_every_envelope() {
     let (mut types, mut codes) = (BTreeSet::new(), BTreeSet::new());
     for code in ErrorCode::ALL {
         exits.insert(code.facts().exit);
-        // Half a success is no error to the other vocabularies; it has a test of its own.
+        // The other envelopes have no error code for a partial failure; it has a test of its own.
         if *code == ErrorCode::PartialFailure {
             continue;
         }
@@ -130,7 +138,7 @@ fn every_error_code_maps_to_every_envelope() {
             .suggest("Try this.")
             .fix_command("mcp-delegator help")
             .context("fact", 1);
-        // A safe command and one that is not, of different categories: all that a failure's form depends on.
+        // A read-only and a writing command of different categories: the rendering of an error depends on nothing else.
         for spec in [&commands::local::status::SPEC, &commands::local::run::SPEC] {
             let [agent, standard, tool] = render_and_validate(&outcome(spec, error.clone().into()));
             assert_eq!(agent["ok"], false);
@@ -141,14 +149,14 @@ fn every_error_code_maps_to_every_envelope() {
         }
     }
     exits.insert(ExitCode::Success);
-    assert_eq!(exits.into_iter().collect::<Vec<_>>(), ExitCode::ALL, "an exit code nobody can get");
+    assert_eq!(exits.into_iter().collect::<Vec<_>>(), ExitCode::ALL, "an exit code without an error code");
     assert_eq!(types.len(), 8, "{types:?}");
     assert_eq!(codes.len(), 6, "{codes:?}");
 }
 
 #[test]
 fn a_retryable_exit_code_has_no_side_effects() {
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let map = exit_codes(spec);
         assert_eq!(map["0"].side_effects, "complete");
         for (number, entry) in &map {
@@ -257,7 +265,7 @@ fn an_expired_wait_is_a_result_over_mcp_and_exit_14_elsewhere() {
 
 #[test]
 fn a_not_modified_response_has_no_data_in_any_envelope() {
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let [agent, standard, tool] = render_and_validate(&outcome(
             spec,
             CommandOutput::new(Completion::NotModified).fact("etag", "x"),
@@ -274,9 +282,9 @@ fn a_not_modified_response_has_no_data_in_any_envelope() {
 #[test]
 fn the_four_shapes_of_the_standard_envelope() {
     let shaped = |shape, data| {
-        let mut answer = CommandOutput::done(data);
-        answer.shape = Some(shape);
-        render_and_validate(&outcome(&commands::manifest::SPEC, answer))[1]["data"].clone()
+        let mut output = CommandOutput::done(data);
+        output.shape = Some(shape);
+        render_and_validate(&outcome(&commands::manifest::SPEC, output))[1]["data"].clone()
     };
     assert_eq!(
         shaped(Shape::List("things"), json!({"things": []})),
@@ -291,12 +299,12 @@ fn the_four_shapes_of_the_standard_envelope() {
 
 #[test]
 fn paging_warnings_and_truncation_are_in_every_envelope() {
-    let mut answer = CommandOutput::done(json!({"settings": [1, 2]}));
-    answer.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
-    answer.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
+    let mut output = CommandOutput::done(json!({"settings": [1, 2]}));
+    output.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
+    output.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
     let outcome = Outcome {
         truncated: Some(Truncation { max_size: 100, unit: SizeUnit::Bytes, original_size: 1000 }),
-        ..outcome(&commands::config_show::SPEC, answer)
+        ..outcome(&commands::config_show::SPEC, output)
     };
     let [agent, standard, tool] = render_and_validate(&outcome);
     assert_eq!((&agent["meta"]["cursor"], &agent["meta"]["truncated"]), (&json!("abc"), &json!(true)));
@@ -311,18 +319,18 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
 #[test]
 fn the_agents_exit_code_and_ours_have_different_keys() {
     let data = sample("wait_result")["data"].clone();
-    let mut answer = CommandOutput::done(data);
-    answer.child = Some(ChildExit { code: Some(3) });
+    let mut output = CommandOutput::done(data);
+    output.child = Some(ChildExit { code: Some(3) });
     for (key, value) in sample("wait_result")["meta"].as_object().unwrap() {
-        answer.facts.insert(key.clone(), value.clone());
+        output.facts.insert(key.clone(), value.clone());
     }
-    answer.facts.shift_remove("exit_code");
-    let [agent, _, tool] = render_and_validate(&outcome(&commands::local::wait::SPEC, answer));
+    output.facts.shift_remove("exit_code");
+    let [agent, _, tool] = render_and_validate(&outcome(&commands::local::wait::SPEC, output));
     assert_eq!((&agent["meta"]["exit_code"], &agent["data"]["agent_exit_code"]), (&json!(0), &json!(3)));
     assert_eq!(tool["meta"]["exit_code"], 3);
 }
 
-/// The examples of the contract, word for word.
+/// An example from the published contract, verbatim.
 fn sample(name: &str) -> Value {
     let path = workspace().join("crates/mcp-delegator/tests/samples").join(format!("{name}.json"));
     serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
@@ -373,5 +381,5 @@ fn the_schemas_reject_invalid_envelopes() {
 
 #[test]
 fn the_error_reference_is_up_to_date() {
-    assert_up_to_date("docs/errors.md", &mcp_delegator::views::reference::errors());
+    assert_up_to_date("docs/errors.md", &mcp_delegator::output::documents::reference::errors());
 }

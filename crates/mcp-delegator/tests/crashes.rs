@@ -1,11 +1,11 @@
-//! A crash right after every durable step there is, one at a time, and what comes back.
+//! Crashes the program after every durable step, one at a time, and checks the recovery.
 //!
-//! Each point has a story that leads to it. There the process is ended by the signal nobody can catch; then come ordinary
-//! calls. Whatever the point: what was acknowledged is there and ends once, no agent was started twice, nothing lives on,
-//! the queue goes on, the registry is in order, and cleaning leaves nothing.
+//! Each crash point has a scenario that reaches it. There the process kills itself with SIGKILL; then ordinary commands
+//! run. In every case: acknowledged tasks exist and end once, no agent starts twice, no process is left, the queue
+//! continues, the registry is consistent, and cleanup removes everything.
 
 #![cfg(debug_assertions)]
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -24,24 +24,24 @@ mod scripted;
 
 use scripted::{agent_starts, processes_with_environment, supervisors, wait_until};
 
-/// What leads to a point.
+/// How a crash point is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scenario {
-    /// Whoever submits crashes.
+    /// The submitting process crashes.
     Submit,
     /// The supervisor crashes.
     Supervise,
     /// The supervisor crashes when its task ends and another one waits.
     FinishWithQueuedTask,
-    /// Whoever cancels a working task crashes.
+    /// The process that cancels a running task crashes.
     Cancel,
-    /// Whoever ends a task of a lost supervisor crashes.
+    /// The process that ends a task of a lost supervisor crashes.
     Rescue,
-    /// Whoever gives back a start that came to nothing crashes.
+    /// The process that releases the claim of a task that never started crashes.
     ReleaseClaim,
-    /// Whoever cleans old tasks away crashes.
+    /// The process that removes old tasks crashes.
     CleanOldTasks,
-    /// Whoever removes what a crash left crashes.
+    /// The process that removes the leftovers of a crash crashes.
     CleanLeftovers,
     PauseQueue,
     Import,
@@ -52,13 +52,13 @@ enum Scenario {
     SuperviseWriter,
 }
 
-/// Every point has its story, or this does not compile.
+/// Exhaustive: a crash point without a scenario does not compile.
 fn scenario_of(point: CrashPoint) -> Scenario {
     use CrashPoint as At;
     match point {
         At::RegistryBuilt | At::RegistryNamed => Scenario::Submit,
         At::SubmitEntered | At::DirectoryMade | At::TextWritten | At::LaunchWritten => Scenario::Submit,
-        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeAnswer => Scenario::Submit,
+        At::DirectorySynced | At::RowCommitted | At::SubmitLeft | At::BeforeResponse => Scenario::Submit,
         At::ClaimCommitted | At::StartLocked | At::SupervisorSpawned => Scenario::Submit,
         At::LockAdopted | At::SocketBound | At::WorkBegun | At::LaunchRead => Scenario::Supervise,
         At::AgentSpawned | At::StdinDelivered | At::LaunchRemoved => Scenario::Supervise,
@@ -84,11 +84,11 @@ fn scenario_of(point: CrashPoint) -> Scenario {
     }
 }
 
-/// A world with one slot, and an agent that works until there is a file `go`.
+/// A world with one slot, and an agent that waits for the file `go`.
 struct Stage {
     world: World,
     root: PathBuf,
-    /// Tasks somebody was told of.
+    /// Tasks whose id was returned to a caller.
     acknowledged: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ impl Stage {
         ]));
         let world = world
             .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1")
-            // What is imported ended long ago.
+            // The imported session ended long ago.
             .variable("MCP_DELEGATOR_RETENTION_HOURS", "87600")
             .variable("MCP_DELEGATOR_INTERRUPT_GRACE_SEC", "1")
             .variable("MCP_DELEGATOR_TERMINATE_GRACE_SEC", "1");
@@ -117,17 +117,17 @@ impl Stage {
     }
 
     fn exec(&mut self) -> String {
-        let answer = self.run_json(&["local", "exec", "do it"]);
-        self.acknowledge(&answer)
+        let response = self.run_json(&["local", "exec", "do it"]);
+        self.acknowledge(&response)
     }
 
-    fn acknowledge(&mut self, answer: &Value) -> String {
-        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    fn acknowledge(&mut self, response: &Value) -> String {
+        let id = response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned();
         self.acknowledged.push(id.clone());
         id
     }
 
-    /// Makes a call that is to crash, or to start what crashes.
+    /// Runs a command that crashes at a crash point, or starts a supervisor that does.
     fn run_with_crash_point(&self, point: &str, args: &[&str]) -> Output {
         let mut command = self.world.command(args);
         command
@@ -137,18 +137,18 @@ impl Stage {
         command.spawn().unwrap().wait_with_output().unwrap()
     }
 
-    /// A call that must crash itself.
+    /// Runs a command that must crash itself.
     fn crash(&self, point: &str, args: &[&str]) {
         let output = self.run_with_crash_point(point, args);
-        assert_eq!(output.status.signal(), Some(9), "{point}: {args:?} came back: {output:?}");
+        assert_eq!(output.status.signal(), Some(9), "{point}: {args:?} did not crash: {output:?}");
     }
 
-    /// A submit whose supervisor is to crash.
+    /// Submits a task whose supervisor crashes.
     fn exec_with_crash_point(&mut self, point: &str) -> String {
         let output = self.run_with_crash_point(point, &["local", "exec", "do it"]);
-        let answer =
+        let response =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-        self.acknowledge(&answer)
+        self.acknowledge(&response)
     }
 
     fn crashes(&self) -> usize {
@@ -165,7 +165,7 @@ impl Stage {
     }
 }
 
-/// Plays the story up to the crash.
+/// Runs the scenario of a crash point up to the crash.
 fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
     let name = format!("{}*{time}", point.name());
     match scenario_of(point) {
@@ -180,53 +180,12 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             let id = stage.exec();
             stage.crash(&name, &["local", "cancel", &id]);
         }
-        Scenario::Rescue => {
-            stage.exec();
-            for pid in supervisors(&stage.root) {
-                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-            }
-            wait_until("the supervisor is gone", || supervisors(&stage.root).is_empty());
-            stage.crash(&name, &["local", "status"]);
-        }
-        Scenario::ReleaseClaim => {
-            stage.exec_with_crash_point(CrashPoint::LockAdopted.name());
-            let begun = std::time::Instant::now();
-            // It is given back when whoever claimed it has had time enough.
-            while stage.run_with_crash_point(&name, &["local", "status"]).status.signal() != Some(9) {
-                assert!(begun.elapsed().as_secs() < 60, "the start was never given back");
-            }
-        }
-        Scenario::CleanOldTasks => {
-            import_old_task_with_restore_point(stage);
-            stage.crash(&name, &["cleanup-registry"]);
-            let cleaned = stage.run_json(&["cleanup-registry"]);
-            assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
-            assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
-            assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
-        }
-        Scenario::CleanLeftovers => {
-            stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
-            for entry in std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten() {
-                let dir = std::fs::File::open(entry.path()).unwrap();
-                dir.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-            }
-            stage.crash(&name, &["cleanup-registry"]);
-        }
-        Scenario::PauseQueue => {
-            stage.crash(&name, &["queue", "pause"]);
-            let id = stage.exec();
-            let task = stage.tasks().into_iter().find(|task| task.id.as_str() == id).unwrap();
-            assert_eq!(task.state, State::Queued, "what was committed holds");
-            stage.run_json(&["queue", "resume"]);
-        }
-        Scenario::Import => {
-            stage.crash(&name, &["import", &session_file(stage)]);
-            let imported = stage.run_json(&["import", &session_file(stage)]);
-            let id = stage.acknowledge(&imported);
-            let results = stage.run_json(&["local", "results", &id, "--include-events"]);
-            let events = results["data"]["events"]["items"].as_array().map_or(0, Vec::len);
-            assert!(events > 1, "{}: the session is not all there: {results}", point.name());
-        }
+        Scenario::Rescue => crash_during_rescue(stage, &name),
+        Scenario::ReleaseClaim => crash_while_releasing_a_claim(stage, &name),
+        Scenario::CleanOldTasks => crash_while_cleaning_old_tasks(stage, &name),
+        Scenario::CleanLeftovers => crash_while_cleaning_leftovers(stage, &name),
+        Scenario::PauseQueue => crash_while_pausing_the_queue(stage, &name),
+        Scenario::Import => crash_during_import(stage, &name),
         Scenario::SetAside => {
             stage.release_agent();
             stage.run_json(&["local", "run", "before"]);
@@ -237,14 +196,67 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
     }
 }
 
-/// The undo point is noted before the first change, and neither is lost.
+fn crash_during_rescue(stage: &mut Stage, name: &str) {
+    stage.exec();
+    for pid in supervisors(&stage.root) {
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+    wait_until("the supervisor is gone", || supervisors(&stage.root).is_empty());
+    stage.crash(name, &["local", "status"]);
+}
+
+fn crash_while_releasing_a_claim(stage: &mut Stage, name: &str) {
+    stage.exec_with_crash_point(CrashPoint::LockAdopted.name());
+    let start = std::time::Instant::now();
+    // The claim is released after the grace period of the process that claimed it.
+    while stage.run_with_crash_point(name, &["local", "status"]).status.signal() != Some(9) {
+        assert!(start.elapsed().as_secs() < 60, "the claim was never released");
+    }
+}
+
+fn crash_while_cleaning_old_tasks(stage: &Stage, name: &str) {
+    import_old_task_with_restore_point(stage);
+    stage.crash(name, &["cleanup-registry"]);
+    let cleaned = stage.run_json(&["cleanup-registry"]);
+    assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
+    assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
+    assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
+}
+
+fn crash_while_cleaning_leftovers(stage: &Stage, name: &str) {
+    stage.crash(CrashPoint::LaunchWritten.name(), &["local", "exec", "do it"]);
+    for entry in std::fs::read_dir(stage.root.join("home/state/tasks")).unwrap().flatten() {
+        let dir = std::fs::File::open(entry.path()).unwrap();
+        dir.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    }
+    stage.crash(name, &["cleanup-registry"]);
+}
+
+fn crash_while_pausing_the_queue(stage: &mut Stage, name: &str) {
+    stage.crash(name, &["queue", "pause"]);
+    let id = stage.exec();
+    let task = stage.tasks().into_iter().find(|task| task.id.as_str() == id).unwrap();
+    assert_eq!(task.state, State::Queued, "the committed pause was lost");
+    stage.run_json(&["queue", "resume"]);
+}
+
+fn crash_during_import(stage: &mut Stage, name: &str) {
+    stage.crash(name, &["import", &session_file(stage)]);
+    let imported = stage.run_json(&["import", &session_file(stage)]);
+    let id = stage.acknowledge(&imported);
+    let results = stage.run_json(&["local", "results", &id, "--include-events"]);
+    let events = results["data"]["events"]["items"].as_array().map_or(0, Vec::len);
+    assert!(events > 1, "{name}: the imported session is incomplete: {results}");
+}
+
+/// The undo point is recorded before the first change; neither is lost.
 fn crash_during_restore(stage: &mut Stage, name: &str) {
     let git = |args: &[&str]| stage.world.run_as(&PathBuf::from("/usr/bin/git"), args);
     assert_eq!(git(&["init", "--quiet"]).exit, Some(0));
     stage.world.write("project/code.txt", "mine\n");
     stage.release_agent();
-    let answer = stage.run_json(&["local", "exec", "do it", "--mode", "workspace-write"]);
-    let id = stage.acknowledge(&answer);
+    let response = stage.run_json(&["local", "exec", "do it", "--mode", "workspace-write"]);
+    let id = stage.acknowledge(&response);
     stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
     stage.world.write("project/code.txt", "later\n");
     stage.crash(name, &["restore", &id, "--confirm-destructive"]);
@@ -257,13 +269,14 @@ fn crash_during_restore(stage: &mut Stage, name: &str) {
     }
 }
 
-/// A supervisor that is lost after it created a restore point leaves the files alone, and the point is listed.
+/// A supervisor that crashes after it created a restore point leaves the files unchanged, and the point is listed.
 fn crash_writing_supervisor(stage: &mut Stage, name: &str) {
     git(stage, &["init", "--quiet"]);
     stage.world.write("project/code.txt", "mine\n");
     let output = stage.run_with_crash_point(name, &["local", "exec", "do it", "--mode", "workspace-write"]);
-    let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-    let id = stage.acknowledge(&answer);
+    let response =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let id = stage.acknowledge(&response);
     wait_until("the supervisor has crashed", || stage.crashes() > 0);
     let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
     assert_eq!(waited["data"]["state"], "failed", "{waited}");
@@ -274,7 +287,7 @@ fn crash_writing_supervisor(stage: &mut Stage, name: &str) {
 
 fn crash_while_setting_aside(stage: &Stage, name: &str, point: CrashPoint) {
     let state = stage.root.join("home/state");
-    // Somebody has it open, so its log is there.
+    // An open connection keeps the write-ahead log in place.
     let mut open = stage.registry();
     open.set_queue_paused(false).unwrap();
     assert!(state.join("registry.db-wal").exists());
@@ -283,11 +296,11 @@ fn crash_while_setting_aside(stage: &Stage, name: &str, point: CrashPoint) {
     if point == CrashPoint::DatabaseAside {
         assert!(!state.join("registry.db").exists(), "a registry without its log may look healthy");
         let run = stage.world.run(["local", "status"]);
-        assert_eq!(run.exit, Some(4), "half set aside is still damaged: {run:?}");
+        assert_eq!(run.exit, Some(4), "a half set-aside registry must count as damaged: {run:?}");
         stage.run_json(&["doctor", "--set-aside-damaged"]);
     }
     drop(open);
-    // The results of what was forgotten are kept until somebody takes them away.
+    // The results of removed tasks are kept until the user deletes them.
     assert_eq!(stage.registry().orphans(i64::MAX).unwrap().len(), 1);
     for entry in std::fs::read_dir(state.join("tasks")).unwrap().flatten() {
         std::fs::remove_dir_all(entry.path()).unwrap();
@@ -302,7 +315,7 @@ fn git(stage: &Stage, args: &[&str]) -> String {
     run.stdout.trim().to_owned()
 }
 
-/// A task that ended two days ago in a repository that was clean: its restore point holds nothing of its own.
+/// A task that ended two days ago in a clean repository: its restore point has no content of its own.
 fn import_old_task_with_restore_point(stage: &Stage) {
     stage.world.write("project/code.txt", "committed\n");
     git(stage, &["init", "--quiet", "--initial-branch=main"]);
@@ -335,7 +348,6 @@ fn import_old_task_with_restore_point(stage: &Stage) {
     stage.registry().import(&task, &past, &Finish::bare(TaskEnd::Completed), &files).unwrap();
 }
 
-/// A session that ended long ago.
 fn session_file(stage: &Stage) -> String {
     let name = "crates/delegator-transcript/tests/transcripts/rollouts/0.166.0.patch.rollout.jsonl";
     let recorded = read_text(&delegator_testkit::generated::workspace().join(name));
@@ -343,18 +355,17 @@ fn session_file(stage: &Stage) -> String {
     stage.root.join("session.jsonl").display().to_string()
 }
 
-/// What ordinary calls find afterwards.
+/// Runs ordinary commands after the crash and checks what they find.
 fn assert_recovered(stage: &mut Stage, point: CrashPoint) {
     let name = point.name();
     stage.release_agent();
-    // The queue goes on.
     let next = stage.run_json(&["local", "run", "and then"]);
     assert_eq!(next["ok"], true, "{name}: {next}");
     for task in stage.tasks() {
-        let told = stage.run_json(&["local", "wait", task.id.as_str(), "--timeout-sec", "60"]);
-        assert_eq!(told["ok"], true, "{name}: {told}");
+        let waited = stage.run_json(&["local", "wait", task.id.as_str(), "--timeout-sec", "60"]);
+        assert_eq!(waited["ok"], true, "{name}: {waited}");
     }
-    wait_until("everybody has crashed or left", || supervisors(&stage.root).is_empty());
+    wait_until("every supervisor has exited", || supervisors(&stage.root).is_empty());
     let (tasks, starts) = (stage.tasks(), agent_starts(&stage.root));
     for id in &stage.acknowledged {
         assert!(tasks.iter().any(|task| task.id.as_str() == id), "{name}: {id} is lost");
@@ -369,13 +380,14 @@ fn assert_recovered(stage: &mut Stage, point: CrashPoint) {
         let is_visible = started == 1 || task.state != State::Completed || is_imported;
         assert!(is_visible, "{name}: completed without a start: {history:?}");
         let left = processes_with_environment(&format!("DELEGATOR_TASK={}:", task.id));
-        assert_eq!(left, Vec::<i32>::new(), "{name}: the agent lives");
+        assert_eq!(left, Vec::<i32>::new(), "{name}: the agent is still alive");
     }
     assert_no_leftovers_of_killed_submit(stage, name);
     assert_cleanup_removes_everything(stage, name);
 }
 
-/// Ordinary calls have removed what a killed submit or import left: without a row there is no directory, and no entry.
+/// Ordinary commands have removed everything a killed submit or import left: no task directory and no `submitting` entry
+/// without a registry row.
 fn assert_no_leftovers_of_killed_submit(stage: &Stage, name: &str) {
     let names = |folder: &str| -> Vec<String> {
         let entries = std::fs::read_dir(stage.root.join("home/state").join(folder)).into_iter().flatten();
@@ -405,21 +417,21 @@ fn crash_and_recover(point: CrashPoint, time: u32) {
     if matches!(scenario_of(point), Scenario::Supervise | Scenario::FinishWithQueuedTask) {
         wait_until(point.name(), || stage.crashes() > 0);
     }
-    assert!(stage.crashes() > 0, "{}: nobody came there", point.name());
+    assert!(stage.crashes() > 0, "{}: the crash point was not reached", point.name());
     assert_recovered(&mut stage, point);
 }
 
-/// Some time is spent waiting, so several are played at once.
-fn run_scenarios(stories: &[Scenario]) {
-    let points = CrashPoint::ALL.iter().filter(|point| stories.contains(&scenario_of(**point)));
+/// Runs all crash points of these scenarios, three at a time because each spends some time waiting.
+fn run_scenarios(scenarios: &[Scenario]) {
+    let points = CrashPoint::ALL.iter().filter(|point| scenarios.contains(&scenario_of(**point)));
     let points: Vec<CrashPoint> = points.copied().collect();
     assert!(!points.is_empty());
-    for some in points.chunks(3) {
+    for chunk in points.chunks(3) {
         std::thread::scope(|scope| {
-            let played: Vec<_> =
-                some.iter().map(|point| scope.spawn(|| crash_and_recover(*point, 1))).collect();
-            for one in played {
-                one.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
+            let threads: Vec<_> =
+                chunk.iter().map(|point| scope.spawn(|| crash_and_recover(*point, 1))).collect();
+            for handle in threads {
+                handle.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
             }
         });
     }
@@ -466,7 +478,7 @@ fn a_crash_while_setting_a_damaged_registry_aside_is_recovered() {
     crash_and_recover(CrashPoint::DatabaseAside, 2);
 }
 
-/// No call is made after the crash: a server that only waits for requests removes the launch file.
+/// No command runs after the crash: an idle server removes the launch file.
 #[test]
 fn a_server_removes_the_launch_file_of_a_killed_submit() {
     let stage = Stage::new();

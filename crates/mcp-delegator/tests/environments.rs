@@ -1,9 +1,9 @@
-//! Environments, from the outside: the file beside the configuration, the commands that edit it, and the guide.
+//! Environments through the CLI and MCP: the file beside the configuration, the commands that edit it, and the setup guide.
 
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test stops where its world is not as expected, and asks a shell about scripts"
+    reason = "a test panics when its setup is not as expected, and runs bash to check scripts"
 )]
 
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use delegator_testkit::program::{RunOutput, World, read_text};
-use mcp_delegator::environment_template;
+use mcp_delegator::commands::cloud::environment_template;
 use serde_json::{Value, json};
 
 const FILE: &str = "home/.config/mcp-delegator/environments.json";
@@ -35,9 +35,9 @@ fn tool_envelope(world: &World, args: &[&str]) -> Value {
 }
 
 fn add(world: &World, id: &str, more: &[&str]) -> RunOutput {
-    let least =
+    let required =
         ["env", "add", id, "--name", "Site", "--repo-url", "https://github.com/me/site", "--stack", "node"];
-    world.run([&least, more].concat())
+    world.run([&required, more].concat())
 }
 
 const TWO: &str = r#"{"env_art": {"name": "Art", "repoUrl": "https://github.com/me/art", "stack": "python",
@@ -47,17 +47,17 @@ const TWO: &str = r#"{"env_art": {"name": "Art", "repoUrl": "https://github.com/
 #[test]
 fn environments_are_listed_in_the_published_shape() {
     let world = world_with_file(TWO);
-    let answer = tool_envelope(&world, &["cloud", "list-environments"]);
-    assert_eq!(answer["tool"], "_codex_cloud_list_environments");
+    let response = tool_envelope(&world, &["cloud", "list-environments"]);
+    assert_eq!(response["tool"], "_codex_cloud_list_environments");
     let file = world.home().join(".config/mcp-delegator/environments.json");
-    assert_eq!((&answer["meta"]["count"], &answer["meta"]["source"]), (&json!(2), &json!(file)));
+    assert_eq!((&response["meta"]["count"], &response["meta"]["source"]), (&json!(2), &json!(file)));
     let expected = json!([
         {"id": "env_art", "name": "Art", "repository": "https://github.com/me/art", "tech_stack": "python",
          "provider": "codex-cloud", "created_at": "2025-11-01T00:00:00Z"},
         {"id": "env_fleet", "name": "Own", "repository": "https://github.com/me/own", "tech_stack": "rust",
          "provider": "fleet"},
     ]);
-    assert_eq!(answer["data"]["environments"], expected);
+    assert_eq!(response["data"]["environments"], expected);
     let markdown = world.run(["cloud", "list-environments", "--format", "markdown"]);
     for word in ["env_art", "env_fleet", "python", "fleet", "https://github.com/me/own"] {
         assert!(markdown.stdout.contains(word), "{word} is missing in {}", markdown.stdout);
@@ -84,11 +84,11 @@ fn a_missing_file_error_has_the_path_and_a_working_sample() {
     let world = world();
     let run = world.run(["cloud", "list-environments"]);
     assert_eq!(run.exit, Some(5), "{run:?}");
-    let answer = tool_envelope(&world, &["cloud", "list-environments"]);
-    assert_eq!(answer["error"]["code"], "NOT_FOUND");
-    let details = &answer["error"]["details"];
+    let response = tool_envelope(&world, &["cloud", "list-environments"]);
+    assert_eq!(response["error"]["code"], "NOT_FOUND");
+    let details = &response["error"]["details"];
     assert_eq!(details["path"], environments_path(&world).display().to_string());
-    // The sample must be a file that works.
+    // The sample is a valid file.
     let world = world_with_file(details["sample"].as_str().unwrap());
     assert_eq!(world.run(["env", "check"]).exit, Some(0));
 }
@@ -176,7 +176,7 @@ fn an_invalid_environment_is_refused_before_the_file_is_written() {
 }
 
 fn guide(world: &World, more: &[&str]) -> Value {
-    let least = [
+    let required = [
         "cloud",
         "github-setup",
         "https://github.com/me/own/",
@@ -185,17 +185,17 @@ fn guide(world: &World, more: &[&str]) -> Value {
         "--git-user-name",
         "O'Brien $(id)",
     ];
-    tool_envelope(world, &[&least, ["--git-user-email", "me@example.org"].as_slice(), more].concat())
+    tool_envelope(world, &[&required, ["--git-user-email", "me@example.org"].as_slice(), more].concat())
 }
 
 #[test]
 fn the_guide_has_three_steps_with_text_to_paste() {
-    let answer = guide(&world(), &[]);
+    let response = guide(&world(), &[]);
     assert_eq!(
-        (&answer["meta"]["repository"], &answer["meta"]["tech_stack"]),
+        (&response["meta"]["repository"], &response["meta"]["tech_stack"]),
         (&json!("https://github.com/me/own"), &json!("rust"))
     );
-    let data = &answer["data"];
+    let data = &response["data"];
     let steps = data["steps"].as_array().unwrap();
     assert_eq!(steps.iter().map(|step| step["step"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
     let first = steps[0]["instructions"].as_str().unwrap();
@@ -214,21 +214,21 @@ fn the_guide_has_three_steps_with_text_to_paste() {
 #[test]
 fn the_guides_own_command_adds_the_environment() {
     let world = world();
-    let answer = guide(&world, &["--env-id", "env_new"]);
-    let warnings = answer["meta"]["warnings"].to_string();
-    assert!(warnings.contains("env_new"), "{answer}");
-    let paste = answer["data"]["steps"][1]["paste"].as_array().unwrap().last().unwrap().clone();
-    let words: Vec<&str> = paste["text"].as_str().unwrap().split_whitespace().skip(1).collect();
-    assert_eq!(world.run(words).exit, Some(0));
+    let response = guide(&world, &["--env-id", "env_new"]);
+    let warnings = response["meta"]["warnings"].to_string();
+    assert!(warnings.contains("env_new"), "{response}");
+    let paste = response["data"]["steps"][1]["paste"].as_array().unwrap().last().unwrap().clone();
+    let args: Vec<&str> = paste["text"].as_str().unwrap().split_whitespace().skip(1).collect();
+    assert_eq!(world.run(args).exit, Some(0));
     let again = guide(&world, &["--env-id", "env_new"]);
     assert_eq!(again["meta"].get("warnings"), None, "{again}");
-    assert!(!again["data"].to_string().contains("env add"), "it is there already");
+    assert!(!again["data"].to_string().contains("env add"), "the environment exists already");
 }
 
 #[test]
 fn the_guide_for_a_fleet_environment_names_the_worker_secret() {
-    let answer = guide(&world_with_file(TWO), &["--env-id", "env_fleet"]);
-    let step = answer["data"]["steps"][1].to_string();
+    let response = guide(&world_with_file(TWO), &["--env-id", "env_fleet"]);
+    let step = response["data"]["steps"][1].to_string();
     assert!(step.contains("worker") && !step.contains("chatgpt.com"), "{step}");
     let other = guide(&world_with_file(TWO), &["--env-id", "env_art"]);
     assert!(other["meta"]["warnings"].to_string().contains("another repository"), "{other}");
@@ -252,7 +252,7 @@ fn both_formats_of_the_guide_have_the_same_content() {
     }
 }
 
-/// What the server answers to these requests, in the order of the answers.
+/// The responses of the server to these requests, in order.
 fn mcp_responses(world: &World, requests: &[Value]) -> Vec<Value> {
     let client = json!({"name": "test", "version": "1"});
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
@@ -269,14 +269,14 @@ fn mcp_responses(world: &World, requests: &[Value]) -> Vec<Value> {
     ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
     lines.next().unwrap().unwrap();
     ask(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let answers = requests.iter().map(|request| {
+    let responses = requests.iter().map(|request| {
         ask(request.clone());
         serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
     });
-    let answers = answers.collect();
+    let responses = responses.collect();
     drop(input);
     assert!(server.wait().unwrap().success());
-    answers
+    responses
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn mcp_clients_get_the_list_the_guide_and_the_templates() {
         "format": "json",
     });
     let uri = "codex://environment-template/github-go";
-    let answers = mcp_responses(
+    let responses = mcp_responses(
         &state(world_with_file(TWO)),
         &[
             call(1, "list_environments", json!({"format": "json"})),
@@ -305,16 +305,16 @@ fn mcp_clients_get_the_list_the_guide_and_the_templates() {
             json!({"jsonrpc": "2.0", "id": 3, "method": "resources/read", "params": {"uri": uri}}),
         ],
     );
-    assert_eq!(answers[0]["result"]["structuredContent"]["meta"]["count"], 2, "{answers:?}");
-    assert_eq!(answers[1]["result"]["structuredContent"]["data"]["steps"][2]["step"], 3, "{answers:?}");
-    let template = answers[2]["result"]["contents"][0]["text"].as_str().unwrap();
+    assert_eq!(responses[0]["result"]["structuredContent"]["meta"]["count"], 2, "{responses:?}");
+    assert_eq!(responses[1]["result"]["structuredContent"]["data"]["steps"][2]["step"], 3, "{responses:?}");
+    let template = responses[2]["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(template.contains("go mod download"), "{template}");
-    // A place for a secret is none, and hiding it would break the script.
-    let told = json!(answers).to_string();
-    assert!(told.contains("x-access-token:%s@github.com") && !told.contains("[REDACTED"), "{told}");
+    // A placeholder is not a secret, and redacting it would break the script.
+    let text = json!(responses).to_string();
+    assert!(text.contains("x-access-token:%s@github.com") && !text.contains("[REDACTED"), "{text}");
 }
 
-/// Whether bash can read it.
+/// Whether `bash -n` accepts the script.
 fn is_valid_bash(script: &str) -> bool {
     let mut bash =
         Command::new("bash").args(["-n", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -324,7 +324,7 @@ fn is_valid_bash(script: &str) -> bool {
 
 #[test]
 fn every_script_is_valid_bash() {
-    assert!(!is_valid_bash("if ["), "the check itself can fail");
+    assert!(!is_valid_bash("if ["), "the check accepts everything");
     for template in &environment_template::ALL {
         let shown = template.to_value();
         for script in [&shown["setup"], &shown["maintenance"]] {
@@ -342,8 +342,8 @@ fn every_script_is_valid_bash() {
 #[test]
 fn shell_metacharacters_in_a_name_are_quoted() {
     let world = world();
-    let answer = guide(&world, &[]);
-    let setup = answer["data"]["steps"][1]["paste"][0]["text"].as_str().unwrap().to_owned();
+    let response = guide(&world, &[]);
+    let setup = response["data"]["steps"][1]["paste"][0]["text"].as_str().unwrap().to_owned();
     let run = Command::new("bash")
         .args(["-c", &setup])
         .current_dir(world.project())

@@ -1,4 +1,4 @@
-//! Why a task failed, from what its commands printed to what every surface says; and answers held to a schema.
+//! The error context of failed tasks, from command output to every renderer; and final messages with an output schema.
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,7 +8,7 @@ fn scripted_stage(steps: Value) -> Stage {
     Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), steps)
 }
 
-/// A turn that fails in the agent's words, after some steps.
+/// A turn that fails with a message of the agent, after some steps.
 fn failing_turn(steps: &[Value], reason: &str) -> Value {
     let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
     all.extend_from_slice(steps);
@@ -16,7 +16,7 @@ fn failing_turn(steps: &[Value], reason: &str) -> Value {
     json!(all)
 }
 
-/// What rustc printed, where the agent's commands find it.
+/// Writes recorded rustc output into the project.
 fn write_compiler_output(stage: &Stage) {
     let printed = include_str!("../../delegator-transcript/tests/error_places/rust/build.txt");
     stage.world.write("project/out.txt", printed);
@@ -68,7 +68,7 @@ fn a_repaired_command_is_not_reported_as_the_cause() {
         "{context}"
     );
     assert_eq!(context["error_message"], "out of words");
-    // The last command went well: nobody failed because of an earlier one, though its places are still told.
+    // The last command succeeded, so the earlier failure is not the cause; its locations are still listed.
     let stage = scripted_stage(failing_turn(&[build, json!({"command": {"run": "true"}})], "out of words"));
     write_compiler_output(&stage);
     let context = error_context_of_task(&stage);
@@ -76,7 +76,7 @@ fn a_repaired_command_is_not_reported_as_the_cause() {
         (&context["error_type"], context["error_locations"].as_array().unwrap().len()),
         (&json!("agent_error"), 2)
     );
-    // A task that completed has no error, whatever failed on the way.
+    // A completed task has no error context, even if a command failed in between.
     let stage = scripted_stage(successful_turn(&[json!({"command": {"run": BUILD}})]));
     write_compiler_output(&stage);
     assert_eq!(error_context_of_task(&stage), Value::Null);
@@ -109,7 +109,7 @@ fn a_foreground_run_reports_file_line_and_column() {
         (&json!("src/lib.rs"), &json!(7), &json!(5)),
         "{details}"
     );
-    // Nothing found, nothing told.
+    // Without a location the keys are absent.
     stage.set_script(failing_turn(&[], "no"));
     let details =
         stage.world.run(["local", "run", "x", "--envelope", "tool"]).json()["error"]["details"].clone();
@@ -127,7 +127,7 @@ fn markdown_shows_locations_and_suggestions() {
     for part in ["x.c:1:1: number 1", "x.c:3:1: number 3", "Look at x.c:1: \"number 1\""] {
         assert!(shown.contains(part), "{part} is missing: {text}");
     }
-    assert!(!shown.contains("x.c:4:1: number 4"), "three are enough: {text}");
+    assert!(!shown.contains("x.c:4:1: number 4"), "more than three locations: {text}");
 }
 
 #[test]
@@ -141,13 +141,13 @@ fn control_sequences_in_command_output_are_removed() {
 
 #[test]
 fn a_timeout_suggests_a_larger_limit_and_names_the_activity() {
-    for (limit, told) in [("hard", "it had run for"), ("idle", "nothing happened for")] {
+    for (limit, reason) in [("hard", "it had run for"), ("idle", "nothing happened for")] {
         let stage = scripted_stage(successful_turn(&[json!({"command": {"run": "exec sleep 300"}})]));
         let id = stage.exec(&[&format!("--{limit}-timeout-sec"), "1"]);
         let data = stage.wait(&id)["data"].clone();
         let context = &data["metadata"]["error_context"];
         assert_eq!((&data["state"], &context["failure_kind"]), (&json!("timeout"), &json!(limit)), "{data}");
-        let expected = format!("Pass {limit}_timeout_sec 2: {told} 1 s during \"Running exec sleep 300\".");
+        let expected = format!("Pass {limit}_timeout_sec 2: {reason} 1 s during \"Running exec sleep 300\".");
         assert_eq!(context["suggestions"], json!([expected]), "{context}");
     }
 }
@@ -159,9 +159,9 @@ fn every_reason_has_its_kind_and_its_suggestion() {
         ("Rate limit reached. Please try again in 20s.", "rate_limit", Some("Try again in 20s.")),
         ("unexpected status 401 Unauthorized", "auth", Some("Sign in: codex login")),
         ("stream disconnected before completion", "network", None),
-        ("The model `gpt-9` does not exist", "bad_model", Some("The model asked for was gpt-9: name one")),
+        ("The model `gpt-9` does not exist", "bad_model", Some("The requested model was gpt-9: use a model")),
         ("bwrap: No permissions to create new namespace", "sandbox", Some("Mode read-only needs a sandbox")),
-        ("no rollout found for thread id 1", "thread_not_found", Some("Begin anew with local exec")),
+        ("no rollout found for thread id 1", "thread_not_found", Some("Start a new task with local exec")),
         ("Not inside a trusted directory", "untrusted_directory", Some("Run it in a git repository")),
         ("the dog ate it", "agent_error", None),
     ];
@@ -177,7 +177,7 @@ fn every_reason_has_its_kind_and_its_suggestion() {
         );
         let first = context["suggestions"][0].as_str();
         match suggestion {
-            Some(begins) => assert!(first.is_some_and(|told| told.starts_with(begins)), "{kind}: {context}"),
+            Some(begins) => assert!(first.is_some_and(|text| text.starts_with(begins)), "{kind}: {context}"),
             None => assert_eq!(first, None, "{kind}"),
         }
         assert_eq!(
@@ -196,14 +196,14 @@ fn a_task_with_a_lost_supervisor_suggests_resume() {
     kill_process(Pid::from_raw(stage.supervisor_pid(&id)).unwrap(), Signal::KILL).unwrap();
     let context = stage.wait(&id)["data"]["metadata"]["error_context"].clone();
     assert_eq!(context["failure_kind"], "supervisor_lost", "{context}");
-    let words = context["suggestions"][0].as_str().unwrap_or_else(|| panic!("{context}"));
-    assert!(words.contains(&format!("local resume 'go on' --task-id {id}")), "{words}");
+    let suggestion = context["suggestions"][0].as_str().unwrap_or_else(|| panic!("{context}"));
+    assert!(suggestion.contains(&format!("local resume 'go on' --task-id {id}")), "{suggestion}");
 }
 
 const SCHEMA: &str =
     r#"{"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}}}"#;
 
-/// The answer of a task that had to answer in that shape.
+/// The results of a task with an output schema whose final message is `message`.
 fn results_for_message(message: &str) -> (Value, Stage) {
     let stage = scripted_stage(json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": message}, {"turn_completed": {}}
@@ -213,40 +213,43 @@ fn results_for_message(message: &str) -> (Value, Stage) {
     (stage.run_json(&["local", "results", &id]), stage)
 }
 
-fn output_warnings(answer: &Value) -> Vec<String> {
-    let all = answer["warnings"].as_array().cloned().unwrap_or_default();
+fn output_warnings(results: &Value) -> Vec<String> {
+    let all = results["warnings"].as_array().cloned().unwrap_or_default();
     let texts = all.iter().filter_map(|warning| warning.as_str().map(str::to_owned));
     texts.filter(|text| text.starts_with("W_OUTPUT")).collect()
 }
 
 #[test]
 fn a_valid_final_message_is_returned_as_json() {
-    let answer = json!({"name": "x", "age": 3});
-    for message in [answer.to_string(), format!("```json\n{answer}\n```")] {
-        let (told, _) = results_for_message(&message);
-        assert_eq!(told["data"]["structured_output"], answer, "{told}");
-        assert!(told["data"].get("structured_output_violations").is_none(), "{told}");
-        assert_eq!(output_warnings(&told), [""; 0]);
+    let expected = json!({"name": "x", "age": 3});
+    for message in [expected.to_string(), format!("```json\n{expected}\n```")] {
+        let (results, _) = results_for_message(&message);
+        assert_eq!(results["data"]["structured_output"], expected, "{results}");
+        assert!(results["data"].get("structured_output_violations").is_none(), "{results}");
+        assert_eq!(output_warnings(&results), [""; 0]);
     }
 }
 
 #[test]
 fn an_invalid_final_message_is_a_warning_and_the_task_completes() {
-    let (told, stage) = results_for_message(r#"{"age": "three"}"#);
-    assert_eq!(told["data"]["state"], "completed", "{told}");
-    assert_eq!(told["data"]["structured_output"], json!({"age": "three"}));
-    let violations = told["data"]["structured_output_violations"].as_array().unwrap();
+    let (results, stage) = results_for_message(r#"{"age": "three"}"#);
+    assert_eq!(results["data"]["state"], "completed", "{results}");
+    assert_eq!(results["data"]["structured_output"], json!({"age": "three"}));
+    let violations = results["data"]["structured_output_violations"].as_array().unwrap();
     let mut paths: Vec<&str> =
         violations.iter().map(|violation| violation["path"].as_str().unwrap()).collect();
     paths.sort_unstable();
-    assert_eq!(paths, ["", "/age"], "{told}");
-    let warnings = output_warnings(&told);
+    assert_eq!(paths, ["", "/age"], "{results}");
+    let warnings = output_warnings(&results);
     assert!(warnings.len() == 1 && warnings[0].starts_with("W_OUTPUT_001: "), "{warnings:?}");
     assert!(warnings[0].contains("(2 violations)"), "{warnings:?}");
-    let id = told["data"]["task_id"].as_str().unwrap();
+    let id = results["data"]["task_id"].as_str().unwrap();
     let text = stage.world.run(["local", "results", id, "--format", "markdown"]).stdout;
-    assert!(text.contains("The answer does not fit the output schema") && text.contains("/age: "), "{text}");
-    // The same from wait, and from a run that is stayed with.
+    assert!(
+        text.contains("The final message does not match the output schema") && text.contains("/age: "),
+        "{text}"
+    );
+    // `wait` and a foreground `run` report the same.
     assert_eq!(output_warnings(&stage.wait(id)), warnings);
     let run = stage.run_json(&["local", "run", "x", "--output-schema", SCHEMA]);
     assert_eq!(output_warnings(&run), warnings);
@@ -255,16 +258,16 @@ fn an_invalid_final_message_is_a_warning_and_the_task_completes() {
 
 #[test]
 fn a_final_message_that_is_not_json_or_truncated_is_reported_as_such() {
-    let (told, _) = results_for_message("All done.");
+    let (results, _) = results_for_message("All done.");
     assert_eq!(
-        (&told["data"]["state"], &told["data"]["structured_output"]),
+        (&results["data"]["state"], &results["data"]["structured_output"]),
         (&json!("completed"), &Value::Null)
     );
-    assert!(output_warnings(&told)[0].contains("is not JSON"), "{told}");
-    assert_eq!(told["data"]["structured_output_violations"][0]["path"], "");
+    assert!(output_warnings(&results)[0].contains("is not JSON"), "{results}");
+    assert_eq!(results["data"]["structured_output_violations"][0]["path"], "");
     let long = json!({"name": "x".repeat((1 << 20) + 100)}).to_string();
-    let (told, _) = results_for_message(&long);
-    let warnings = output_warnings(&told);
+    let (results, _) = results_for_message(&long);
+    let warnings = output_warnings(&results);
     assert!(warnings.len() == 1 && warnings[0].starts_with("W_OUTPUT_002: "), "{warnings:?}");
     assert!(warnings[0].contains("too long") && !warnings[0].contains("not JSON"), "{warnings:?}");
 }

@@ -1,6 +1,6 @@
-//! What a task did to the files, through the program, with a scripted agent in Codex's place.
+//! File changes of a task as the program reports them, with a scripted agent in place of Codex.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const WRITE_MODE: [&str; 2] = ["--mode", "workspace-write"];
 
-/// A project, and an agent that does these steps in it.
+/// A project directory, and an agent that runs these steps in it.
 struct Project {
     stage: Stage,
 }
@@ -22,7 +22,7 @@ impl Project {
         Project { stage: Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), successful_turn(steps)) }
     }
 
-    /// A repository with a commit, a file that was changed before the task and one that git does not know.
+    /// A repository with one commit, one modified file and one untracked file.
     fn repository(steps: &[Value]) -> Project {
         let project = Project::without_git(steps);
         project.write("code.txt", "one\ntwo\n");
@@ -50,7 +50,7 @@ impl Project {
         run.stdout
     }
 
-    /// Runs a task to its end, and gives what `local results` says.
+    /// Runs a task to its end and returns the output of `local results`.
     fn results(&self, more: &[&str]) -> Value {
         let id = self.stage.exec(more);
         let waited = self.stage.wait(&id);
@@ -58,7 +58,7 @@ impl Project {
         let results = self.stage.run_json(&["local", "results", &id]);
         let leftovers = std::fs::read_dir(self.stage.task_dir(&id)).unwrap().flatten();
         let leftovers: Vec<_> = leftovers.filter(|entry| entry.path().is_dir()).collect();
-        assert!(leftovers.is_empty(), "nothing is left of the looking: {leftovers:?}");
+        assert!(leftovers.is_empty(), "a temporary directory of the evidence is left: {leftovers:?}");
         results
     }
 }
@@ -71,7 +71,7 @@ fn command(text: &str) -> Value {
     json!({"command": {"run": text}})
 }
 
-/// The agent says so; nothing is done.
+/// A file change that the agent reports but does not make.
 fn claim(path: &str) -> Value {
     let item = json!({"id": format!("claim-{path}"), "type": "file_change", "status": "completed",
                       "changes": [{"path": path, "kind": "update"}]});
@@ -84,13 +84,13 @@ fn operations(results: &Value) -> [&Value; 4] {
 }
 
 fn file_warnings(results: &Value) -> Vec<(String, String)> {
-    let told = results["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
+    let details = results["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
     let text = |warning: &Value, key: &str| warning[key].as_str().unwrap_or_default().to_owned();
-    let all = told.iter().map(|warning| (text(warning, "code"), text(warning, "message")));
+    let all = details.iter().map(|warning| (text(warning, "code"), text(warning, "message")));
     all.filter(|(code, _)| code.starts_with("W_FILES_")).collect()
 }
 
-/// The data of each of those warnings.
+/// The `context` of each `W_FILES_*` warning.
 fn file_warning_contexts(results: &Value) -> Vec<Value> {
     let all = results["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
     let about_files = all.iter().filter(|warning| warning["code"].as_str().unwrap().starts_with("W_FILES_"));
@@ -115,10 +115,10 @@ fn claimed_changes_are_reported_with_lines_and_digests() {
     assert_eq!(results["data"]["summary"], "Modified 1 file, added 1 and deleted 1 (+3 −2)");
     let files = &results["data"]["metadata"]["file_operations"];
     assert_eq!((&files["source"], &files["scope"]), (&json!("git"), &json!("whole")));
-    let hello = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    let digest = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
     let artifacts = results["data"]["artifacts"].as_array().unwrap();
     assert_eq!(artifacts.len(), 2, "{results}");
-    assert_eq!(artifacts[1], json!({"type": "file", "ref": "new/file.txt", "size": 6, "sha256": hello}));
+    assert_eq!(artifacts[1], json!({"type": "file", "ref": "new/file.txt", "size": 6, "sha256": digest}));
     let shown = project.stage.world.run([
         "local",
         "results",
@@ -139,12 +139,12 @@ fn a_claimed_change_that_did_not_happen_is_a_warning_with_its_path() {
     ]);
     let results = project.results(&WRITE_MODE);
     assert_eq!(operations(&results)[..2], [&json!(["src/deep.txt"]), &json!([])], "{results}");
-    let told = file_warnings(&results);
-    assert_eq!(file_warning_codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_002"], "{told:?}");
+    let warnings = file_warnings(&results);
+    assert_eq!(file_warning_codes(&results), ["W_FILES_001", "W_FILES_002", "W_FILES_002"], "{warnings:?}");
     let paths: Vec<Value> =
         file_warning_contexts(&results).iter().map(|context| context["paths"].clone()).collect();
     assert_eq!(paths, [json!(["code.txt"]), json!(["run.log"]), json!(["/somewhere/else.txt"])], "{results}");
-    assert!(told[1].1.contains("ignores") && told[2].1.contains("outside"), "{told:?}");
+    assert!(warnings[1].1.contains("ignores") && warnings[2].1.contains("outside"), "{warnings:?}");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_write_by_a_read_only_task_is_reported() {
     assert_eq!(operations(&results)[0], &json!(["dirty.txt"]), "{results}");
     assert_eq!(operations(&results)[3], &json!(1), "only what the task added: {results}");
     assert_eq!(file_warning_codes(&results), ["W_FILES_005"]);
-    assert_eq!(project.git(&["count-objects"]), objects, "looking adds nothing to the repository");
+    assert_eq!(project.git(&["count-objects"]), objects, "examining added objects to the repository");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn paths_are_relative_to_the_working_directory() {
     assert_eq!(file_warning_codes(&results), ["W_FILES_004"], "{results}");
     let refs: Vec<&Value> =
         results["data"]["artifacts"].as_array().unwrap().iter().map(|artifact| &artifact["ref"]).collect();
-    assert_eq!(refs, [&json!("deep.txt")], "only what lies below the working directory");
+    assert_eq!(refs, [&json!("deep.txt")], "only artifacts below the working directory");
 }
 
 #[test]
@@ -221,13 +221,13 @@ fn special_files_are_listed_and_not_opened() {
     let files = &results["data"]["metadata"]["file_operations"];
     assert_eq!((&files["scope"], &files["left_out_count"]), (&json!("partial"), &json!(2)), "{files}");
     let artifacts = results["data"]["artifacts"].as_array().unwrap();
-    let told: Vec<(&Value, bool)> =
+    let hashed: Vec<(&Value, bool)> =
         artifacts.iter().map(|file| (&file["ref"], file["sha256"].is_string())).collect();
-    assert_eq!(told, [(&json!("caf\u{fffd}.txt"), true), (&json!("huge.bin"), false)], "{results}");
+    assert_eq!(hashed, [(&json!("caf\u{fffd}.txt"), true), (&json!("huge.bin"), false)], "{results}");
     assert_eq!(artifacts[1]["not_hashed"], "too_large");
     assert_eq!(artifacts[1]["size"], 20_u64 << 30);
     let odd = project.stage.world.project().join(OsStr::from_bytes(b"caf\xe9.txt"));
-    assert!(odd.exists(), "the name was no text");
+    assert!(odd.exists(), "the file name is valid UTF-8");
 }
 
 #[test]
@@ -257,8 +257,8 @@ fn outside_of_git_changes_are_found_by_name_size_and_time() {
 
 #[test]
 fn a_created_removed_or_switched_repository_is_reported() {
-    let made = Project::without_git(&[command("git init -q . && echo x > x.txt && git add x.txt")]);
-    let results = made.results(&WRITE_MODE);
+    let created = Project::without_git(&[command("git init -q . && echo x > x.txt && git add x.txt")]);
+    let results = created.results(&WRITE_MODE);
     assert_eq!(operations(&results)[1], &json!(["x.txt"]), "{results}");
     assert!(file_warning_codes(&results).contains(&"W_FILES_007".to_owned()), "{results}");
 
@@ -286,11 +286,11 @@ fn changes_of_parallel_writers_are_marked_as_shared() {
     let both: Vec<String> = (0..2)
         .map(|_| project.stage.exec(&[&WRITE_MODE[..], &["--allow-parallel-writes"]].concat()))
         .collect();
-    let begun = || {
+    let started_count = || {
         let entries = std::fs::read_dir(project.stage.world.project()).unwrap().flatten();
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("started-")).count()
     };
-    delegator_testkit::stage::wait_until("both have begun", || begun() == 2);
+    delegator_testkit::stage::wait_until("both tasks have started", || started_count() == 2);
     project.write("go", "");
     for (own, other) in [(0, 1), (1, 0)] {
         project.stage.wait(&both[own]);
@@ -319,20 +319,23 @@ fn examining_changes_runs_no_hook_or_filter_of_the_repository() {
     let evil = std::fs::read_to_string(root.join("evil")).unwrap();
     assert!(evil.contains("canary") && !root.join("canary").exists(), "{evil}");
     assert!(std::fs::metadata(root.join("evil")).unwrap().permissions().mode() & 0o111 != 0);
-    // The bait is good: an ordinary git runs it.
+    // Control: plain git runs the planted program.
     project.stage.world.run_as(&PathBuf::from("/usr/bin/git"), ["add", "-A"]);
-    assert!(root.join("canary").exists(), "an ordinary git takes it");
+    assert!(root.join("canary").exists(), "plain git did not run the planted program");
 }
 
 #[test]
 fn without_a_git_program_changes_are_found_by_scan_with_a_warning() {
     let project = Project::repository(&[write("code.txt", "changed\n")]);
-    let blind = Project { stage: project.stage.variable("PATH", "/nowhere") };
-    let results = blind.results(&WRITE_MODE);
+    let without_git_program = Project { stage: project.stage.variable("PATH", "/nowhere") };
+    let results = without_git_program.results(&WRITE_MODE);
     assert_eq!(operations(&results)[0], &json!(["code.txt"]), "{results}");
     assert_eq!(results["data"]["metadata"]["file_operations"]["source"], "scan");
-    let told = file_warnings(&results);
-    assert!(told.iter().any(|(code, words)| code == "W_FILES_008" && words.contains("git")), "{told:?}");
+    let warnings = file_warnings(&results);
+    assert!(
+        warnings.iter().any(|(code, message)| code == "W_FILES_008" && message.contains("git")),
+        "{warnings:?}"
+    );
 }
 
 #[test]
@@ -345,7 +348,7 @@ fn a_lost_supervisor_leaves_no_evidence_directory() {
         let entries = std::fs::read_dir(project.stage.task_dir(&id)).unwrap().flatten();
         entries.filter(|entry| entry.path().is_dir()).count()
     };
-    assert_eq!(folders(), 1, "what it compares with");
+    assert_eq!(folders(), 1, "the directory of the evidence");
     let supervisor = rustix::process::Pid::from_raw(project.stage.supervisor_pid(&id)).unwrap();
     rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
     let data = project.stage.wait(&id)["data"].clone();

@@ -1,6 +1,6 @@
-//! Restore points and refusals, through the program, with a scripted agent in Codex's place.
+//! Restore points, and refusal of destructive git instructions, with a scripted agent in place of Codex.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use delegator_testkit::program::{World, read_text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// A git work tree, and an agent that does these steps in it.
+/// A git work tree, and an agent that runs these steps in it.
 struct Stage {
     world: World,
 }
@@ -38,7 +38,7 @@ impl Stage {
         Stage { world }
     }
 
-    /// The project as a repository with one commit and something not committed.
+    /// A repository with one commit, staged, modified and untracked changes.
     fn in_a_repository(steps: &[Value]) -> Stage {
         let stage = Stage::with_script(steps);
         stage.world.write("project/code.txt", "committed\n");
@@ -67,11 +67,11 @@ impl Stage {
     }
 
     fn exec(&self, more: &[&str]) -> String {
-        let answer = self.run_json(&[&["local", "exec", "do it"], more].concat());
-        answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+        let response = self.run_json(&[&["local", "exec", "do it"], more].concat());
+        response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
     }
 
-    /// A writing task, to its end.
+    /// Runs a writing task to its end and returns its id.
     fn run_writing_task(&self) -> String {
         let id = self.exec(&["--mode", "workspace-write"]);
         self.run_json(&["local", "wait", &id]);
@@ -93,7 +93,7 @@ impl Stage {
     }
 }
 
-/// What a careless agent does.
+/// Steps of an agent that overwrites, adds and deletes files.
 fn careless_steps() -> Vec<Value> {
     vec![
         json!({"write_file": {"path": "code.txt", "text": "agent\n"}}),
@@ -181,8 +181,11 @@ fn a_restore_needs_confirmation_and_no_running_writer() {
     ]);
     stage.world.write("project/go.log", "");
     let id = stage.run_writing_task();
-    let unmeant = stage.world.run(["restore", &id]);
-    assert_eq!((unmeant.exit, &unmeant.json()["error"]["code"]), (Some(2), &json!("CONFIRMATION_REQUIRED")));
+    let unconfirmed = stage.world.run(["restore", &id]);
+    assert_eq!(
+        (unconfirmed.exit, &unconfirmed.json()["error"]["code"]),
+        (Some(2), &json!("CONFIRMATION_REQUIRED"))
+    );
     std::fs::remove_file(stage.world.project().join("go.log")).unwrap();
     stage.world.write("project/code.txt", "later\n");
     let running = stage.exec(&["--mode", "workspace-write"]);
@@ -212,7 +215,7 @@ fn read_only_tasks_and_directories_outside_git_have_no_restore_point() {
     let results = stage.run_json(&["local", "results", &id]);
     assert_eq!(results["data"]["state"], "completed", "{results}");
     let warnings = results["warnings"].as_array().unwrap();
-    assert!(!warnings.iter().any(|words| words.as_str().unwrap().starts_with("W_GIT")), "{results}");
+    assert!(!warnings.iter().any(|warning| warning.as_str().unwrap().starts_with("W_GIT")), "{results}");
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn a_lost_supervisor_leaves_a_usable_restore_point() {
     assert_eq!(stage.read("code.txt"), "mine\n");
 }
 
-/// The engine of the stage, without the program.
+/// An engine on the stage's state directory.
 fn engine(stage: &Stage) -> delegator_engine::Engine {
     delegator_engine::Engine {
         state_dir: stage.world.home().join("state"),
@@ -274,7 +277,7 @@ fn dropping_restore_points_removes_their_refs() {
     assert_eq!((&nothing["ok"], &nothing["data"]), (&json!(false), &Value::Null), "{nothing}");
 }
 
-/// Removes a task from the registry with its directory, as cleaning does.
+/// Removes a task and its directory from the registry, as cleanup does.
 fn remove_from_registry(stage: &Stage, id: &str) {
     use delegator_registry::{OpenOptions, Registry, StateDir};
     let dir = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
@@ -289,7 +292,7 @@ fn a_restore_works_after_the_task_left_the_registry() {
     let status = stage.git(&["status", "--porcelain"]);
     let id = stage.run_writing_task();
     remove_from_registry(&stage, &id);
-    assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is unknown");
+    assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is still in the registry");
     let listed = stage.run_json(&["restore", "--list"]);
     let points = listed["data"]["restore_points"].as_array().unwrap();
     assert_eq!((points.len(), &points[0]["task_id"]), (1, &json!(id)), "{listed}");
@@ -300,7 +303,7 @@ fn a_restore_works_after_the_task_left_the_registry() {
     let undone = stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!(undone["data"]["restored"], true, "{undone}");
     assert_eq!(stage.read("code.txt"), "agent\n");
-    // From elsewhere the repository has to be named.
+    // From another directory the repository must be named.
     let project = stage.world.project().display().to_string();
     let home = stage.world.home().display().to_string();
     let elsewhere = stage.world.run(["restore", &id, "--dry-run", "--working-dir", &home]);
@@ -323,7 +326,7 @@ fn a_restore_of_a_cleaned_task_works_from_any_directory() {
         environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
     };
     assert_eq!(engine(&stage).clean(&cleaning).unwrap().old_deleted, 1);
-    assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is unknown");
+    assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is still in the registry");
     let home = stage.world.home().display().to_string();
     let elsewhere = ["--confirm-destructive", "--working-dir", &home];
     let done = stage.run_json(&[&["restore", &id], &elsewhere[..]].concat());
@@ -350,7 +353,7 @@ fn dropping_a_restore_point_needs_confirmation_and_deletes_its_objects() {
     assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 1, "{dropped}");
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
     let store = stage.world.project().join(".git/mcp-delegator/objects/pack");
-    assert_eq!(std::fs::read_dir(store).unwrap().count(), 0, "its objects are gone");
+    assert_eq!(std::fs::read_dir(store).unwrap().count(), 0, "objects of the restore point are left");
     let none = stage.world.run(["restore", &id, "--dry-run"]);
     assert_eq!((none.exit, &none.json()["error"]["code"]), (Some(5), &json!("NOT_FOUND")), "{none:?}");
     assert_eq!(stage.run_json(&["local", "results", &id])["ok"], true);
@@ -362,13 +365,13 @@ fn every_work_tree_of_a_task_is_restored() {
     stage.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
     let (main, side) = (stage.world.project(), stage.world.project().with_file_name("side"));
     std::fs::write(side.join("code.txt"), "mine, too\n").unwrap();
-    // A task with two work trees, of which only the refs are left.
+    // A task with two work trees of which only the refs are left.
     let id = format!("T-local-{}", "0123456789abcdef".repeat(2));
     let git = delegator_git::Git::new("/usr/bin/git".into(), [], std::time::Duration::from_secs(60));
-    let place = stage.world.home().to_owned();
+    let scratch_dir = stage.world.home().to_owned();
     for (dir, name) in [(&main, id.clone()), (&side, format!("{id}.2"))] {
         let (reference, limits) = (format!("refs/mcp-delegator/{name}"), delegator_git::Limits::default());
-        delegator_git::create_restore_point(&git, dir, &place, &reference, limits).unwrap().unwrap();
+        delegator_git::create_restore_point(&git, dir, &scratch_dir, &reference, limits).unwrap().unwrap();
         std::fs::write(dir.join("code.txt"), "agent\n").unwrap();
     }
     let side_text = || read_text(&side.join("code.txt"));
@@ -386,7 +389,7 @@ fn every_work_tree_of_a_task_is_restored() {
     assert_eq!((stage.read("code.txt"), side_text()), ("mine\n".into(), "mine, too\n".into()));
     stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
-    // A tree that is gone does not keep the others from coming back.
+    // A missing work tree does not prevent the restore of the others.
     stage.git(&["worktree", "remove", "--force", "../side"]);
     let rest = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!((rest["data"]["restored"].as_bool(), stage.read("code.txt")), (Some(true), "mine\n".into()));
@@ -409,7 +412,7 @@ fn every_restore_response_matches_its_schema() {
             vec!["restore", &id, "--drop", "--dry-run"],
             vec!["restore", "--list"],
         ] {
-            // A debug build stops at an envelope that breaks its schema.
+            // A debug build panics on an envelope that violates its schema.
             let run = stage.world.run([args.as_slice(), &["--envelope", envelope]].concat());
             assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
         }
@@ -419,27 +422,34 @@ fn every_restore_response_matches_its_schema() {
 #[test]
 fn a_task_that_rewrites_history_is_refused() {
     let stage = Stage::in_a_repository(&[]);
-    let asked = |task: &str, more: &[&str]| {
+    let exec = |task: &str, more: &[&str]| {
         let run = stage.world.run([&["local", "exec", task], more].concat());
         (run.exit.unwrap(), run.json())
     };
     let writing = ["--mode", "workspace-write"];
-    let (exit, told) = asked("Fix it, then run `git push --force`.", &writing);
-    assert_eq!((exit, &told["error"]["code"]), (7, &json!("POLICY_BLOCKED")), "{told}");
-    let message = told["error"]["message"].as_str().unwrap();
+    let (exit, envelope) = exec("Fix it, then run `git push --force`.", &writing);
+    assert_eq!((exit, &envelope["error"]["code"]), (7, &json!("POLICY_BLOCKED")), "{envelope}");
+    let message = envelope["error"]["message"].as_str().unwrap();
     assert!(message.contains("git push --force") && message.contains("at character 18"), "{message}");
-    assert!(told["error"]["suggestion"].as_str().unwrap().contains("allow_destructive_git"), "{told}");
-    let problem = &told["meta"]["error_context"]["problems"][0];
-    assert_eq!((&problem["found"], &problem["position"]), (&json!("git push --force"), &json!(18)), "{told}");
+    assert!(
+        envelope["error"]["suggestion"].as_str().unwrap().contains("allow_destructive_git"),
+        "{envelope}"
+    );
+    let problem = &envelope["meta"]["error_context"]["problems"][0];
+    assert_eq!(
+        (&problem["found"], &problem["position"]),
+        (&json!("git push --force"), &json!(18)),
+        "{envelope}"
+    );
     assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["running"], 0);
-    assert!(!stage.world.home().join("state/tasks").exists(), "nothing was submitted");
+    assert!(!stage.world.home().join("state/tasks").exists(), "a task was submitted");
     let run = stage.world.run(["local", "run", "hard reset to v1", "--mode", "workspace-write", "--confirm"]);
     assert_eq!(run.exit, Some(7), "{run:?}");
     let resume =
         ["local", "resume", "git reset --hard", "--thread-id", "0199a213-81c0-7800-8aa1-bbab2a035a53"];
     assert_eq!(stage.world.run([resume.as_slice(), &writing].concat()).exit, Some(7));
-    assert_eq!(asked("git push --force", &[]).0, 0, "who may not write may be asked anything");
+    assert_eq!(exec("git push --force", &[]).0, 0, "a read-only task is not refused");
     assert_eq!(stage.world.run(["local", "run", "git push --force", "--mode", "preview"]).exit, Some(0));
-    assert_eq!(asked("Fix it, but do not force-push", &writing).0, 0);
-    assert_eq!(asked("git push --force", &["--mode", "workspace-write", "--allow-destructive-git"]).0, 0);
+    assert_eq!(exec("Fix it, but do not force-push", &writing).0, 0);
+    assert_eq!(exec("git push --force", &["--mode", "workspace-write", "--allow-destructive-git"]).0, 0);
 }

@@ -1,7 +1,7 @@
-//! A project's limits belong to the work tree they are in, wherever the call comes from; a broken project file keeps new
-//! tasks out of its tree and nothing else from working.
+//! The limits in a project file apply to tasks in its work tree, wherever the call is made. A broken project file refuses
+//! new tasks in its tree and affects nothing else.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
-/// A git work tree below the root of the stage, with a project file and a folder in it.
+/// A git work tree below the root of the stage, with a project file and a subdirectory.
 fn tree(stage: &Stage, name: &str, project_file: Option<&str>) -> PathBuf {
     let tree = stage.root().join(name);
     std::fs::create_dir_all(tree.join("deep/er")).unwrap();
-    let made = stage.world.run_as(Path::new("git"), ["init", "--quiet", tree.to_str().unwrap()]);
-    assert_eq!(made.exit, Some(0), "{made:?}");
+    let init = stage.world.run_as(Path::new("git"), ["init", "--quiet", tree.to_str().unwrap()]);
+    assert_eq!(init.exit, Some(0), "{init:?}");
     if let Some(text) = project_file {
         std::fs::write(tree.join(".mcp-delegator.toml"), text).unwrap();
     }
@@ -28,40 +28,41 @@ fn quick() -> Stage {
     Stage::with_script(PROGRAM, successful_turn(&[]))
 }
 
-/// The program run in a directory.
-fn answer_in(stage: &Stage, directory: &Path, args: &[&str]) -> Value {
+/// The JSON output of a command run in a directory.
+fn run_in(stage: &Stage, directory: &Path, args: &[&str]) -> Value {
     let output = stage.world.command(args).current_dir(directory).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {args:?}: {text}"))
 }
 
-/// The answer of one tool of a server that was started in a directory.
+/// The envelope of one tool call to a server started in a directory.
 fn tool_in(stage: &Stage, directory: &Path, tool: &str, arguments: &Value) -> Value {
     let mut command = stage.world.command(["serve", "--toolsets", "local,registry,extra"]);
     let command = command.current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut server = command.stderr(Stdio::null()).spawn().unwrap();
-    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": tool, "arguments": arguments}});
     let mut input = server.stdin.take().unwrap();
-    write!(input, "{greeting}\n{ready}\n{call}\n").unwrap();
+    write!(input, "{initialize}\n{ready}\n{call}\n").unwrap();
     drop(input);
     let output = server.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let reply = lines.into_iter().find(|line| line["id"] == 2).unwrap_or_else(|| panic!("no answer: {text}"));
+    let reply =
+        lines.into_iter().find(|line| line["id"] == 2).unwrap_or_else(|| panic!("no response: {text}"));
     reply["result"]["structuredContent"].clone()
 }
 
-fn code(answer: &Value) -> String {
-    let code = answer.pointer("/error/details/code").or_else(|| answer.pointer("/error/code"));
+fn code(response: &Value) -> String {
+    let code = response.pointer("/error/details/code").or_else(|| response.pointer("/error/code"));
     code.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn id_of(answer: &Value) -> String {
-    answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+fn id_of(response: &Value) -> String {
+    response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 #[test]
@@ -72,20 +73,19 @@ fn limits_come_from_the_work_tree_of_the_task() {
     let deep = guarded.join("deep/er");
     let link = stage.root().join("link");
     std::os::unix::fs::symlink(&deep, &link).unwrap();
-    for place in [&guarded, &deep, &link] {
-        let place = place.to_str().unwrap();
-        let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", place];
-        let refused = answer_in(&stage, &free, &call);
+    for path in [&guarded, &deep, &link] {
+        let path = path.to_str().unwrap();
+        let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", path];
+        let refused = run_in(&stage, &free, &call);
         assert_eq!(code(&refused), "POLICY_BLOCKED", "{refused}");
-        let call = json!({"task": "x", "mode": "workspace-write", "working_dir": place, "format": "json"});
+        let call = json!({"task": "x", "mode": "workspace-write", "working_dir": path, "format": "json"});
         let refused = tool_in(&stage, &free, "_codex_local_exec", &call);
         assert_eq!(code(&refused), "POLICY_BLOCKED", "{refused}");
     }
     let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", free.to_str().unwrap()];
-    let elsewhere = answer_in(&stage, &guarded, &call);
-    assert_eq!(elsewhere["ok"], true, "the limits of the caller's directory are not the task's: {elsewhere}");
-    let id =
-        id_of(&answer_in(&stage, &free, &["local", "exec", "x", "--working-dir", deep.to_str().unwrap()]));
+    let elsewhere = run_in(&stage, &guarded, &call);
+    assert_eq!(elsewhere["ok"], true, "the limits of the caller's directory were applied: {elsewhere}");
+    let id = id_of(&run_in(&stage, &free, &["local", "exec", "x", "--working-dir", deep.to_str().unwrap()]));
     let ended = stage.wait(&id);
     assert_eq!(ended["data"]["labels"], json!({"team": "core"}), "{ended}");
 }
@@ -94,15 +94,15 @@ fn limits_come_from_the_work_tree_of_the_task() {
 fn retry_and_resume_obey_the_limits_of_the_work_tree() {
     let stage = quick();
     let (tree, free) = (tree(&stage, "tree", None), tree(&stage, "free", None));
-    let place = tree.to_str().unwrap();
-    let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", place];
-    let id = id_of(&answer_in(&stage, &free, &call));
+    let path = tree.to_str().unwrap();
+    let call = ["local", "exec", "x", "--mode", "workspace-write", "--working-dir", path];
+    let id = id_of(&run_in(&stage, &free, &call));
     let thread = stage.wait(&id)["data"]["metadata"]["thread_id"].clone();
     std::fs::write(tree.join(".mcp-delegator.toml"), "max_mode = 'read-only'\n").unwrap();
-    let refused = answer_in(&stage, &free, &["retry", &id]);
+    let refused = run_in(&stage, &free, &["retry", &id]);
     assert_eq!(code(&refused), "POLICY_BLOCKED", "{refused}");
     let resume = ["local", "resume", "x", "--mode", "workspace-write", "--task-id", &id];
-    let refused = answer_in(&stage, &free, &resume);
+    let refused = run_in(&stage, &free, &resume);
     assert_eq!(code(&refused), "POLICY_BLOCKED", "{thread}: {refused}");
 }
 
@@ -119,22 +119,22 @@ fn a_broken_project_file_refuses_only_new_tasks_in_its_tree() {
     let stage = quick();
     let broken = tree(&stage, "broken", None);
     let free = tree(&stage, "free", None);
-    let place = broken.to_str().unwrap();
-    let id = id_of(&answer_in(&stage, &broken, &["local", "exec", "x"]));
+    let path = broken.to_str().unwrap();
+    let id = id_of(&run_in(&stage, &broken, &["local", "exec", "x"]));
     stage.wait(&id);
     std::fs::write(broken.join(".mcp-delegator.toml"), "# limits\nhard_timeout_sec = 'soon'\n").unwrap();
-    let names_the_line = |answer: &Value| {
-        assert_eq!(code(answer), "CONFIG_INVALID", "{answer}");
-        assert!(answer.to_string().contains(".mcp-delegator.toml:2:"), "{answer}");
+    let names_the_line = |response: &Value| {
+        assert_eq!(code(response), "CONFIG_INVALID", "{response}");
+        assert!(response.to_string().contains(".mcp-delegator.toml:2:"), "{response}");
     };
-    names_the_line(&answer_in(&stage, &broken, &["local", "exec", "x"]));
-    names_the_line(&answer_in(&stage, &broken.join("deep"), &["local", "run", "x"]));
-    names_the_line(&answer_in(&stage, &free, &["local", "exec", "x", "--working-dir", place]));
-    names_the_line(&answer_in(&stage, &free, &["retry", &id]));
-    names_the_line(&answer_in(&stage, &free, &["local", "resume", "x", "--task-id", &id]));
-    let call = json!({"task": "x", "working_dir": place, "format": "json"});
+    names_the_line(&run_in(&stage, &broken, &["local", "exec", "x"]));
+    names_the_line(&run_in(&stage, &broken.join("deep"), &["local", "run", "x"]));
+    names_the_line(&run_in(&stage, &free, &["local", "exec", "x", "--working-dir", path]));
+    names_the_line(&run_in(&stage, &free, &["retry", &id]));
+    names_the_line(&run_in(&stage, &free, &["local", "resume", "x", "--task-id", &id]));
+    let call = json!({"task": "x", "working_dir": path, "format": "json"});
     names_the_line(&tool_in(&stage, &free, "_codex_local_exec", &call));
-    // What inspects, ends and cleans works there, with a warning.
+    // Commands that query, cancel and clean work there, with a warning.
     for args in [
         &["local", "status"][..],
         &["local", "wait", &id],
@@ -149,11 +149,10 @@ fn a_broken_project_file_refuses_only_new_tasks_in_its_tree() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(!text.contains("CONFIG_INVALID"), "{args:?}: {text}");
     }
-    let status = answer_in(&stage, &broken, &["local", "status"]);
+    let status = run_in(&stage, &broken, &["local", "status"]);
     assert_eq!(status["ok"], true, "{status}");
     assert!(status["warnings"].to_string().contains("W_CONFIG_004"), "{status}");
-    let elsewhere =
-        answer_in(&stage, &broken, &["local", "exec", "x", "--working-dir", free.to_str().unwrap()]);
+    let elsewhere = run_in(&stage, &broken, &["local", "exec", "x", "--working-dir", free.to_str().unwrap()]);
     assert_eq!(elsewhere["ok"], true, "{elsewhere}");
     let id = id_of(&elsewhere);
     assert_eq!(

@@ -1,6 +1,6 @@
-//! Many tasks in one state directory: who starts when, who waits for whom, and how they are ended together.
+//! Many tasks in one state directory: start order, exclusion between writers, pause, and batch cancel.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
-/// A stage whose agents wait for the file `go`, and leave one when they have begun.
+/// A stage whose agents create a `begun-` file and wait for the file `go`.
 fn waiting_stage() -> Stage {
     Stage::with_script(
         PROGRAM,
@@ -44,8 +44,8 @@ fn submit(stage: &Stage, more: &[&str]) -> Value {
     stage.run_json(&[&["local", "exec", "do it"], more].concat())
 }
 
-fn id_of(answer: &Value) -> String {
-    answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+fn id_of(response: &Value) -> String {
+    response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 #[test]
@@ -57,15 +57,15 @@ fn writers_of_one_tree_run_in_turn_and_readers_do_not_wait() {
     assert_eq!(second["meta"]["waiting_for"], json!({"task_id": first, "reason": "work_tree"}), "{second}");
     assert_eq!((&second["data"]["state"], &second["meta"]["queue_position"]), (&json!("queued"), &json!(1)));
     let reader = submit(&stage, &[]);
-    assert_eq!(reader["meta"]["queue_position"], 0, "a reader is in nobody's way: {reader}");
-    let bold = submit(&stage, &["--mode", "workspace-write", "--allow-parallel-writes"]);
-    assert_eq!(bold["meta"]["queue_position"], 0, "{bold}");
-    wait_until("three have begun", || started_agents(&stage) == 3);
+    assert_eq!(reader["meta"]["queue_position"], 0, "a reader must not wait: {reader}");
+    let parallel = submit(&stage, &["--mode", "workspace-write", "--allow-parallel-writes"]);
+    assert_eq!(parallel["meta"]["queue_position"], 0, "{parallel}");
+    wait_until("three agents have started", || started_agents(&stage) == 3);
     let status = stage.run_json(&["local", "status"]);
     let queue = status["data"]["queue"].clone();
     assert_eq!(queue[0]["waiting_for"]["task_id"], json!(first), "{status}");
     release_agents(&stage);
-    for id in [&first, &id_of(&second), &id_of(&reader), &id_of(&bold)] {
+    for id in [&first, &id_of(&second), &id_of(&reader), &id_of(&parallel)] {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
     }
     assert_eq!(started_agents(&stage), 4);
@@ -78,17 +78,17 @@ fn writers_of_different_trees_run_in_parallel() {
     std::fs::create_dir(&elsewhere).unwrap();
     let elsewhere = elsewhere.display().to_string();
     submit(&stage, &["--mode", "workspace-write"]);
-    let answer = submit(&stage, &["--mode", "workspace-write", "--working-dir", &elsewhere]);
-    assert_eq!(answer["meta"]["queue_position"], 0, "{answer}");
+    let response = submit(&stage, &["--mode", "workspace-write", "--working-dir", &elsewhere]);
+    assert_eq!(response["meta"]["queue_position"], 0, "{response}");
     let below = stage.world.project().join("below");
     std::fs::create_dir(&below).unwrap();
-    let answer =
+    let response =
         submit(&stage, &["--mode", "workspace-write", "--working-dir", &below.display().to_string()]);
-    assert_eq!(answer["meta"]["waiting_for"]["reason"], "work_tree", "{answer}");
+    assert_eq!(response["meta"]["waiting_for"]["reason"], "work_tree", "{response}");
     release_agents(&stage);
     std::fs::write(below.join("go"), "").unwrap();
     std::fs::write(stage.root().join("elsewhere/go"), "").unwrap();
-    assert_eq!(stage.wait(&id_of(&answer))["data"]["state"], "completed");
+    assert_eq!(stage.wait(&id_of(&response))["data"]["state"], "completed");
 }
 
 #[test]
@@ -120,20 +120,20 @@ fn tasks_are_cancelled_by_label_and_state() {
         .iter()
         .map(|team| id_of(&submit(&stage, &["--labels", &format!("team={team}")])))
         .collect();
-    wait_until("two have begun", || started_agents(&stage) == 2);
+    wait_until("two agents have started", || started_agents(&stage) == 2);
     let plan = stage.run_json(&["cancel", "--labels", "team=a", "--dry-run"]);
     assert_eq!((&plan["data"]["count"], &plan["meta"]["dry_run"]), (&json!(3), &json!(true)), "{plan}");
     let queued =
         stage.run_json(&["cancel", "--labels", "team=a", "--state", "queued", "--reason", "not now"]);
     assert_eq!(queued["data"]["count"], 1, "{queued}");
     assert_eq!(queued["data"]["tasks"][0]["task_id"], json!(ids[2]));
-    assert_eq!(state(&stage, &ids[0]), "working", "the running ones were not meant");
+    assert_eq!(state(&stage, &ids[0]), "working", "a running task was cancelled");
     let all = stage.run_json(&["cancel", "--all"]);
     assert_eq!(all["data"]["count"], 3, "{all}");
     for id in &ids {
         assert_eq!(stage.wait(id)["data"]["state"], "cancelled");
     }
-    assert_eq!(started_agents(&stage), 2, "nothing was started on the way");
+    assert_eq!(started_agents(&stage), 2, "a task was started meanwhile");
     assert_eq!(stage.run_json(&["cancel", "--all"])["data"]["count"], 0);
 }
 
@@ -210,7 +210,7 @@ fn status_pages_through_finished_tasks() {
         Stage::with_script(PROGRAM, successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
     let mut ids: Vec<String> = (0..5).map(|_| id_of(&submit(&stage, &[]))).collect();
     ids.iter().for_each(|id| drop(stage.wait(id)));
-    let mut seen = Vec::new();
+    let mut listed = Vec::new();
     let mut cursor = None;
     loop {
         let mut args = vec!["local", "status", "--limit", "2"];
@@ -218,15 +218,15 @@ fn status_pages_through_finished_tasks() {
         let page = stage.run_json(&args);
         assert_eq!(page["data"]["summary"]["recently_completed"], 5, "{page}");
         let shown = page["data"]["recently_completed"].as_array().unwrap();
-        seen.extend(shown.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()));
+        listed.extend(shown.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()));
         match page["meta"]["next_cursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
             None => break,
         }
     }
-    seen.sort();
+    listed.sort();
     ids.sort();
-    assert_eq!(seen, ids);
+    assert_eq!(listed, ids);
     let run = stage.world.run(["local", "status", "--state", "failed", "--cursor", &cursor.unwrap()]);
     assert_eq!(run.json()["error"]["code"], "INVALID_CURSOR", "{run:?}");
 }
@@ -249,7 +249,7 @@ fn waiting_for_any_reports_the_pending_tasks() {
     stage.run_json(&["cancel", "--all"]);
 }
 
-/// An agent may delegate, too; what it delegated is a task like any other, and goes on after its end.
+/// A task that an agent delegates is an ordinary task and continues after the agent's own task ends.
 #[test]
 fn a_nested_task_continues_after_its_parent_ends() {
     let script = format!(
@@ -266,7 +266,7 @@ fn a_nested_task_continues_after_its_parent_ends() {
     );
     let state = stage.world.home().join("state").display().to_string();
     let codex = stage.root().join("bin/codex").display().to_string();
-    // The agent's environment is an allow-list, so its script brings what the inner call needs.
+    // The agent's environment is an allow-list, so its script sets the variables of the inner call.
     let exports = format!(
         "export MCP_DELEGATOR_HOME={state} MCP_DELEGATOR_CODEX_BIN={codex} INNER={}",
         inner_script.display()
@@ -276,18 +276,22 @@ fn a_nested_task_continues_after_its_parent_ends() {
         &format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo codex-cli 0.166.0; exit 0; fi\n{exports}\n{script}\n"),
     );
     let outer = stage.exec(&["--mode", "read-only"]);
-    let told = stage.wait(&outer);
-    assert_eq!(told["data"]["state"], "completed", "{told}");
+    let waited = stage.wait(&outer);
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
     let inner: Value =
         serde_json::from_slice(&std::fs::read(stage.world.project().join("inner.json")).unwrap()).unwrap();
     let inner = id_of(&inner);
-    assert_eq!(state_until_working(&stage, &inner), "working", "the sweep of the outer one left it alone");
+    assert_eq!(
+        state_until_working(&stage, &inner),
+        "working",
+        "the sweep of the outer task killed the inner one"
+    );
     release_agents(&stage);
     assert_eq!(stage.wait(&inner)["data"]["state"], "completed");
 }
 
 fn state_until_working(stage: &Stage, id: &str) -> String {
-    wait_until("it has begun", || stage.task_dir(id).join("events.jsonl").exists());
+    wait_until("the task has started", || stage.task_dir(id).join("events.jsonl").exists());
     state(stage, id)
 }
 
@@ -312,8 +316,8 @@ fn writers_that_share_an_additional_directory_run_one_after_the_other() {
     assert_eq!(directly["meta"]["waiting_for"], waiting_for, "{directly}");
     let reader = submit(&stage, &["--working-dir", &third, "--add-dirs", &shared]);
     assert_eq!(reader["meta"]["queue_position"], 0, "{reader}");
-    for place in [&project, &second, &shared, &third] {
-        std::fs::write(std::path::Path::new(place).join("go"), "").unwrap();
+    for dir in [&project, &second, &shared, &third] {
+        std::fs::write(std::path::Path::new(dir).join("go"), "").unwrap();
     }
     for id in [&first, &id_of(&through_another), &id_of(&directly), &id_of(&reader)] {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");

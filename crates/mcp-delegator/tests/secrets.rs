@@ -1,7 +1,7 @@
-//! No secret reaches the state directory: neither the database and its log nor the files of a task, whichever input it
-//! came in by.
+//! No secret reaches the state directory, neither the database and its log nor the task files, whichever input carried
+//! it.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 /// Recognised by the name of its variable.
 const NAMED_SECRET: &str = "correct-horse-battery-staple";
-/// Recognised by its form, in no variable at all.
+/// Recognised by its format, without a variable.
 const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-/// Named by the user; they look like an id and a digest.
+/// Named in the configuration; they look like an id and a digest.
 const UUID: &str = "7f2c1a9e-4b1d-4c8e-9a55-0f6e2d3c4b5a";
 const DIGEST: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567";
 
@@ -41,7 +41,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of the state directory that hold one of the secrets, as `file: secret`.
+/// The files of the state directory that contain a secret, as `file: secret`.
 fn leaks(stage: &Stage) -> Vec<String> {
     let state = stage.world.home().join("state");
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ fn leaks(stage: &Stage) -> Vec<String> {
     found
 }
 
-/// Every input that takes a text, with this secret in it.
+/// Every input that takes text, with this secret in it.
 fn inputs(secret: &str) -> Vec<String> {
     let schema = json!({"type": "object", "title": format!("about {secret}"), "properties": {secret: {"const": secret}}});
     [
@@ -74,30 +74,30 @@ fn inputs(secret: &str) -> Vec<String> {
 }
 
 fn exec(stage: &Stage, task: &str, more: &[String]) -> Value {
-    let words: Vec<&str> =
+    let args: Vec<&str> =
         ["local", "exec", task].into_iter().chain(more.iter().map(String::as_str)).collect();
-    stage.run_json(&words)
+    stage.run_json(&args)
 }
 
 #[test]
 fn no_input_carries_a_secret_into_the_state_directory() {
     let stage = stage(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]));
     for secret in SECRETS {
-        // Across the place where titles are cut.
+        // The first occurrence is cut by the truncation of titles.
         let task = format!("{} {secret} and {secret}", "x".repeat(110));
-        let answer = exec(&stage, &task, &inputs(secret));
-        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        let response = exec(&stage, &task, &inputs(secret));
+        let id = response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned();
         stage.wait_for_project_file("ready");
         let launch = stage.task_dir(&id).join("launch");
         wait_until("the agent has its input", || !launch.exists());
-        // The agent reads the schema itself; everything else is clean while it works.
+        // The agent reads the schema file itself; no other file contains the secret while it runs.
         let found: Vec<String> =
             leaks(&stage).into_iter().filter(|leak| !leak.contains("output-schema")).collect();
-        assert_eq!(found, Vec::<String>::new(), "while it runs");
+        assert_eq!(found, Vec::<String>::new(), "while the task runs");
         let cancelled = stage.run_json(&["local", "cancel", &id, "--reason", &format!("because {secret}")]);
         assert_eq!(cancelled["ok"], true, "{cancelled}");
         stage.wait(&id);
-        assert_eq!(leaks(&stage), Vec::<String>::new(), "when it has ended");
+        assert_eq!(leaks(&stage), Vec::<String>::new(), "after the task ended");
         std::fs::remove_file(stage.world.project().join("ready")).unwrap();
     }
 }
@@ -108,8 +108,8 @@ fn a_queued_task_that_is_cancelled_leaves_no_secret_behind() {
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let first = stage.exec(&[]);
     for secret in SECRETS {
-        let answer = exec(&stage, "later", &inputs(secret));
-        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        let response = exec(&stage, "later", &inputs(secret));
+        let id = response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned();
         stage.run_json(&["local", "cancel", &id, "--reason", secret]);
         assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
     }
@@ -122,15 +122,15 @@ fn a_queued_task_that_is_cancelled_leaves_no_secret_behind() {
 fn secret_idempotency_keys_are_distinguished_and_recognised() {
     let stage = stage(successful_turn(&[]));
     let with_key = |key: &str| {
-        let answer = exec(&stage, "x", &["--idempotency-key".to_owned(), key.to_owned()]);
-        (answer["data"]["task_id"].clone(), answer["meta"]["replayed"].clone(), answer["ok"].clone())
+        let response = exec(&stage, "x", &["--idempotency-key".to_owned(), key.to_owned()]);
+        (response["data"]["task_id"].clone(), response["meta"]["replayed"].clone(), response["ok"].clone())
     };
     let first = with_key(TOKEN);
     let other = with_key("ghp_ZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZ");
     assert_ne!(first.0, other.0, "two secrets are two keys");
     assert_eq!(with_key(TOKEN).0, first.0, "the same secret is the same key");
-    let answer = exec(&stage, "another task", &["--idempotency-key".to_owned(), TOKEN.to_owned()]);
-    assert_eq!(answer["ok"], false, "{answer}");
+    let response = exec(&stage, "another task", &["--idempotency-key".to_owned(), TOKEN.to_owned()]);
+    assert_eq!(response["ok"], false, "{response}");
     assert_eq!(leaks(&stage), Vec::<String>::new());
 }
 
@@ -149,8 +149,8 @@ fn agent_output_is_redacted_for_configured_names() {
 fn a_task_with_redacted_inputs_cannot_be_retried() {
     let stage = stage(successful_turn(&[]));
     let schema = json!({"type": "object", "title": TOKEN}).to_string();
-    let answer = exec(&stage, "x", &["--output-schema".to_owned(), schema]);
-    let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    let response = exec(&stage, "x", &["--output-schema".to_owned(), schema]);
+    let id = response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned();
     stage.wait(&id);
     let refused = stage.run_json(&["retry", &id]);
     assert!(refused["error"]["message"].to_string().contains("output_schema"), "{refused}");

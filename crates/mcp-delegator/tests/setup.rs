@@ -1,4 +1,4 @@
-//! `setup`: one entry in a host's own file, and nothing else.
+//! `setup` adds one entry to the configuration file of an MCP client and changes nothing else.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -46,11 +46,11 @@ fn setup_for_a_missing_client_changes_nothing() {
         assert_eq!(printed.exit, Some(0), "{host}");
         let data = printed.json()["data"].clone();
         assert!(data["entry"].as_str().unwrap().contains(PROGRAM) && data["changed"] == false, "{data}");
-        assert_eq!(std::fs::read_dir(world.home()).unwrap().count(), before, "{host}: something was made");
+        assert_eq!(std::fs::read_dir(world.home()).unwrap().count(), before, "{host}: a file was created");
     }
 }
 
-/// What is printed can be put into the file as it is.
+/// The printed text can be used as the file.
 #[test]
 fn print_shows_the_entry_that_would_be_written() {
     for host in ["claude-code", "codex", "cursor", "vscode", "claude-desktop"] {
@@ -63,19 +63,19 @@ fn print_shows_the_entry_that_would_be_written() {
         let by_object = world.run_with_input(["setup", "--input-json", "-"], input.as_bytes());
         assert_eq!(by_object.stdout, run.stdout, "{host}");
         let into_file = world.project().join("printed");
-        let words = ["setup", host, "--print", "--output", into_file.to_str().unwrap()];
-        assert_eq!(world.run(words).exit, Some(0), "{host}");
+        let args = ["setup", host, "--print", "--output", into_file.to_str().unwrap()];
+        assert_eq!(world.run(args).exit, Some(0), "{host}");
         assert_eq!(read_text(&into_file), run.stdout, "{host}");
         let file = Path::new(data["file"].as_str().unwrap());
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, &run.stdout).unwrap();
         let set_up = world.run(["setup", host]).json()["data"].clone();
         assert_eq!(set_up["changed"], false, "{host} would write something else");
-        // A person is told where it belongs, beside it.
-        let seen = run_on_terminal(world.command(["setup", host, "--print"])).stdout;
-        assert_eq!(seen, format!("{}This belongs into {}\n", run.stdout, file.display()), "{host}");
-        let seen = run_on_terminal(world.command(["setup", host, "--print", "--quiet"])).stdout;
-        assert_eq!(seen, run.stdout, "{host}");
+        // On a terminal the path of the file follows.
+        let shown = run_on_terminal(world.command(["setup", host, "--print"])).stdout;
+        assert_eq!(shown, format!("{}Add this entry to {}\n", run.stdout, file.display()), "{host}");
+        let shown = run_on_terminal(world.command(["setup", host, "--print", "--quiet"])).stdout;
+        assert_eq!(shown, run.stdout, "{host}");
     }
 }
 

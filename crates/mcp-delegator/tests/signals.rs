@@ -1,7 +1,7 @@
-//! SIGINT and SIGTERM while a call waits: one envelope, and the exit code a shell expects. A call that stays with a task
-//! goes alone, and says how to come back.
+//! SIGINT and SIGTERM during a blocking command: one envelope, and the exit code a shell expects. A command that waits
+//! for a task ends alone and prints how to wait for the task again.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::io::Read;
 use std::path::Path;
@@ -13,7 +13,7 @@ use delegator_testkit::terminal::TerminalSession;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// A call that waits for its input. It logs once it is up, so a test need not guess when.
+/// Starts a command that reads its input. Its debug log shows when it is ready.
 fn start_waiting_call(world: &World, args: &[&str]) -> Child {
     let mut command = world.command(args);
     command.env("MCP_DELEGATOR_LOG", "debug");
@@ -24,13 +24,13 @@ fn wait_until_reading(child: &mut Child) {
     wait_for_stderr(child, "reading");
 }
 
-fn wait_for_stderr(child: &mut Child, words: &str) {
+fn wait_for_stderr(child: &mut Child, text: &str) {
     let stderr = child.stderr.as_mut().unwrap();
-    let mut seen = String::new();
+    let mut output = String::new();
     let mut byte = [0];
-    while !seen.contains(words) {
-        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "ended early: {seen}");
-        seen.push(char::from(byte[0]));
+    while !output.contains(text) {
+        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "ended early: {output}");
+        output.push(char::from(byte[0]));
     }
 }
 
@@ -39,7 +39,7 @@ fn end_by_signal(signal: Signal, args: &[&str]) -> RunOutput {
     let mut child = start_waiting_call(&world, args);
     wait_until_reading(&mut child);
     kill_process(Pid::from_child(&child), signal).unwrap();
-    // Kept open until the end: the signal must end it, not the end of input.
+    // Stdin stays open: the signal must end the command, not the end of input.
     let stdin = child.stdin.take();
     let run = wait_for_output(child);
     drop(stdin);
@@ -65,12 +65,12 @@ fn a_termination_is_reported_and_exits_143() {
 #[test]
 fn an_interrupt_leaves_the_output_file_unchanged() {
     let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
-    world.write("project/kept.json", "kept");
-    let target = world.project().join("kept.json");
+    world.write("project/existing.json", "existing");
+    let target = world.project().join("existing.json");
     let run =
         end_by_signal(Signal::INT, &["version", "--input-json", "-", "--output", target.to_str().unwrap()]);
     assert_eq!(run.exit, Some(130));
-    assert_eq!(std::fs::read_to_string(target).unwrap(), "kept");
+    assert_eq!(std::fs::read_to_string(target).unwrap(), "existing");
 }
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -80,23 +80,23 @@ fn busy_stage() -> Stage {
     Stage::with_script(PROGRAM, successful_turn(&[json!({"wait_for_file": "go"})]))
 }
 
-/// Ends a call by a signal, once it stays with its task.
+/// Sends a signal to a command once it waits for its task; returns its output.
 fn interrupt_blocking_call(signal: Signal, mut command: Command) -> RunOutput {
     command.env("MCP_DELEGATOR_LOG", "mcp_delegator=debug");
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap();
-    wait_for_stderr(&mut child, "staying with a task");
+    wait_for_stderr(&mut child, "waiting for a task");
     kill_process(Pid::from_child(&child), signal).unwrap();
     wait_for_output(child)
 }
 
-/// The id of the task an envelope is about, which goes on, and to which the envelope tells the way back.
+/// Checks that the task of an envelope is still running and that the envelope names the wait command; returns its id.
 fn assert_detached(stage: &Stage, envelope: &Value) -> String {
     let id = envelope["meta"]["error_context"]["task_id"].as_str().unwrap_or_else(|| panic!("{envelope}"));
     let status = stage.run_json(&["local", "status"]);
     assert_eq!(status["data"]["tasks"][0]["task_id"], json!(id), "{status}");
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
-    assert!(envelope["error"]["message"].as_str().unwrap().contains("goes on"), "{envelope}");
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("continues"), "{envelope}");
     let hint = envelope["error"]["suggestion"].as_str().unwrap();
     assert!(hint.ends_with(&format!("mcp-delegator local wait {id}")), "{envelope}");
     id.to_owned()
@@ -128,7 +128,7 @@ fn a_terminated_call_reports_that_the_task_continues() {
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
-/// To make the same call again would start another task.
+/// Repeating the same call would start another task.
 #[test]
 fn a_run_over_its_budget_prints_the_wait_command() {
     let stage = busy_stage();
@@ -141,10 +141,10 @@ fn a_run_over_its_budget_prints_the_wait_command() {
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
-/// What is left of each line on a terminal: an erased one begins anew.
-fn visible_lines(seen: &str) -> Vec<&str> {
+/// The visible text of each terminal line; text before an erase sequence is gone.
+fn visible_lines(output: &str) -> Vec<&str> {
     let rest = |line| str::rsplit(line, "\u{1b}[2K").next().unwrap().rsplit('\r').next().unwrap();
-    seen.lines().map(rest).collect()
+    output.lines().map(rest).collect()
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn the_progress_bar_is_erased_before_other_output() {
     let stage = busy_stage();
     let id = stage.exec(&[]);
     for (signal, exit) in [(Signal::INT, 14), (Signal::TERM, 143)] {
-        for words in [["local", "run", "x"], ["local", "wait", &id]] {
-            let mut command = stage.world.command(words);
+        for args in [["local", "run", "x"], ["local", "wait", &id]] {
+            let mut command = stage.world.command(args);
             command.env("TERM", "xterm");
             let mut watched = TerminalSession::start(command);
             watched.wait_for_text(" %  ");
@@ -162,7 +162,7 @@ fn the_progress_bar_is_erased_before_other_output() {
             assert_eq!(run.exit, Some(exit), "{run:?}");
             let lines = visible_lines(&run.stdout);
             assert!(lines.iter().any(|line| line.starts_with("error: ")), "{run:?}");
-            assert!(lines.iter().any(|line| line.starts_with("hint: Come back with: ")), "{run:?}");
+            assert!(lines.iter().any(|line| line.starts_with("hint: Wait for it with: ")), "{run:?}");
             assert!(!lines.iter().any(|line| line.contains(" %  ")), "{lines:?} in {run:?}");
         }
     }
@@ -173,13 +173,13 @@ fn the_progress_bar_is_erased_before_other_output() {
     });
 }
 
-/// Its task is kept where the demo made it, and nowhere else.
+/// The task of the demo is in the state directory of the demo.
 #[test]
 fn a_detached_demo_prints_a_wait_command_that_works() {
     let stage = busy_stage();
     let (go, folder) = (stage.root().join("go"), stage.root().join("a folder"));
     std::fs::create_dir(&folder).unwrap();
-    // The demo's agent asks git for the files, and has to wait.
+    // The git of the demo's agent waits for the file `go`.
     let wait = format!("[ \"$1\" = ls-files ] && while [ ! -e {} ]; do sleep 0.01; done", go.display());
     stage.write_program(
         "held/git",
@@ -193,9 +193,9 @@ fn a_detached_demo_prints_a_wait_command_that_works() {
     let envelope = run.json();
     std::fs::write(&go, "").unwrap();
     let hint = envelope["error"]["suggestion"].as_str().unwrap();
-    let way_back = hint.split_once(": ").unwrap().1;
-    assert!(run.stderr.contains(way_back), "{run:?}");
-    let way_back = way_back.replace("mcp-delegator local", &format!("{PROGRAM} local"));
-    let waited = stage.world.run_as(Path::new("/bin/sh"), ["-c", &way_back]);
+    let wait_command = hint.split_once(": ").unwrap().1;
+    assert!(run.stderr.contains(wait_command), "{run:?}");
+    let wait_command = wait_command.replace("mcp-delegator local", &format!("{PROGRAM} local"));
+    let waited = stage.world.run_as(Path::new("/bin/sh"), ["-c", &wait_command]);
     assert_eq!(waited.json()["data"]["state"], "completed", "{waited:?}");
 }

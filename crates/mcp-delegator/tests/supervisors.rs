@@ -1,6 +1,6 @@
-//! Supervisors as processes: what they inherit, who can end them, and which processes a sweep leaves alone.
+//! Supervisors as processes: what they inherit, what ends them, and which processes a sweep leaves alone.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ fn file_holds(path: PathBuf, text: &str) -> bool {
         .contains(text)
 }
 
-/// Parent, process group and session.
+/// Parent, process group and session of a process.
 fn relations_of(pid: i32) -> Option<[i32; 3]> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
@@ -55,7 +55,7 @@ fn a_supervisor_inherits_only_the_listed_variables() {
     let expected = ["HOME", "KEEP_MS", "KEEP_POINTS_MS", "SLOTS"];
     let expected: BTreeSet<String> = expected.map(|name| format!("MCP_DELEGATOR_{name}")).into();
     assert_eq!(variables_of(stage.supervisor_pid(&first)), expected);
-    // The successor is started by the first one's supervisor.
+    // The supervisor of the first task starts the second one.
     stage.set_script(successful_turn(&[json!({"touch_file": "second"}), json!({"wait_for_file": "go on"})]));
     let second = stage.exec(&[]);
     stage.world.write("project/go", "");
@@ -67,7 +67,7 @@ fn a_supervisor_inherits_only_the_listed_variables() {
 
 #[test]
 fn agent_verify_command_and_version_probe_see_no_secret_of_the_caller() {
-    let note = "env > \"$(dirname \"$0\")/seen-by-$([ \"$1\" = --version ] && echo probe || echo agent)\"";
+    let note = "env > \"$(dirname \"$0\")/env-of-$([ \"$1\" = --version ] && echo probe || echo agent)\"";
     let stage = Stage::with_shell_agent(PROGRAM, "")
         .variable("MY_PASSWORD", SECRET)
         .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
@@ -76,37 +76,37 @@ fn agent_verify_command_and_version_probe_see_no_secret_of_the_caller() {
                 echo '{\"type\":\"turn.started\"}'; \
                 echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'";
     stage.write_program("bin/codex", &format!("#!/bin/sh\n{note}\n{version}\n{turn}\n"));
-    let seen = stage.root().join("bin");
-    let check = format!("[\"/bin/sh\",\"-c\",\"env > {}/seen-by-check\"]", seen.display());
+    let bin_dir = stage.root().join("bin");
+    let check = format!("[\"/bin/sh\",\"-c\",\"env > {}/env-of-check\"]", bin_dir.display());
     for policy in ["inherit-none", "inherit-all"] {
         let id = stage.exec(&["--env-policy", policy, "--verify", &check]);
         let data = stage.wait(&id)["data"].clone();
         assert_eq!(data["state"], "completed", "{data}");
-        for file in ["seen-by-probe", "seen-by-agent", "seen-by-check"] {
-            assert!(file_holds(seen.join(file), "PATH="), "{file} is not an environment");
-            assert!(!file_holds(seen.join(file), SECRET), "{policy}: {file} holds the caller's secret");
+        for file in ["env-of-probe", "env-of-agent", "env-of-check"] {
+            assert!(file_holds(bin_dir.join(file), "PATH="), "{file} is not an environment");
+            assert!(!file_holds(bin_dir.join(file), SECRET), "{policy}: {file} holds the caller's secret");
         }
     }
 }
 
-/// A server in a session of its own, as a client starts it.
+/// Starts a server in a session of its own, as a client does.
 fn serve(stage: &Stage) -> Child {
     let mut command = stage.world.command_as("setsid".as_ref(), [PROGRAM, "serve"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Calls a tool of a server over its standard streams.
+/// An MCP client over stdio.
 struct Client {
     server: Child,
-    answers: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
+    responses: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,
 }
 
 impl Client {
     fn start(stage: &Stage) -> Client {
         let mut server = serve(stage);
         let stdout = server.stdout.take().unwrap();
-        let answers = std::io::BufRead::lines(std::io::BufReader::new(stdout));
-        let mut client = Client { server, answers };
+        let responses = std::io::BufRead::lines(std::io::BufReader::new(stdout));
+        let mut client = Client { server, responses };
         client.request(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}));
         client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -123,26 +123,26 @@ impl Client {
     fn request(&mut self, message: Value) -> Value {
         self.write(&message);
         loop {
-            let line = self.answers.next().unwrap().unwrap();
-            let answer: Value = serde_json::from_str(&line).unwrap();
-            if answer["id"] == message["id"] {
-                return answer;
+            let line = self.responses.next().unwrap().unwrap();
+            let response: Value = serde_json::from_str(&line).unwrap();
+            if response["id"] == message["id"] {
+                return response;
             }
         }
     }
 
     fn submit(&mut self, stage: &Stage) -> String {
         let arguments = json!({"task": "do it", "working_dir": stage.world.project()});
-        let answer = self.request(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        let response = self.request(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
             "params": {"name": "_codex_local_exec", "arguments": arguments}}));
-        let text = answer.to_string();
-        let at = text.find("T-local-").unwrap_or_else(|| panic!("{answer}"));
+        let text = response.to_string();
+        let at = text.find("T-local-").unwrap_or_else(|| panic!("{response}"));
         text[at..at + "T-local-".len() + 32].to_owned()
     }
 }
 
-/// All processes a client reaches from a server: descendants, and members of any process group or session that one of
-/// them leads or is in.
+/// All processes that a client can reach from a server: its descendants, and all members of their process groups and
+/// sessions.
 fn tree_of(root: i32) -> BTreeSet<i32> {
     let mut found = BTreeSet::from([root]);
     loop {
@@ -207,11 +207,14 @@ fn a_signal_to_the_supervisor_ends_its_task_and_records_it() {
         send(supervisor, signal);
         let data = stage.wait(&id)["data"].clone();
         assert_eq!(data["state"], "cancelled", "{data}");
-        let words = format!("ended by a signal: its supervisor received {name}");
-        assert!(data.to_string().contains(&words), "{data}");
+        let text = format!("ended by a signal: its supervisor received {name}");
+        assert!(data.to_string().contains(&text), "{data}");
         assert_eq!(task_processes(&id), Vec::<i32>::new(), "the tree was swept");
         let report = std::fs::read_to_string(stage.task_dir(&id).join("report.json")).unwrap();
-        assert!(report.contains("so far") && report.contains("SIGINT"), "the usual ending: {report}");
+        assert!(
+            report.contains("so far") && report.contains("SIGINT"),
+            "not the usual termination: {report}"
+        );
         assert!(!stage.task_dir(&id).join("launch").exists());
         wait_until("the supervisor has ended", || !is_alive(supervisor));
     }
@@ -239,7 +242,7 @@ fn a_signal_during_the_verify_command_ends_the_task() {
     assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
-/// An agent that copies the command line of another task's supervisor is swept like every other process.
+/// A process that copies the command line of another task's supervisor is swept like any other.
 #[test]
 fn a_copied_command_line_does_not_survive_the_sweep() {
     let stage = waiting_stage().variable("MCP_DELEGATOR_MAX_CONCURRENT", "2");
@@ -247,21 +250,21 @@ fn a_copied_command_line_does_not_survive_the_sweep() {
     stage.wait_for_project_file("ready");
     let supervisor = stage.supervisor_pid(&other);
     let line = std::fs::read(format!("/proc/{supervisor}/cmdline")).unwrap();
-    let words = String::from_utf8(line).unwrap();
-    let words: Vec<&str> = words.trim_end_matches('\0').split('\0').skip(1).collect();
-    // `cat` blocks on a pipe that has the name of the first word, and has no word of its own.
+    let args = String::from_utf8(line).unwrap();
+    let args: Vec<&str> = args.trim_end_matches('\0').split('\0').skip(1).collect();
+    // `cat` blocks on a FIFO that is named like the first argument.
     let run = format!(
         "mkfifo {}; env -i setsid cat {} >/dev/null 2>&1 & echo $! > copy; \
          until [ \"$(head -c 3 /proc/$!/cmdline)\" = cat ]; do :; done",
-        words[0],
-        words.join(" ")
+        args[0],
+        args.join(" ")
     );
     stage.set_script(successful_turn(&[json!({"command": {"run": run}})]));
     let id = stage.exec(&[]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
     let copy = std::fs::read_to_string(stage.world.project().join("copy")).unwrap();
     assert!(!is_alive(copy.trim().parse().unwrap()), "the copy is alive");
-    assert!(is_alive(supervisor), "the real one is alive");
+    assert!(is_alive(supervisor), "the real supervisor was killed");
     stage.world.write("project/go", "");
     assert_eq!(stage.wait(&other)["data"]["state"], "completed");
 }

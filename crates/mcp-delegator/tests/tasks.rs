@@ -1,4 +1,4 @@
-//! Tasks from submission to result, with a scripted agent in Codex's place.
+//! Tasks from submit to result, with a scripted agent in place of Codex.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -29,7 +29,7 @@ fn a_completed_task_is_reported() {
     let results = stage.run_json(&["local", "results", &id, "--include-events", "--include-output"]);
     assert_eq!(results["data"]["events"]["included"], true);
     assert!(results["data"]["output"]["stdout"].as_str().unwrap().contains("turn.completed"));
-    assert!(!stage.task_dir(&id).join("launch").exists(), "the launch file is gone");
+    assert!(!stage.task_dir(&id).join("launch").exists(), "the launch file was not removed");
 }
 
 #[test]
@@ -44,12 +44,12 @@ fn every_task_response_matches_its_schema() {
         (vec!["local", "run", "again"], "execution_ack"),
         (vec!["local", "exec", "again"], "execution_ack"),
     ] {
-        // A debug build stops at an envelope that breaks its schema, so an answer is proof enough.
-        let answer = stage.run_json(&[args.as_slice(), &["--envelope", "tool"]].concat());
+        // A debug build panics on an envelope that violates its schema, so a result proves validity.
+        let response = stage.run_json(&[args.as_slice(), &["--envelope", "tool"]].concat());
         assert_eq!(
-            (&answer["status"], &answer["tool_category"]),
+            (&response["status"], &response["tool_category"]),
             (&json!("ok"), &json!(category)),
-            "{answer}"
+            "{response}"
         );
     }
 }
@@ -67,11 +67,11 @@ fn the_task_text_reaches_the_agent_byte_for_byte_and_never_as_an_argument() {
     assert!(!record["argv"].to_string().contains("quotes"), "{record}");
 }
 
-/// Its supervisor's session is its own: no terminal to ask for a password on, and none that is hung up.
+/// The supervisor is in a session of its own, without a terminal on which it could prompt or be hung up.
 #[test]
 fn an_agent_runs_outside_the_callers_terminal_session() {
     let stage = scripted_stage(successful_turn(&[json!({"record": {"file": "record.json"}})]));
-    // A session whose terminal is the one it writes to.
+    // A session whose controlling terminal is its stdout.
     let script = "exec setsid --ctty --wait \"$0\" local run x <&1";
     let shell = stage.world.command_as(Path::new("sh"), ["-c", script, env!("CARGO_BIN_EXE_mcp-delegator")]);
     let run = run_on_terminal(shell);
@@ -143,7 +143,7 @@ fn an_interrupt_detaches_and_cancel_ends_the_task() {
     kill_process(pid, Signal::INT).unwrap();
     let run = wait_for_output(child);
     assert_eq!(run.exit, Some(14), "{run:?}");
-    assert!(run.stderr.contains("it runs on"), "{}", run.stderr);
+    assert!(run.stderr.contains("it continues"), "{}", run.stderr);
     let id = run.json()["meta"]["failure_data"]["task_id"].as_str().unwrap().to_owned();
     assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["running"], 1);
     let cancelled = stage.run_json(&["local", "cancel", &id]);
@@ -165,9 +165,9 @@ fn a_resumed_thread_must_be_the_requested_one() {
     let stage = scripted_stage(
         json!([{"read_stdin": "all"}, {"thread_started": {"new": true}}, "turn_started", "silent"]),
     );
-    let answer =
+    let response =
         stage.run_json(&["local", "resume", "go on", "--thread-id", "0199a213-81c0-7800-8aa1-bbab2a035a53"]);
-    let data = stage.wait(answer["data"]["task_id"].as_str().unwrap())["data"].clone();
+    let data = stage.wait(response["data"]["task_id"].as_str().unwrap())["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "wrong_thread", "{data}");
 }
 
@@ -274,8 +274,12 @@ fn doctor_reports_a_missing_agent() {
     assert_eq!(of("state_dir")["status"], "ok");
     let missing =
         stage.world.command(["doctor"]).env("MCP_DELEGATOR_CODEX_BIN", "/nowhere/codex").output().unwrap();
-    let answer: Value = serde_json::from_slice(&missing.stdout).unwrap();
-    assert_eq!((&answer["data"]["is_healthy"], missing.status.code()), (&json!(false), Some(0)), "{answer}");
+    let response: Value = serde_json::from_slice(&missing.stdout).unwrap();
+    assert_eq!(
+        (&response["data"]["is_healthy"], missing.status.code()),
+        (&json!(false), Some(0)),
+        "{response}"
+    );
 }
 
 #[test]
@@ -317,8 +321,8 @@ fn a_damaged_registry_is_reported_and_set_aside_only_on_request() {
         .find(|check| check["name"] == "state_dir")
         .unwrap();
     assert_eq!(state["status"], "ok", "{checks}");
-    let kept = std::fs::read_dir(registry.parent().unwrap()).unwrap().flatten();
-    assert!(kept.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().contains("damaged")));
+    let files = std::fs::read_dir(registry.parent().unwrap()).unwrap().flatten();
+    assert!(files.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().contains("damaged")));
     assert_eq!(stage.run_json(&["local", "status"])["ok"], true);
 }
 
@@ -344,27 +348,27 @@ fn nested_tasks_obey_depth_and_children_limits() {
         .variable("MCP_DELEGATOR_MAX_CHILDREN", "2")
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let outer = "T-local-00000000000000000000000000000000";
-    let exec_inside = |mark: &str| {
+    let exec_inside = |marker: &str| {
         let output =
-            stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", mark).output().unwrap();
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        (output.status.code(), answer)
+            stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", marker).output().unwrap();
+        let response: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), response)
     };
-    let (exit, answer) = exec_inside(&format!("{outer}:2"));
-    assert_eq!((exit, &answer["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{answer}");
-    assert!(answer["error"]["message"].as_str().unwrap().contains("max_depth is 2"), "{answer}");
-    // One runs, one waits: both count, until they end.
+    let (exit, response) = exec_inside(&format!("{outer}:2"));
+    assert_eq!((exit, &response["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{response}");
+    assert!(response["error"]["message"].as_str().unwrap().contains("max_depth is 2"), "{response}");
+    // One runs and one is queued: both count until they end.
     let ids = [(); 2].map(|()| {
-        let (exit, answer) = exec_inside(&format!("{outer}:1"));
-        assert_eq!(exit, Some(0), "{answer}");
-        answer["data"]["task_id"].as_str().unwrap().to_owned()
+        let (exit, response) = exec_inside(&format!("{outer}:1"));
+        assert_eq!(exit, Some(0), "{response}");
+        response["data"]["task_id"].as_str().unwrap().to_owned()
     });
-    let (exit, answer) = exec_inside(&format!("{outer}:1"));
-    assert_eq!((exit, &answer["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{answer}");
-    assert!(answer["error"]["message"].as_str().unwrap().contains("max_children"), "{answer}");
+    let (exit, response) = exec_inside(&format!("{outer}:1"));
+    assert_eq!((exit, &response["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{response}");
+    assert!(response["error"]["message"].as_str().unwrap().contains("max_children"), "{response}");
     let another = "T-local-11111111111111111111111111111111:0";
-    assert_eq!(exec_inside(another).0, Some(0), "another task's are counted for themselves");
-    assert_eq!(exec_inside("nonsense").0, Some(0), "and nobody's are not counted");
+    assert_eq!(exec_inside(another).0, Some(0), "children are counted per parent");
+    assert_eq!(exec_inside("nonsense").0, Some(0), "an invalid marker counts as no parent");
     stage.world.write("project/go", "");
     for id in &ids {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
@@ -378,7 +382,7 @@ fn a_task_submitted_by_an_agent_has_depth_one() {
     let stage = scripted_stage(successful_turn(&[]));
     let state = stage.world.home().join("state").display().to_string();
     let codex = stage.root().join("bin/codex").display().to_string();
-    // What a command of the agent would do; the inner task is waited for, since it ends with the outer one.
+    // The agent's command waits for the inner task, because the inner task's process is swept with the outer one.
     let run = format!(
         "MCP_DELEGATOR_HOME={state} MCP_DELEGATOR_CODEX_BIN={codex} {program} local run inner > inner.json"
     );
@@ -390,29 +394,33 @@ fn a_task_submitted_by_an_agent_has_depth_one() {
     assert_eq!(stage.world.run(["local", "run", "outer"]).exit, Some(0));
     let inner: Value = serde_json::from_str(&read_text(&stage.world.project().join("inner.json"))).unwrap();
     assert_eq!(inner["data"]["state"], "completed", "{inner}");
-    // Written last by the inner one.
+    // The inner task wrote it last.
     let record: Value = serde_json::from_str(&read_text(&stage.world.project().join("record.json"))).unwrap();
     assert!(record["env"]["DELEGATOR_TASK"].as_str().unwrap().ends_with(":1"), "{record}");
 }
 
-/// A lock that a task held on to would be held for as long as the task runs, and what is secret would be open to its agent.
+/// An inherited lock would be held as long as the task runs, and inherited files would be open to the agent.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a shell opens what the program is started with")]
 fn open_descriptors_of_the_caller_are_not_inherited() {
     let stage = scripted_stage(successful_turn(&[json!({"wait_for_file": "go"})]));
     let lock = stage.root().join("lock");
-    let asked = stage.world.command(["local", "exec", "x"]);
+    let original = stage.world.command(["local", "exec", "x"]);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "exec 9>\"$0\"; exec \"$@\""]).arg(&lock);
-    command.arg(asked.get_program()).args(asked.get_args()).current_dir(stage.world.project()).env_clear();
-    command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .arg(original.get_program())
+        .args(original.get_args())
+        .current_dir(stage.world.project())
+        .env_clear();
+    command.envs(original.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let accepted: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
-    let living = task_processes(id).into_iter().chain([stage.supervisor_pid(id)]);
-    for pid in living {
+    let pids = task_processes(id).into_iter().chain([stage.supervisor_pid(id)]);
+    for pid in pids {
         for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten() {
             let open = std::fs::read_link(entry.path()).unwrap_or_default();
-            assert_ne!(open, lock, "{pid} has it open");
+            assert_ne!(open, lock, "process {pid} inherited the descriptor");
         }
     }
     std::fs::write(stage.world.project().join("go"), "").unwrap();

@@ -1,9 +1,9 @@
-//! Test results of a task: what its agent's test commands printed, as wait, results and a reader are told.
+//! Test results of a task, from the output of test commands to `wait`, `results` and `events summarize`.
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
-/// A `cargo` that fails one of three tests until it finds the file `fixed`.
+/// A `cargo` that fails one of three tests until the file `fixed` exists.
 const CARGO: &str = r#"#!/bin/sh
 echo "   Compiling shop v0.1.0"
 echo "    Finished \`test\` profile [unoptimized + debuginfo] target(s) in 0.10s"
@@ -55,7 +55,7 @@ fn a_failing_suite_names_its_failed_tests() {
     let read = stage.world.run(["local", "results", &id, "--format", "markdown"]);
     assert!(read.stdout.contains("tests: 2 passed, 1 failed, 1 skipped"), "{}", read.stdout);
     assert!(read.stdout.contains("failed tests: till::gives_change"), "{}", read.stdout);
-    // The same out of the stored events.
+    // The stored events give the same result.
     let events = stage.task_dir(&id).join("events.jsonl");
     let summary = stage.run_json(&["events", "summarize", events.to_str().unwrap()]);
     assert_eq!(summary["data"]["test_results"], expected);

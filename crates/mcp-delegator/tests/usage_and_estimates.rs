@@ -1,13 +1,13 @@
-//! What is learnt from tasks that have ended: what they cost, how long the next will take, when it will start.
+//! Token usage per task, label and day, and estimates from finished tasks.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
-/// A turn that tells what it used.
+/// A turn with this token usage.
 fn turn_with_usage(input: u64, cached: u64, output: u64) -> Value {
     json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started",
@@ -47,8 +47,8 @@ fn usage_is_summed_per_task_label_and_day() {
     assert_eq!(days.iter().map(|day| day["input_tokens"].as_u64().unwrap()).sum::<u64>(), 1_100);
     let red = stage.run_json(&["local", "status", "--usage", "--labels", "team=red"]);
     assert_eq!(red["data"]["usage"]["total"]["input_tokens"], 100, "{red}");
-    let one = stage.run_json(&["local", "status", &second, "--usage"]);
-    assert_eq!(one["data"]["usage"]["total"]["tasks"], 1, "{one}");
+    let single = stage.run_json(&["local", "status", &second, "--usage"]);
+    assert_eq!(single["data"]["usage"]["total"]["tasks"], 1, "{single}");
 }
 
 fn input_tokens_by(key: &'static str) -> impl Fn(&Value) -> (&str, u64) {
@@ -63,7 +63,7 @@ fn a_task_without_token_usage_is_counted_separately() {
     let status = stage.run_json(&["local", "status", "--usage"]);
     assert_eq!(status["data"]["usage"]["total"]["tasks_without_tokens"], 1, "{status}");
     let page = stage.run_json(&["local", "status"]);
-    assert!(page["data"].get("usage").is_none(), "only when asked for: {page}");
+    assert!(page["data"].get("usage").is_none(), "only with --usage: {page}");
 }
 
 #[test]
@@ -73,7 +73,6 @@ fn durations_are_estimated_only_from_finished_tasks() {
     let first = stage.run_json(&["local", "exec", "first"]);
     assert!(first["data"].get("expected_duration").is_none(), "{first}");
     stage.wait(first["data"]["task_id"].as_str().unwrap());
-    // Quick as it was, it is what is known.
     let mut known = stage.run_json(&["local", "exec", "second"]);
     assert!(known["data"]["expected_duration"].is_string(), "{known}");
     stage.wait(known["data"]["task_id"].as_str().unwrap());
@@ -81,7 +80,7 @@ fn durations_are_estimated_only_from_finished_tasks() {
     known = stage.run_json(&["local", "exec", "third"]);
     let queued = stage.run_json(&["local", "exec", "fourth"]);
     assert_eq!(queued["meta"]["queue_position"], 1, "{queued}");
-    // The third outlasts everything known sooner or later; until then there is an estimate, and it is not negative.
+    // The third task soon runs longer than every finished one; until then there is an estimate, and it is not negative.
     for start in [
         &queued["meta"]["estimated_start_ms"],
         &stage.run_json(&["local", "status"])["data"]["queue"][0]["estimated_start_ms"],
@@ -89,7 +88,7 @@ fn durations_are_estimated_only_from_finished_tasks() {
         assert!(start.is_null() || start.is_u64(), "{start}");
     }
     std::fs::write(stage.world.project().join("go"), "").unwrap();
-    for answer in [&known, &queued] {
-        assert_eq!(stage.wait(answer["data"]["task_id"].as_str().unwrap())["data"]["state"], "completed");
+    for response in [&known, &queued] {
+        assert_eq!(stage.wait(response["data"]["task_id"].as_str().unwrap())["data"]["state"], "completed");
     }
 }

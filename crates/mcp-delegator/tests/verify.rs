@@ -1,7 +1,6 @@
-//! A command that checks the agent's work, with an agent that has no sandbox and a user who allows that.
+//! The verify command, with an agent that has no sandbox and a user who allows that.
 //!
-//! What the sandbox of the real Codex does to it is in `codex.rs`; how it is held, timed and swept is in the
-//! supervisor's own tests.
+//! `codex.rs` tests verification in the sandbox of the real Codex; the supervisor's own tests cover its limits and sweep.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -11,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
-/// What an agent says that is asked for a sandbox and has none.
+/// Shell code of an agent that cannot start a sandbox.
 const NO_SANDBOX: &str = "if [ \"$1\" = sandbox ]; then echo 'bwrap: No permissions'; exit 1; fi";
 
 fn stage_after(prelude: &str) -> Stage {
@@ -24,63 +23,71 @@ fn stage() -> Stage {
 
 fn run_with_check(stage: &Stage, script: &str) -> (String, Value) {
     let id = stage.exec(&["--verify", "sh", "--verify=-c", "--verify", script]);
-    let answer = stage.wait(&id);
-    (id, answer)
+    let response = stage.wait(&id);
+    (id, response)
 }
 
 #[test]
 fn a_passing_verify_command_verifies_the_task() {
     let stage = stage();
     let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo \"all  fine\"; pwd'"]);
-    let answer = run.json();
-    assert_eq!(run.exit, Some(0), "{answer}");
-    let data = &answer["data"];
-    assert_eq!(data["state"], "completed", "{answer}");
-    let told = &data["verification"];
-    assert_eq!((&told["status"], &told["exit_code"]), (&json!("verified"), &json!(0)), "{answer}");
-    assert_eq!(told["command"], json!(["sh", "-c", "echo \"all  fine\"; pwd"]));
-    assert_eq!(told["sandboxed"], false);
-    assert!(told.get("reason").is_none(), "{told}");
+    let response = run.json();
+    assert_eq!(run.exit, Some(0), "{response}");
+    let data = &response["data"];
+    assert_eq!(data["state"], "completed", "{response}");
+    let verification = &data["verification"];
+    assert_eq!(
+        (&verification["status"], &verification["exit_code"]),
+        (&json!("verified"), &json!(0)),
+        "{response}"
+    );
+    assert_eq!(verification["command"], json!(["sh", "-c", "echo \"all  fine\"; pwd"]));
+    assert_eq!(verification["sandboxed"], false);
+    assert!(verification.get("reason").is_none(), "{verification}");
     let project = std::fs::canonicalize(stage.world.project()).unwrap();
-    assert_eq!(told["output_tail"], format!("all  fine\n{}\n", project.display()));
+    assert_eq!(verification["output_tail"], format!("all  fine\n{}\n", project.display()));
     assert!(data["summary"].as_str().unwrap().contains("; verified by `sh -c "), "{data}");
     let id = data["task_id"].as_str().unwrap();
     let log = stage.task_dir(id).join("verify.log");
-    assert_eq!(read_text(&log), told["output_tail"].as_str().unwrap());
+    assert_eq!(read_text(&log), verification["output_tail"].as_str().unwrap());
     assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
     let results = stage.run_json(&["local", "results", id]);
-    assert_eq!(results["data"]["verification"], *told);
+    assert_eq!(results["data"]["verification"], *verification);
 }
 
 #[test]
 fn tests_of_the_verify_command_are_counted_separately() {
     let stage = stage();
     let printed = "test a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out";
-    let (_, answer) = run_with_check(&stage, &format!("printf '{printed}\n'; exit 101"));
-    let data = &answer["data"];
+    let (_, response) = run_with_check(&stage, &format!("printf '{printed}\n'; exit 101"));
+    let data = &response["data"];
     let results = &data["verification"]["test_results"];
     let counts = ["passed", "failed", "skipped"].map(|key| results[key].as_u64());
-    assert_eq!(counts, [Some(1), Some(1), Some(2)], "{answer}");
+    assert_eq!(counts, [Some(1), Some(1), Some(2)], "{response}");
     assert_eq!(results["failed_tests"], json!(["b"]));
-    assert!(data["metadata"].get("test_results").is_none(), "the agent ran none: {answer}");
+    assert!(data["metadata"].get("test_results").is_none(), "the agent ran no tests: {response}");
 }
 
 #[test]
 fn a_failing_verify_command_leaves_the_task_completed_and_unverified() {
     let stage = stage();
     let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo broken; exit 3'"]);
-    let answer = run.json();
-    assert_eq!(run.exit, Some(80), "{answer}");
-    assert_eq!(answer["error"]["code"], "AGENT_FAILED", "{answer}");
-    let (id, answer) = run_with_check(&stage, "echo broken >&2; exit 3");
-    let data = &answer["data"];
-    assert_eq!((&data["state"], &answer["ok"]), (&json!("completed"), &json!(true)), "{answer}");
-    assert_eq!(data["metadata"]["task_status"], "completed", "the agent's word stands");
-    let told = &data["verification"];
-    assert_eq!((&told["status"], &told["exit_code"]), (&json!("verify_failed"), &json!(3)), "{answer}");
-    assert_eq!(told["output_tail"], "broken\n");
+    let response = run.json();
+    assert_eq!(run.exit, Some(80), "{response}");
+    assert_eq!(response["error"]["code"], "AGENT_FAILED", "{response}");
+    let (id, response) = run_with_check(&stage, "echo broken >&2; exit 3");
+    let data = &response["data"];
+    assert_eq!((&data["state"], &response["ok"]), (&json!("completed"), &json!(true)), "{response}");
+    assert_eq!(data["metadata"]["task_status"], "completed", "the agent's own report must not change");
+    let verification = &data["verification"];
+    assert_eq!(
+        (&verification["status"], &verification["exit_code"]),
+        (&json!("verify_failed"), &json!(3)),
+        "{response}"
+    );
+    assert_eq!(verification["output_tail"], "broken\n");
     assert!(data["summary"].as_str().unwrap().ends_with("exited with 3"), "{data}");
-    assert!(answer["warnings"].to_string().contains("W_VERIFY_001: verification failed: "), "{answer}");
+    assert!(response["warnings"].to_string().contains("W_VERIFY_001: verification failed: "), "{response}");
     let strict = stage.world.run(["local", "wait", &id, "--exit-status"]);
     assert_eq!(strict.exit, Some(80), "{strict:?}");
     let shown = stage.world.run(["local", "results", &id, "--format", "markdown"]).stdout;
@@ -91,13 +98,13 @@ fn a_failing_verify_command_leaves_the_task_completed_and_unverified() {
 fn a_missing_verify_program_fails_verification() {
     let stage = stage();
     let id = stage.exec(&["--verify", "no-such-program --flag"]);
-    let told = stage.wait(&id)["data"]["verification"].take();
+    let verification = stage.wait(&id)["data"]["verification"].take();
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&verification["status"], &verification["reason"]),
         (&json!("verify_failed"), &json!("cannot_start")),
-        "{told}"
+        "{verification}"
     );
-    assert!(told["detail"].as_str().unwrap().contains("no-such-program"), "{told}");
+    assert!(verification["detail"].as_str().unwrap().contains("no-such-program"), "{verification}");
 }
 
 #[test]
@@ -107,7 +114,7 @@ fn verify_without_a_sandbox_is_refused() {
     let silent = "if [ \"$1\" = --version ]; then exit 1; fi";
     for (prelude, why) in [
         (NO_SANDBOX, "bwrap: No permissions"),
-        (pretending, "its sandbox keeps nothing out"),
+        (pretending, "its sandbox does not restrict writing"),
         (silent, "has no sandbox"),
     ] {
         let stage = stage_after("");
@@ -116,14 +123,18 @@ fn verify_without_a_sandbox_is_refused() {
         stage.write_program("bin/codex", &format!("#!/bin/sh\n{prelude}\n{agent}"));
         for command in ["run", "exec"] {
             let run = stage.world.run(["local", command, "do it", "--verify", "true"]);
-            let answer = run.json();
-            assert_eq!((run.exit, &answer["error"]["code"]), (Some(4), &json!("UNSUPPORTED")), "{answer}");
-            assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
-            assert!(answer.to_string().contains("verify_unsandboxed"), "{answer}");
+            let response = run.json();
+            assert_eq!(
+                (run.exit, &response["error"]["code"]),
+                (Some(4), &json!("UNSUPPORTED")),
+                "{response}"
+            );
+            assert!(response["error"]["message"].as_str().unwrap().contains(why), "{response}");
+            assert!(response.to_string().contains("verify_unsandboxed"), "{response}");
         }
         let status = stage.run_json(&["local", "status"]);
         assert!(!status.to_string().contains("T-local-"), "{status}");
-        // What asks for no check is as welcome as ever.
+        // Without a verify command the task runs.
         assert_eq!(stage.wait(&stage.exec(&[]))["data"]["state"], "completed");
     }
 }
@@ -132,17 +143,25 @@ fn verify_without_a_sandbox_is_refused() {
 fn full_access_mode_verifies_without_a_sandbox() {
     let stage = stage_after(NO_SANDBOX).variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
     let id = stage.exec(&["--mode", "danger-full-access", "--verify", "true"]);
-    let told = stage.wait(&id)["data"]["verification"].take();
-    assert_eq!((&told["status"], &told["sandboxed"]), (&json!("verified"), &json!(false)), "{told}");
+    let verification = stage.wait(&id)["data"]["verification"].take();
+    assert_eq!(
+        (&verification["status"], &verification["sandboxed"]),
+        (&json!("verified"), &json!(false)),
+        "{verification}"
+    );
 }
 
 #[test]
 fn a_failed_agent_is_not_verified() {
     let stage = stage();
     stage.set_script(json!([{"read_stdin": "all"}, {"exit": 7}]));
-    let (id, answer) = run_with_check(&stage, "touch checked");
-    let told = &answer["data"]["verification"];
-    assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("agent_failed")), "{answer}");
+    let (id, response) = run_with_check(&stage, "touch checked");
+    let verification = &response["data"]["verification"];
+    assert_eq!(
+        (&verification["status"], &verification["reason"]),
+        (&json!("not_run"), &json!("agent_failed")),
+        "{response}"
+    );
     assert!(!stage.world.project().join("checked").exists());
     assert!(!stage.task_dir(&id).join("verify.log").exists());
 }
@@ -153,12 +172,12 @@ fn verify_output_is_bounded_and_redacted() {
         .variable("SOME_API_KEY", "hunter2-hunter2")
         .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576");
     let script = "yes a line that comes again and again | head -c 10485760; echo; echo key hunter2-hunter2";
-    let (id, answer) = run_with_check(&stage, script);
-    let told = &answer["data"]["verification"];
-    assert_eq!(told["status"], "verified", "{told}");
-    let tail = told["output_tail"].as_str().unwrap();
-    assert!(tail.len() <= 4096 && tail.ends_with("key [REDACTED:env]\n"), "{} {told}", tail.len());
-    assert!(told["output_bytes"].as_u64().unwrap() > 10_485_760, "{told}");
+    let (id, response) = run_with_check(&stage, script);
+    let verification = &response["data"]["verification"];
+    assert_eq!(verification["status"], "verified", "{verification}");
+    let tail = verification["output_tail"].as_str().unwrap();
+    assert!(tail.len() <= 4096 && tail.ends_with("key [REDACTED:env]\n"), "{} {verification}", tail.len());
+    assert!(verification["output_bytes"].as_u64().unwrap() > 10_485_760, "{verification}");
     let log = std::fs::read(stage.task_dir(&id).join("verify.log")).unwrap();
     assert!(log.len() <= 1 << 20 && !String::from_utf8_lossy(&log).contains("hunter2"), "{}", log.len());
     let more = stage.run_json(&["local", "results", &id, "--include-output"]);
@@ -182,9 +201,13 @@ fn a_cancel_during_verification_ends_the_task() {
     );
     let data = stage.wait(&id)["data"].take();
     assert_eq!(data["state"], "cancelled");
-    let told = &data["verification"];
-    assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("cancelled")), "{told}");
-    assert_eq!(data["final_message"], "All done.", "what the agent did is kept");
+    let verification = &data["verification"];
+    assert_eq!(
+        (&verification["status"], &verification["reason"]),
+        (&json!("not_run"), &json!("cancelled")),
+        "{verification}"
+    );
+    assert_eq!(data["final_message"], "All done.", "the agent's message was lost");
     assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
@@ -198,37 +221,41 @@ fn a_supervisor_killed_during_verification_is_swept() {
     let data = stage.wait(&id)["data"].take();
     assert_eq!(data["state"], "failed");
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
-    let told = &data["verification"];
-    assert_eq!((&told["status"], &told["reason"]), (&json!("not_run"), &json!("supervisor_lost")), "{data}");
-    wait_until("its tree is gone", || task_processes(&id).is_empty());
+    let verification = &data["verification"];
+    assert_eq!(
+        (&verification["status"], &verification["reason"]),
+        (&json!("not_run"), &json!("supervisor_lost")),
+        "{data}"
+    );
+    wait_until("its processes are gone", || task_processes(&id).is_empty());
 }
 
 #[test]
 fn processes_left_by_verify_are_swept() {
     let stage = stage();
-    let (id, answer) = run_with_check(&stage, "setsid sleep 300 & (sleep 300 &); echo ok");
-    assert_eq!(answer["data"]["verification"]["status"], "verified", "{answer}");
+    let (id, response) = run_with_check(&stage, "setsid sleep 300 & (sleep 300 &); echo ok");
+    assert_eq!(response["data"]["verification"]["status"], "verified", "{response}");
     assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
 #[test]
 fn verify_gets_the_environment_of_the_policy() {
-    for (policy, more, seen) in [
+    for (policy, more, is_visible) in [
         ("inherit-none", vec![], false),
         ("inherit-all", vec![], false),
         ("allow-list", vec!["--env-allow-list", "MY_FLAG"], true),
     ] {
-        // Only the user's configuration adds a variable to the agent's; the caller chooses among them.
+        // Only the user's configuration adds variables to the agent's environment; the caller selects from them.
         let configured = r#"{"codex": {"env": ["MY_FLAG"]}}"#;
         let stage = stage()
-            .variable("MCP_DELEGATOR_AGENTS", if seen { configured } else { "{}" })
+            .variable("MCP_DELEGATOR_AGENTS", if is_visible { configured } else { "{}" })
             .variable("MY_FLAG", "up")
             .variable("NO_PROXY", "here");
         let id = stage.exec(&[vec!["--verify", "env", "--env-policy", policy], more].concat());
-        let told = stage.wait(&id)["data"]["verification"].take();
-        let shown = told["output_tail"].as_str().unwrap();
+        let verification = stage.wait(&id)["data"]["verification"].take();
+        let shown = verification["output_tail"].as_str().unwrap();
         assert!(shown.contains(&format!("DELEGATOR_TASK={id}:0\n")) && shown.contains("PATH="), "{shown}");
-        assert_eq!(shown.contains("MY_FLAG=up"), seen, "{policy}: {shown}");
+        assert_eq!(shown.contains("MY_FLAG=up"), is_visible, "{policy}: {shown}");
         assert_eq!(shown.contains("NO_PROXY=here"), policy == "inherit-all", "{policy}: {shown}");
     }
 }
@@ -239,13 +266,13 @@ fn verify_is_part_of_the_input() {
     let check = ["--idempotency-key", "k", "--verify", "touch checked"];
     let id = stage.exec(&check);
     stage.wait(&id);
-    assert_eq!(stage.exec(&check), id, "the same again");
+    assert_eq!(stage.exec(&check), id, "a different task");
     let other = stage.world.run(["local", "exec", "do it", "--idempotency-key", "k", "--verify", "touch it"]);
     assert_eq!(other.json()["error"]["code"], "IDEMPOTENCY_MISMATCH");
-    let again = |words: &[&str]| {
+    let again = |args: &[&str]| {
         std::fs::remove_file(stage.world.project().join("checked")).unwrap();
-        let answer = stage.run_json(words);
-        let id = answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        let response = stage.run_json(args);
+        let id = response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned();
         assert_eq!(stage.wait(&id)["data"]["verification"]["status"], "verified");
         assert!(stage.world.project().join("checked").exists());
     };
@@ -257,9 +284,9 @@ fn verify_is_part_of_the_input() {
 fn a_secret_in_the_verify_command_is_used_and_not_stored() {
     let stage = stage().variable("SOME_API_KEY", "hunter2-hunter2");
     let id = stage.exec(&["--verify", "test hunter2-hunter2 = hunter2-hunter2"]);
-    let told = stage.wait(&id)["data"]["verification"].take();
-    assert_eq!(told["status"], "verified", "{told}");
-    assert_eq!(told["command"][1], "[REDACTED:env]", "{told}");
+    let verification = stage.wait(&id)["data"]["verification"].take();
+    assert_eq!(verification["status"], "verified", "{verification}");
+    assert_eq!(verification["command"][1], "[REDACTED:env]", "{verification}");
     for entry in std::fs::read_dir(stage.task_dir(&id)).unwrap().flatten() {
         let bytes = std::fs::read(entry.path()).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "{}", entry.path().display());
@@ -272,16 +299,20 @@ fn a_secret_in_the_verify_command_is_used_and_not_stored() {
 #[test]
 fn a_verify_text_is_split_into_args_without_expansion() {
     let stage = stage();
-    for (given, words) in [
+    for (given, args) in [
         (vec!["--verify", "printf '%s|' \"a b\" $HOME *"], json!(["printf", "%s|", "a b", "$HOME", "*"])),
         (vec!["--verify", "[\"printf\", \"x y\"]"], json!(["printf", "x y"])),
         (vec!["--verify", "true"], json!(["true"])),
         (vec!["--verify", "printf", "--verify", "two words"], json!(["printf", "two words"])),
     ] {
-        let told = stage.wait(&stage.exec(&given))["data"]["verification"].take();
-        assert_eq!((&told["command"], &told["status"]), (&words, &json!("verified")), "{told}");
+        let verification = stage.wait(&stage.exec(&given))["data"]["verification"].take();
+        assert_eq!(
+            (&verification["command"], &verification["status"]),
+            (&args, &json!("verified")),
+            "{verification}"
+        );
     }
-    for (given, problem) in [("echo 'open", "not closed"), (" ", "blank")] {
+    for (given, problem) in [("echo 'open", "unclosed quote"), (" ", "blank")] {
         let run = stage.world.run(["local", "exec", "do it", "--verify", given]);
         assert_eq!(run.exit, Some(2), "{run:?}");
         assert!(run.stdout.contains(problem), "{run:?}");

@@ -1,6 +1,6 @@
-//! The words of `cargo xtask`.
+//! The command line of `cargo xtask`.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developers' tool prints its tables")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer tool prints its tables")]
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -16,15 +16,15 @@ use crate::programs::Programs;
 use crate::server::process::{SERVE, serve};
 use crate::tiers::{LoadOptions, TIERS, Tier};
 
-/// The whole program: 0 when every bound is met, 1 when one is missed, 2 when there is nothing to tell.
+/// Runs the program. Exit code 0: every bound is met; 1: one is missed; 2: nothing could be measured.
 pub fn run(argv: Vec<OsString>) -> ExitCode {
-    if argv.get(1).is_some_and(|word| word == SERVE) {
+    if argv.get(1).is_some_and(|arg| arg == SERVE) {
         return serve();
     }
     let matches = cli_command().get_matches_from(argv);
     let result = match matches.subcommand() {
-        Some(("load", given)) => load(given),
-        Some(("kills", given)) => kill_loop(given),
+        Some(("load", args)) => load(args),
+        Some(("kills", args)) => kill_loop(args),
         _ => return ExitCode::from(2),
     };
     match result {
@@ -43,14 +43,14 @@ fn cli_command() -> Command {
         .long("seed")
         .default_value("1")
         .value_parser(value_parser!(u64))
-        .help("Repeats the random choices");
+        .help("Seed of the random choices; the same seed repeats them");
     let keep = Arg::new("keep")
         .long("keep")
         .action(ArgAction::SetTrue)
-        .help("Leaves the state directory below /var/tmp/mcp-delegator-load");
-    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON instead of tables");
+        .help("Keep the state directory below /var/tmp/mcp-delegator-load");
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of tables");
     let load = Command::new("load")
-        .about("Runs a load tier against the release program; exit code 1 when a bound is missed")
+        .about("Run a load tier against the release program; exits with 1 if a bound is missed")
         .after_help(format!("Tiers:\n{}", tiers.join("\n")))
         .arg(
             Arg::new("tier")
@@ -63,36 +63,34 @@ fn cli_command() -> Command {
                 .long("runs")
                 .default_value("1")
                 .value_parser(value_parser!(u16).range(1..=99))
-                .help("Runs; the median is told"),
+                .help("Number of runs; reports the median of each figure"),
         )
         .arg(
             Arg::new("scale")
                 .long("scale")
                 .default_value("1")
                 .value_parser(value_parser!(f64))
-                .help("A part of the tier, such as 0.1"),
+                .help("Size relative to the full tier, such as 0.1"),
         )
         .args([seed.clone(), keep.clone(), json.clone()]);
     let kills = Command::new("kills")
-        .about(
-            "Kills servers, supervisors and command-line calls at random moments, and counts what was lost",
-        )
+        .about("Kill servers, supervisors and command-line calls at random moments and count what was lost")
         .arg(
             Arg::new("rounds")
                 .long("rounds")
                 .default_value("200")
                 .value_parser(value_parser!(u32).range(1..=100_000))
-                .help("Rounds of work, each with kills"),
+                .help("Number of rounds; each submits tasks and kills processes"),
         )
         .args([seed, keep, json]);
     Command::new("xtask")
-        .about("What developers run beside the tests")
+        .about("Load tests and the kill loop")
         .subcommand_required(true)
         .subcommands([load, kills])
 }
 
-fn load(given: &ArgMatches) -> Result<bool, LoadError> {
-    let name = given.get_one::<String>("tier").map_or("", String::as_str);
+fn load(args: &ArgMatches) -> Result<bool, LoadError> {
+    let name = args.get_one::<String>("tier").map_or("", String::as_str);
     let tiers = match Tier::named(name) {
         Some(tier) => vec![tier],
         None if name == "all" => TIERS.to_vec(),
@@ -101,25 +99,25 @@ fn load(given: &ArgMatches) -> Result<bool, LoadError> {
             return Err(LoadError::UnknownTier { given: name.to_owned(), known });
         }
     };
-    let scale = given.get_one::<f64>("scale").copied().unwrap_or(1.0);
+    let scale = args.get_one::<f64>("scale").copied().unwrap_or(1.0);
     let options = LoadOptions {
-        runs: given.get_one::<u16>("runs").copied().unwrap_or(1).into(),
+        runs: args.get_one::<u16>("runs").copied().unwrap_or(1).into(),
         scale: scale.clamp(0.001, 10.0),
-        seed: given.get_one("seed").copied().unwrap_or(1),
-        keep: given.get_flag("keep"),
+        seed: args.get_one("seed").copied().unwrap_or(1),
+        keep: args.get_flag("keep"),
     };
     let programs = Programs::build()?;
     let mut all_met = true;
     for tier in tiers {
         match tier.report(&programs, options) {
             Ok(report) => {
-                print(&report, given.get_flag("json"));
+                print(&report, args.get_flag("json"));
                 all_met &= report.is_met();
             }
             Err(LoadError::Interrupted) => return Err(LoadError::Interrupted),
             // The other tiers can still be measured.
             Err(error) => {
-                eprintln!("xtask: {} could not be measured: {error}", tier.name);
+                eprintln!("xtask: could not measure {}: {error}", tier.name);
                 all_met = false;
             }
         }
@@ -127,17 +125,17 @@ fn load(given: &ArgMatches) -> Result<bool, LoadError> {
     Ok(all_met)
 }
 
-fn kill_loop(given: &ArgMatches) -> Result<bool, LoadError> {
-    let rounds = given.get_one::<u32>("rounds").copied().unwrap_or(200);
+fn kill_loop(args: &ArgMatches) -> Result<bool, LoadError> {
+    let rounds = args.get_one::<u32>("rounds").copied().unwrap_or(200);
     let options = kills::KillOptions {
         rounds,
-        seed: given.get_one("seed").copied().unwrap_or(1),
-        keep: given.get_flag("keep"),
+        seed: args.get_one("seed").copied().unwrap_or(1),
+        keep: args.get_flag("keep"),
     };
-    // Three seconds a round, and what the last recovery needs.
+    // Three seconds per round, plus time for the last recovery.
     let deadline = Deadline::new(Duration::from_secs(3 * u64::from(rounds) + 180))?;
     let report = kills::run(&Programs::build()?, options, &deadline)?;
-    print(&report, given.get_flag("json"));
+    print(&report, args.get_flag("json"));
     Ok(report.is_met())
 }
 

@@ -1,6 +1,6 @@
-//! Time: the wall clock to compare with what the registry wrote, the monotonic one to compare with what agents wrote.
+//! Clocks: wall time to compare with the registry, monotonic time to compare with timestamps in agents' events.
 
-#![expect(clippy::disallowed_methods, reason = "a load has a rhythm: here it is kept")]
+#![expect(clippy::disallowed_methods, reason = "load tests sleep to keep a rate")]
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ pub(crate) fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Microseconds of the machine's monotonic clock, as in timed events.
+/// Microseconds of the monotonic clock, as in timed events.
 pub(crate) fn monotonic_us() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
@@ -20,7 +20,7 @@ pub(crate) fn sleep(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Does nothing until then; at once if that is past.
+/// Sleeps until that moment; returns at once if it has passed.
 pub(crate) fn sleep_until(moment: Instant) {
     sleep(moment.saturating_duration_since(Instant::now()));
 }

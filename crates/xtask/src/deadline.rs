@@ -1,4 +1,4 @@
-//! When to stop: Ctrl-C, and a deadline for everything.
+//! Stops a run on Ctrl-C or when its time is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Until the time is over, or somebody presses Ctrl-C.
+    /// Expires after `limit`, or when the user presses Ctrl-C.
     pub fn new(limit: Duration) -> Result<Deadline, LoadError> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -36,7 +36,7 @@ impl Deadline {
         Ok(())
     }
 
-    /// Looks until it is so. It is an error if that takes longer.
+    /// Polls until the condition holds. It is an error if that takes longer than `limit`.
     pub(crate) fn wait_until(
         &self,
         doing: &str,
@@ -54,7 +54,7 @@ impl Deadline {
         Ok(())
     }
 
-    /// Lets a time pass, unless interrupted.
+    /// Sleeps, unless interrupted.
     pub(crate) fn sleep(&self, doing: &str, time: Duration) -> Result<(), LoadError> {
         let end = Instant::now() + time;
         self.wait_until(doing, time + Duration::from_secs(1), || Ok(Instant::now() >= end))

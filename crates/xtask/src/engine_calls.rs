@@ -1,4 +1,4 @@
-//! The one place that knows how the engine and the registry are called.
+//! Calls to the engine and the registry that servers and tiers share.
 
 #![expect(clippy::disallowed_methods, reason = "a server submits with the environment it was started with")]
 
@@ -18,10 +18,10 @@ use delegator_registry::{
 use crate::error::LoadError;
 use crate::server::ServerConfig;
 
-/// The newest version the plans were measured with; nothing is asked of the scripted agent.
+/// The newest measured Codex version; the scripted agent itself is not probed.
 const AGENT_VERSION: (u32, u32, u32) = (0, 166, 0);
 
-/// The engine of one stage.
+/// The engine of one test bed.
 #[derive(Debug)]
 pub(crate) struct EngineClient {
     engine: Engine,
@@ -41,7 +41,7 @@ impl EngineClient {
         EngineClient { engine, config }
     }
 
-    /// Submits; gives the id of the task and its place in the queue.
+    /// Submits a task. Returns its id and its queue position.
     pub(crate) fn submit(
         &self,
         agent: &Path,
@@ -82,20 +82,20 @@ impl EngineClient {
         }
     }
 
-    /// Waits for a task; whether it has ended.
-    pub(crate) fn wait(&self, id: &TaskId, at_most: Duration) -> Result<State, LoadError> {
-        Ok(self.engine.wait(id, Some(Instant::now() + at_most), |_| true)?.task.state)
+    /// Waits for a task and returns its state.
+    pub(crate) fn wait(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {
+        Ok(self.engine.wait(id, Some(Instant::now() + limit), |_| true)?.task.state)
     }
 
-    pub(crate) fn cancel(&self, id: &TaskId, at_most: Duration) -> Result<State, LoadError> {
-        match self.engine.cancel(id, None, at_most) {
+    pub(crate) fn cancel(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {
+        match self.engine.cancel(id, None, limit) {
             Ok(cancelled) => Ok(cancelled.task.state),
             Err(delegator_engine::EngineError::AlreadyEnded { state, .. }) => Ok(state),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// A whole status, as a server gives it; the number of running and queued tasks.
+    /// A complete status query, as a server answers it. Returns the number of running and queued tasks.
     pub(crate) fn status(&self) -> Result<(u64, u64), LoadError> {
         let overview = self.engine.overview(&OverviewRequest {
             under: self.config.project.display().to_string(),
@@ -104,10 +104,10 @@ impl EngineClient {
             unfinished_limit: 100,
             ..OverviewRequest::default()
         })?;
-        Ok(overview.map_or((0, 0), |seen| (seen.running_count, seen.queued_count)))
+        Ok(overview.map_or((0, 0), |overview| (overview.running_count, overview.queued_count)))
     }
 
-    /// Looks after everything once, as any call does.
+    /// Reads one task, which runs the engine's upkeep as any call does.
     pub(crate) fn run_upkeep(&self, id: &TaskId) -> Result<Task, LoadError> {
         Ok(self.engine.task(id)?)
     }
@@ -118,7 +118,7 @@ impl EngineClient {
         Ok(Registry::open(&dir)?)
     }
 
-    /// How many tasks have not ended.
+    /// Number of tasks that have not ended.
     pub(crate) fn open_tasks(&self) -> Result<u64, LoadError> {
         let counts = self.engine.counts()?;
         Ok(counts.map_or(0, |(counts, _)| {
@@ -127,17 +127,22 @@ impl EngineClient {
     }
 }
 
-/// What crashes have left behind, as of now.
+/// Files that crashes have left behind.
 pub(crate) fn leftovers(registry: &Registry) -> Result<Vec<Leftover>, LoadError> {
     Ok(registry.orphans(i64::MAX)?)
 }
 
-/// The supervisors at work.
+/// Pids of the running supervisors.
 pub(crate) fn supervisors(registry: &Registry) -> Result<Vec<u32>, LoadError> {
-    Ok(registry.active()?.into_iter().filter_map(|active| active.supervisor).map(|known| known.pid).collect())
+    Ok(registry
+        .active()?
+        .into_iter()
+        .filter_map(|active| active.supervisor)
+        .map(|identity| identity.pid)
+        .collect())
 }
 
-/// Makes a registry of tasks that have ended, one at each of these times.
+/// Fills a registry with ended tasks, one for each of these times.
 pub(crate) fn import_ended_tasks(
     state_dir: &Path,
     project: &Path,
@@ -171,7 +176,7 @@ fn past_task(id: TaskId, project: &Path) -> NewTask {
     }
 }
 
-/// Where a registry keeps everything but the tasks' own directories.
+/// The registry's files, without the tasks' directories.
 pub(crate) fn database_files(state_dir: &Path) -> Vec<PathBuf> {
     vec![state_dir.join("registry.db")]
 }

@@ -1,4 +1,4 @@
-//! Why a tier could not be measured. A missed bound is no error: it is a figure.
+//! Why a tier could not be measured. A missed bound is not an error but a figure.
 
 use std::io;
 
@@ -9,21 +9,21 @@ use delegator_registry::RegistryError;
 pub enum LoadError {
     #[error("interrupted")]
     Interrupted,
-    #[error("out of time: {doing}")]
+    #[error("timed out: {doing}")]
     OutOfTime { doing: String },
-    #[error("cannot {doing}: {source}")]
+    #[error("could not {doing}: {source}")]
     Io { doing: String, source: io::Error },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    #[error("a server is gone")]
+    #[error("a server exited unexpectedly")]
     ServerGone,
-    #[error("a server refused: {answer}")]
-    Refused { answer: String },
-    #[error("{program} failed: {said}")]
-    Program { program: String, said: String },
-    #[error("there is no tier {given}; there are {}", known.join(", "))]
+    #[error("a server refused the request: {response}")]
+    Refused { response: String },
+    #[error("{program} failed: {output}")]
+    Program { program: String, output: String },
+    #[error("unknown tier {given}; known tiers: {}", known.join(", "))]
     UnknownTier { given: String, known: Vec<&'static str> },
 }
 

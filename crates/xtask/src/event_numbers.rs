@@ -1,4 +1,4 @@
-//! The numbers of the events a task has stored: `event 1 `, `event 2 `, and so on.
+//! Counts the numbered events a task has stored: `event 1 `, `event 2 `, and so on.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::error::LoadError;
 
 const TEXT_PREFIX: &str = "\"text\":\"event ";
 
-/// Which numbered events there are.
+/// Which numbered events are stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct EventNumbers {
     pub(crate) distinct: usize,
@@ -17,18 +17,18 @@ pub(crate) struct EventNumbers {
 }
 
 impl EventNumbers {
-    /// How many of the first so many are not there.
+    /// How many of the first `count` events are missing.
     pub(crate) fn missing_up_to(&self, count: u64) -> usize {
         usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(self.distinct)
     }
 
-    /// How many are not there although a later one is.
+    /// How many events are missing although a later one is stored.
     pub(crate) fn gaps(&self) -> usize {
         self.missing_up_to(self.last)
     }
 }
 
-/// Of a file that does not exist: none.
+/// A missing file has no events.
 pub(crate) fn read_event_numbers(path: &Path) -> Result<EventNumbers, LoadError> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(parse_event_numbers(&String::from_utf8_lossy(&bytes))),
@@ -43,7 +43,7 @@ fn parse_event_numbers(text: &str) -> EventNumbers {
     for line in text.lines() {
         let number =
             line.split_once(TEXT_PREFIX).and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
-        // A torn line has its number, but not its end.
+        // A truncated line has its number, but not its end.
         let Some(number) = number.filter(|_| line.ends_with('}')) else { continue };
         if !unique.insert(number) {
             numbers.duplicates += 1;

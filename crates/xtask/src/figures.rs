@@ -1,12 +1,12 @@
-//! Figures: what was measured, what it may be at most, and how that is told.
+//! Measured figures, their bounds and how they are printed.
 
 use serde::Serialize;
 
-/// What a figure may be.
+/// The permitted range of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Told for what it says about the others.
+    /// No bound: reported for context.
     Free,
     AtMost(f64),
     AtLeast(f64),
@@ -37,22 +37,22 @@ impl Figure {
         Figure::new(what, value, unit, Bound::AtLeast(min))
     }
 
-    /// A number of things that must not be.
+    /// A count that must be zero.
     pub(crate) fn must_be_zero(what: impl Into<String>, count: usize) -> Figure {
         Figure::new(what, count as f64, "", Bound::AtMost(0.0))
     }
 
-    /// A number of things, told.
+    /// A count without a bound.
     pub(crate) fn count(what: impl Into<String>, count: usize) -> Figure {
         Figure::new(what, count as f64, "", Bound::Free)
     }
 
-    /// Whether it is as it must be. What could not be measured is not.
+    /// Whether the bound is met. A value that could not be measured (NaN) meets none.
     pub fn is_met(&self) -> bool {
         match self.bound {
             Bound::Free => true,
-            Bound::AtMost(most) => self.value <= most,
-            Bound::AtLeast(least) => self.value >= least,
+            Bound::AtMost(max) => self.value <= max,
+            Bound::AtLeast(min) => self.value >= min,
         }
     }
 
@@ -70,15 +70,15 @@ impl Figure {
     fn row(&self) -> String {
         let (bound, verdict) = match self.bound {
             Bound::Free => (String::new(), ""),
-            Bound::AtMost(most) => (format!("≤ {}", self.format_value(most)), "ok"),
-            Bound::AtLeast(least) => (format!("≥ {}", self.format_value(least)), "ok"),
+            Bound::AtMost(max) => (format!("≤ {}", self.format_value(max)), "ok"),
+            Bound::AtLeast(min) => (format!("≥ {}", self.format_value(min)), "ok"),
         };
         let verdict = if self.is_met() { verdict } else { "MISSED" };
         format!("| {} | {} | {bound} | {verdict} |\n", self.what, self.format_value(self.value))
     }
 }
 
-/// Everything one tier has told.
+/// The figures of one tier.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub title: String,
@@ -112,7 +112,7 @@ impl Report {
     }
 }
 
-/// The figures of several runs as one: of each the median.
+/// Merges several runs: the median of each figure.
 pub(crate) fn median_of_runs(mut runs: Vec<Vec<Figure>>) -> Vec<Figure> {
     let Some(last) = runs.pop() else { return Vec::new() };
     last.into_iter()
@@ -125,14 +125,14 @@ pub(crate) fn median_of_runs(mut runs: Vec<Vec<Figure>>) -> Vec<Figure> {
         .collect()
 }
 
-/// The smallest value that this part of all is not greater than; nothing is NaN, which meets no bound.
+/// The smallest value that at least `percent` of the values do not exceed; NaN, which meets no bound, for no values.
 pub(crate) fn percentile(values: &mut [f64], percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() as f64 * percent / 100.0).ceil() as usize;
     values.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
 }
 
-/// The slope of the straight line nearest to these points.
+/// The slope of the least-squares line through these points.
 pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let mean = |pick: fn(&(f64, f64)) -> f64| points.iter().map(pick).sum::<f64>() / count;

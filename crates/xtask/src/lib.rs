@@ -1,15 +1,15 @@
-//! Load tiers and the kill loop: the real program, many times, in a world of its own.
+//! Load tests and the kill loop, run against the real program in a test bed of its own.
 //!
 //! ```text
-//! cargo xtask load TIER ─▶ programs (built) ─▶ stage (a state directory, agents, a clean environment)
+//! cargo xtask load TIER ─▶ programs (built) ─▶ testbed (a state directory, agents, a clean environment)
 //!                            ├─ servers: processes that embed the engine, driven over pipes
 //!                            ├─ cold command-line calls
 //!                            └─▶ figures: value, bound, verdict; median of the runs
-//! cargo xtask kills      ─▶ the same, with SIGKILL at seeded moments ─▶ what was lost, doubled or left
+//! cargo xtask kills      ─▶ the same, with SIGKILL at seeded moments ─▶ what was lost, duplicated or left behind
 //! ```
 //!
-//! Nothing is believed that was not read afterwards: from the registry, from the tasks' own files, from `/proc`. Every
-//! loop has an end in count and in time. Whatever happens, a stage ends every process that carries its home directory.
+//! Every figure is read afterwards from the registry, the tasks' files or `/proc`, never from the program's own claims.
+//! Every loop is bounded in count and in time. A test bed always kills every process that carries its home directory.
 
 mod cli;
 mod clock;

@@ -1,31 +1,31 @@
-//! The machine: how busy it is, and how much it allows.
+//! The machine: its load and its limits.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The load average of the last minute.
 pub(crate) fn load1() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
+    text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(f64::NAN)
 }
 
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// As many open files as may be had without asking anybody.
+/// Raises the limit of open files to the maximum an ordinary user may set.
 pub(crate) fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // With the lower limit a large tier fails and says so.
+    // With the lower limit a large tier fails with an error.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// As many as a program usually may open, for what is started from now on.
+/// Sets the usual limit of open files, for processes started from now on.
 pub(crate) fn set_default_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(1024), maximum: limit.maximum });
 }
 
-/// How many more processes may be started, by the tightest of the limits.
+/// How many more processes may be started, by the tightest limit.
 pub(crate) fn free_process_slots() -> u64 {
     let number = |path: &str| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
     let limits: [Option<u64>; 4] = [

@@ -1,11 +1,11 @@
-//! What `/proc` tells of processes: whose they are, what they use, whether they are dead.
+//! Reads processes from `/proc`: their environment, resource usage and state.
 
 use std::fs;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A process by number, held so that the number cannot come to mean another.
+/// A process held by a pidfd, so that a reused pid cannot be signalled.
 #[derive(Debug)]
 pub(crate) struct ProcessHandle {
     pub(crate) pid: u32,
@@ -14,11 +14,11 @@ pub(crate) struct ProcessHandle {
 
 impl ProcessHandle {
     pub(crate) fn kill(&self) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// The words it was started with.
+    /// Its command line.
     pub(crate) fn args(&self) -> Vec<String> {
         let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         String::from_utf8_lossy(&line).split_terminator('\0').map(str::to_owned).collect()
@@ -29,7 +29,9 @@ impl ProcessHandle {
 pub(crate) fn with_variable(entries: &[String]) -> Vec<ProcessHandle> {
     let has_entry = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|one| entries.iter().any(|entry| one == entry.as_bytes()))
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| entries.iter().any(|entry| variable == entry.as_bytes()))
     };
     let open_handle = |pid: u32| {
         let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
@@ -39,10 +41,10 @@ pub(crate) fn with_variable(entries: &[String]) -> Vec<ProcessHandle> {
     all_pids().into_iter().filter(|pid| has_entry(*pid)).filter_map(open_handle).collect()
 }
 
-/// Dead children that these processes have not taken notice of.
+/// Number of dead children that these processes have not reaped.
 pub(crate) fn zombies_of(parents: &[u32]) -> usize {
-    let is_theirs = |stat: &Stat| stat.state == 'Z' && parents.contains(&stat.parent);
-    all_pids().into_iter().filter_map(stat).filter(is_theirs).count()
+    let is_child_zombie = |stat: &Stat| stat.state == 'Z' && parents.contains(&stat.parent);
+    all_pids().into_iter().filter_map(stat).filter(is_child_zombie).count()
 }
 
 fn all_pids() -> Vec<u32> {
@@ -61,7 +63,7 @@ fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The name may hold anything, brackets included; what follows the last one may not.
+/// The name may contain anything, including brackets; the fields after the last bracket may not.
 fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -72,13 +74,13 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Processor time of all of these together, in seconds. What has ended counts nothing.
+/// Total processor time of these processes, in seconds. Exited processes count as zero.
 pub(crate) fn cpu_seconds(pids: &[u32]) -> f64 {
     let ticks: u64 = pids.iter().filter_map(|pid| stat(*pid)).map(|stat| stat.ticks).sum();
     ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Proportional memory, in KiB.
+/// Proportional set size, in KiB.
 pub(crate) fn pss_kib(pid: u32) -> Option<u64> {
     kib_line(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
 }
@@ -87,12 +89,12 @@ pub(crate) fn rss_kib(pid: u32) -> Option<u64> {
     kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")
 }
 
-/// The most it ever had in memory, in KiB.
+/// Peak resident memory, in KiB.
 pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
     kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:")
 }
 
-/// What of its memory is pages of files, which all processes of one program share, in KiB.
+/// Resident file pages, which all processes of one program share, in KiB.
 pub(crate) fn file_pages_kib(pid: u32) -> Option<u64> {
     kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "RssFile:")
 }

@@ -1,22 +1,22 @@
-//! The programs under load: built here, or named by whoever has them.
+//! The programs under test: built here, or passed by a test.
 
-#![expect(clippy::disallowed_methods, reason = "developers' tools call cargo, and find themselves")]
+#![expect(clippy::disallowed_methods, reason = "a developer tool runs cargo and reads its environment")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::LoadError;
 
-/// What a stage plays with.
+/// Paths of the programs a test bed uses.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// `mcp-delegator`.
     pub delegator: PathBuf,
-    /// What plays an agent's script, with the words that make it one. It is called by its path.
+    /// The scripted agent and its leading arguments. It is called by its path.
     pub agent: Vec<String>,
-    /// A program that becomes a server when its first word is [`crate::SERVE`].
+    /// A program that becomes a server if its first argument is [`crate::SERVE`].
     pub server: PathBuf,
-    /// Where stages are set up: on a real disk.
+    /// Directory of the test beds; must be on a real disk.
     pub testbeds: PathBuf,
 }
 
@@ -34,7 +34,7 @@ impl Programs {
             .status()
             .map_err(LoadError::io("run cargo"))?;
         if !status.success() {
-            return Err(LoadError::Program { program: "cargo build".to_owned(), said: status.to_string() });
+            return Err(LoadError::Program { program: "cargo build".to_owned(), output: status.to_string() });
         }
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
@@ -43,7 +43,7 @@ impl Programs {
             delegator: program("mcp-delegator"),
             agent: vec![program("scripted-agent").display().to_string()],
             server: program("xtask"),
-            // Outside of the repository: looking at its files would be most of what a tier measures.
+            // Outside of the repository: examining its files would dominate what a tier measures.
             testbeds: PathBuf::from("/var/tmp/mcp-delegator-load"),
         })
     }

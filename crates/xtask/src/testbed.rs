@@ -1,9 +1,9 @@
-//! One state directory with everything around it: agents, a project, a home, a clean environment.
+//! A test bed: one state directory with agents, a project, a home and a clean environment.
 //!
-//! Every process that is started here has the stage's home directory in its environment, whatever becomes of its parent,
-//! its session or its group. That is how a stage knows its own and how it ends them when it is taken down.
+//! Every process started here has the test bed's home directory in its environment, regardless of its parent, session
+//! or process group. That is how a test bed finds its processes and kills them when it is dropped.
 
-#![expect(clippy::disallowed_methods, reason = "a stage starts the programs that are under load")]
+#![expect(clippy::disallowed_methods, reason = "a test bed starts the programs under test")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,10 +21,10 @@ use crate::programs::Programs;
 use crate::server::ServerConfig;
 use crate::server::handle::Server;
 
-/// How long a stage tries to end what is its own.
+/// How long a test bed tries to kill its processes.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How a stage is set up.
+/// Options of a test bed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TestbedOptions<'a> {
     pub(crate) name: &'a str,
@@ -46,10 +46,11 @@ pub(crate) struct Testbed {
 impl Testbed {
     pub(crate) fn new(programs: &Programs, options: TestbedOptions<'_>) -> Result<Testbed, LoadError> {
         let root = programs.testbeds.join(format!("{}-{}", options.name, std::process::id()));
-        let make_dir =
-            |path: &Path| fs::create_dir_all(path).map_err(LoadError::io(format!("make {}", path.display())));
+        let make_dir = |path: &Path| {
+            fs::create_dir_all(path).map_err(LoadError::io(format!("create {}", path.display())))
+        };
         if root.exists() {
-            fs::remove_dir_all(&root).map_err(LoadError::io(format!("empty {}", root.display())))?;
+            fs::remove_dir_all(&root).map_err(LoadError::io(format!("remove {}", root.display())))?;
         }
         for folder in ["home", "project", "bin"] {
             make_dir(&root.join(folder))?;
@@ -70,12 +71,12 @@ impl Testbed {
         self.root.join("project")
     }
 
-    /// An agent that plays these steps; gives the path it is called by.
+    /// Creates an agent that plays these steps. Returns its path.
     pub(crate) fn agent(&self, name: &str, steps: &Value) -> Result<PathBuf, LoadError> {
         self.write_agent(name, steps, "")
     }
 
-    /// The same, but every start is first written down in `starts`: process id and task.
+    /// The same, but every start is first recorded in `starts`: pid and task.
     pub(crate) fn start_recording_agent(&self, name: &str, steps: &Value) -> Result<PathBuf, LoadError> {
         let prelude = format!(
             "[ \"$1\" = --version ] || echo \"$$ $DELEGATOR_TASK\" >> '{}'\n",
@@ -88,22 +89,22 @@ impl Testbed {
         self.root.join("starts")
     }
 
-    /// A shell's script that becomes the scripted agent: the shell is gone before the agent says a word.
+    /// A shell script that execs the scripted agent, so no shell remains while the agent runs.
     fn write_agent(&self, name: &str, steps: &Value, prelude: &str) -> Result<PathBuf, LoadError> {
         let folder = self.root.join("bin").join(name);
         let (program, script) = (folder.join("codex"), folder.join("script.json"));
-        let args: Vec<String> = self.programs.agent.iter().map(|word| format!("'{word}'")).collect();
+        let args: Vec<String> = self.programs.agent.iter().map(|arg| format!("'{arg}'")).collect();
         let text =
             format!("#!/bin/sh\n{prelude}exec {} --script '{}' \"$@\"\n", args.join(" "), script.display());
-        let written = fs::create_dir_all(&folder)
+        let result = fs::create_dir_all(&folder)
             .and_then(|()| fs::write(&script, json!({"steps": steps}).to_string()))
             .and_then(|()| fs::write(&program, text))
             .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));
-        written.map_err(LoadError::io(format!("write the agent {name}")))?;
+        result.map_err(LoadError::io(format!("write the agent {name}")))?;
         Ok(program)
     }
 
-    /// The program's command line in this world, with this agent.
+    /// A command-line call of the program in this test bed, with this agent.
     pub(crate) fn cli_call(&self, agent: &Path, args: &[&str]) -> Command {
         let mut command = self.clean_command(&self.programs.delegator);
         command.args(args).env("MCP_DELEGATOR_CODEX_BIN", agent);
@@ -131,7 +132,7 @@ impl Testbed {
         self.root.join("home")
     }
 
-    /// A process that embeds the engine, ready to be asked.
+    /// Starts a process that embeds the engine.
     pub(crate) fn server(&self) -> Result<Server, LoadError> {
         let mut command = self.clean_command(&self.programs.server);
         command.arg(crate::SERVE);
@@ -148,18 +149,18 @@ impl Testbed {
         }
     }
 
-    /// The engine in our own process, for looking at what was done.
+    /// The engine in our own process, for inspecting the results.
     pub(crate) fn engine(&self) -> EngineClient {
         EngineClient::new(self.server_config())
     }
 
-    /// The living processes of this stage. Supervisors have no home: they inherit next to nothing.
+    /// The living processes of this test bed. Supervisors have no HOME, only the state directory.
     pub(crate) fn processes(&self) -> Vec<ProcessHandle> {
         let home = format!("HOME={}", self.home().display());
         with_variable(&[home, format!("MCP_DELEGATOR_HOME={}", self.state_dir().display())])
     }
 
-    /// Whether the agent of a task has said anything that was stored.
+    /// Whether any event of the task was stored.
     pub(crate) fn has_output(&self, id: &str) -> bool {
         fs::metadata(self.events_file(id)).is_ok_and(|file| file.len() > 0)
     }
@@ -168,7 +169,7 @@ impl Testbed {
         self.state_dir().join("tasks").join(id).join("events.jsonl")
     }
 
-    /// Kills what is alive; what it starts meanwhile, too. False if something is left.
+    /// Kills all processes, including those they start meanwhile. False if some are left.
     pub(crate) fn kill_all(&self) -> bool {
         let deadline = Instant::now() + CLEANUP_TIMEOUT;
         loop {
@@ -189,7 +190,7 @@ impl Drop for Testbed {
     fn drop(&mut self) {
         self.kill_all();
         if !self.keep {
-            // What cannot be removed is below the target directory and in nobody's way.
+            // A directory that cannot be removed lies below the test bed directory and harms nothing.
             let _ = fs::remove_dir_all(&self.root);
         }
     }

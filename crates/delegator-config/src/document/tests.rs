@@ -1,4 +1,4 @@
-//! Every kind of mistake in a file, with its place.
+//! Every kind of mistake in a file, with its position.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn problems(text: &str, owner: Owner) -> Vec<Problem> {
     read(text, Path::new("/c.toml"), owner, Some(Path::new("/h"))).1
 }
 
-/// Line, column, key, a part of the problem, suggestion.
+/// Line, column, key, a part of the message, suggestion.
 type Expected<'a> = (usize, usize, &'a str, &'a str, Option<&'a str>);
 
 fn assert_problems(text: &str, owner: Owner, expected: &[Expected<'_>]) {
@@ -221,9 +221,16 @@ fn columns_count_characters_and_lines_end_either_way() {
         Owner::User,
         &[(1, 28, "labels.b", "expected text", None), (2, 1, "teapot", "no such key", None)],
     );
-    let place = |at| (position("ä\nöx", at).line, position("ä\nöx", at).column);
+    let line_and_column = |at| (position("ä\nöx", at).line, position("ä\nöx", at).column);
     assert_eq!(
-        [place(0), place(1), place(3), place(5), place(6), place(99)],
+        [
+            line_and_column(0),
+            line_and_column(1),
+            line_and_column(3),
+            line_and_column(5),
+            line_and_column(6),
+            line_and_column(99)
+        ],
         [(1, 1), (1, 1), (2, 1), (2, 2), (2, 3), (2, 3)]
     );
 }
@@ -250,7 +257,7 @@ proptest! {
         problems(&text, Owner::Project);
     }
 
-    /// Pieces that nearly make sense reach deeper than noise does.
+    /// Fragments of valid syntax reach deeper than random text.
     #[test]
     fn no_near_miss_makes_reading_panic(pieces in prop::collection::vec(prop::sample::select(vec![
         "[", "]", "[[", "]]", "{", "}", "=", ".", ",", "\"", "'", "\"\"\"", "\n", "\r\n", "#", "ä", "\u{feff}", "-",

@@ -1,4 +1,4 @@
-//! What an entry of the environments file may hold.
+//! Validates the entries of the environments file.
 
 use std::collections::BTreeMap;
 
@@ -29,17 +29,17 @@ const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 const MAX_CLAIMS: u64 = 100;
 const MAX_PRIORITY: i64 = 1_000_000;
 
-/// What was found in one file.
+/// Result of checking one file.
 #[derive(Debug, Default)]
 pub(super) struct CheckedFile {
     pub(super) environments: Vec<Environment>,
     /// Keys are `id.field`.
     pub(super) problems: Vec<ValueProblem>,
-    /// Fields nobody knows: `id.field`, and the name that was probably meant.
+    /// Unknown fields: id, field, and the name that was probably meant.
     pub(super) unknown_fields: Vec<(String, String, Option<&'static str>)>,
 }
 
-/// Every entry, and everything that is wrong with any of them.
+/// Checks every entry and collects all problems.
 pub(super) fn check(object: &Map<String, Value>) -> CheckedFile {
     let mut checked = CheckedFile::default();
     for (id, entry) in object {
@@ -59,11 +59,11 @@ pub(super) fn check(object: &Map<String, Value>) -> CheckedFile {
     checked
 }
 
-/// What is wrong with an entry that is not in the file yet; keys are the names of its fields, the id's is `id`.
+/// Problems of an entry that is not in the file yet; keys are the names of its fields, or `id`.
 pub fn entry_problems(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
     let object = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
-    let problems = check(&object).problems.into_iter().map(|fault| {
-        let problem = fault.into_problem(ProblemSource::Environments);
+    let problems = check(&object).problems.into_iter().map(|value_problem| {
+        let problem = value_problem.into_problem(ProblemSource::Environments);
         let key =
             problem.key.rsplit('.').next().filter(|field| FIELDS.contains(field)).unwrap_or("id").to_owned();
         Problem { key, ..problem }
@@ -71,7 +71,7 @@ pub fn entry_problems(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
     problems.collect()
 }
 
-/// An entry as it is written: only what was given, in the order of the documentation.
+/// An entry as written to the file: only the given fields, in the order of the documentation.
 pub fn new_entry(given: Vec<(&'static str, Option<Value>)>) -> Map<String, Value> {
     given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
@@ -92,7 +92,7 @@ impl EntryReader<'_> {
         self.checked.problems.push(ValueProblem::new(&key, None, problem));
     }
 
-    /// The entry, unless something is wrong with it.
+    /// The environment, or `None` after reporting its problems.
     fn environment(&mut self, entry: &Map<String, Value>) -> Option<Environment> {
         let before = self.checked.problems.len();
         for field in entry.keys().filter(|field| !FIELDS.contains(&field.as_str())) {
@@ -130,7 +130,7 @@ impl EntryReader<'_> {
         (self.checked.problems.len() == before).then_some(environment)
     }
 
-    /// Rules about the words themselves, for those that are there.
+    /// Checks the formats of the values that are present.
     fn check_formats(&mut self, environment: &Environment) {
         let Environment { repo_url, stack, branch, .. } = environment;
         if let (false, Some(problem)) = (repo_url.is_empty(), repository_problem(repo_url)) {
@@ -142,7 +142,7 @@ impl EntryReader<'_> {
             self.add_problem("stack", "expected a word like node, python, go or rust");
         }
         if branch.as_deref().is_some_and(|branch| !is_branch_name(branch)) {
-            self.add_problem("branch", "this is no name git gives a branch");
+            self.add_problem("branch", "not a valid git branch name");
         }
     }
 
@@ -189,8 +189,8 @@ impl EntryReader<'_> {
         }
         let suggestion = similar_names::nearest(&given, choices.iter().copied()).map(str::to_owned);
         let key = format!("{}.{field}", self.id);
-        let fault = ValueProblem::new(&key, None, format!("expected one of {}", choices.join(", ")));
-        self.checked.problems.push(ValueProblem { suggestion, ..fault });
+        let problem = ValueProblem::new(&key, None, format!("expected one of {}", choices.join(", ")));
+        self.checked.problems.push(ValueProblem { suggestion, ..problem });
         None
     }
 
@@ -239,8 +239,8 @@ impl EntryReader<'_> {
     }
 }
 
-/// Why this is no repository to work on, if so. Git gives some addresses a meaning of their own: a word that looks like
-/// a flag, or a transport that is a command.
+/// The problem of a repository URL, if there is one. Git gives some URLs a special meaning: one that looks like a
+/// flag, or a transport that is a command.
 fn repository_problem(url: &str) -> Option<&'static str> {
     let is_bare =
         !url.starts_with('-') && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control());
@@ -257,7 +257,7 @@ fn repository_problem(url: &str) -> Option<&'static str> {
             let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
             let is_token = scheme.starts_with("http") && !user.is_empty();
             (is_token || user.contains(':'))
-                .then_some("must not carry a password: the file and every answer would show it")
+                .then_some("must not contain a password: the file and every response would show it")
         }
         Some(_) => Some(expected),
         None => {

@@ -1,8 +1,8 @@
-//! The environments file itself: read as a whole, replaced as a whole.
+//! Reads the environments file as a whole and replaces it as a whole.
 //!
-//! An edit holds a lock on the directory from reading to replacing, so that two of them at once do not undo each
-//! other. The new text goes to a file of its own, readable by its owner only, and takes the old one's place in one step:
-//! whoever reads sees the one or the other. A link is followed, not replaced.
+//! An edit holds a lock on the directory from reading to replacing, so that concurrent edits do not undo each
+//! other. The new text is written to a private temporary file, which then replaces the old one atomically: a reader
+//! sees either the old or the new text. A symbolic link is followed, not replaced.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,14 +21,14 @@ use crate::sources::Sources;
 
 const UNKNOWN_FIELD: &str = "W_ENVIRONMENTS_001";
 
-/// Everything in the file.
+/// Reads all environments.
 pub fn read(sources: &Sources) -> Result<Environments, EnvironmentsError> {
     let path = environments_file(sources)?;
     let text = read_if_present(&path)?.ok_or_else(|| EnvironmentsError::Missing { path: path.clone() })?;
     Ok(parse(&path, &text)?.1)
 }
 
-/// Writes a new entry at the end. The file is made if there is none.
+/// Appends a new entry. Creates the file if it does not exist.
 pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Environment, EnvironmentsError> {
     let path = environments_file(sources)?;
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -46,7 +46,7 @@ pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Env
     let mut checked = check::check(&new);
     let Some(environment) = checked.environments.pop().filter(|_| checked.problems.is_empty()) else {
         let problems =
-            checked.problems.into_iter().map(|fault| fault.into_problem(ProblemSource::Environments));
+            checked.problems.into_iter().map(|problem| problem.into_problem(ProblemSource::Environments));
         return Err(ConfigError { problems: problems.collect() }.into());
     };
     object.insert(id.to_owned(), Value::Object(entry));
@@ -54,7 +54,7 @@ pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Env
     Ok(environment)
 }
 
-/// Takes an entry out; the others stay as they are.
+/// Removes an entry; the others stay unchanged.
 pub fn remove(sources: &Sources, id: &str) -> Result<Environment, EnvironmentsError> {
     let path = environments_file(sources)?;
     let missing = || EnvironmentsError::Missing { path: path.clone() };
@@ -71,25 +71,25 @@ pub fn remove(sources: &Sources, id: &str) -> Result<Environment, EnvironmentsEr
     Ok(environment.clone())
 }
 
-/// The text, or nothing where there is no file.
+/// The text of the file; `None` if it does not exist.
 fn read_if_present(path: &Path) -> Result<Option<String>, ConfigError> {
     match files::read_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(ReadError::Missing) => Ok(None),
-        Err(fault) => {
-            let problem = Problem::of_source(ProblemSource::Environments, Some(path), fault.to_string());
+        Err(error) => {
+            let problem = Problem::of_source(ProblemSource::Environments, Some(path), error.to_string());
             Err(ConfigError { problems: vec![problem] })
         }
     }
 }
 
-/// The object as it was written, and what it means.
+/// The JSON object as written, and the environments it defines.
 fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), ConfigError> {
-    let with_position = |location: Option<Position>, fault: ValueProblem| Problem {
+    let with_position = |location: Option<Position>, problem: ValueProblem| Problem {
         file: Some(path.to_owned()),
-        line: location.map(|place| place.line),
-        column: location.map(|place| place.column),
-        ..fault.into_problem(ProblemSource::Environments)
+        line: location.map(|location| location.line),
+        column: location.map(|location| location.column),
+        ..problem.into_problem(ProblemSource::Environments)
     };
     let invalid = |location: Option<Position>, message: String| ConfigError {
         problems: vec![with_position(location, ValueProblem::new("", None, message))],
@@ -105,16 +105,23 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
     let positions = key_positions(text);
     let position_of = |key: &str| {
         let at = positions.iter().rev().find(|key_position| key_position.path.join(".") == key);
-        at.or_else(|| positions.iter().find(|place| key.starts_with(&format!("{}.", place.path.join(".")))))
-            .map(|place| position(text, place.at))
+        at.or_else(|| {
+            positions
+                .iter()
+                .find(|key_position| key.starts_with(&format!("{}.", key_position.path.join("."))))
+        })
+        .map(|key_position| position(text, key_position.at))
     };
     let checked = check::check(&object);
-    let mut problems: Vec<Problem> =
-        checked.problems.into_iter().map(|fault| with_position(position_of(&fault.key), fault)).collect();
+    let mut problems: Vec<Problem> = checked
+        .problems
+        .into_iter()
+        .map(|problem| with_position(position_of(&problem.key), problem))
+        .collect();
     for (index, key_position) in positions.iter().enumerate() {
         if positions[..index].iter().any(|earlier| earlier.path == key_position.path) {
-            let fault = ValueProblem::new(&key_position.path.join("."), None, "stands in the file twice");
-            problems.push(with_position(Some(position(text, key_position.at)), fault));
+            let problem = ValueProblem::new(&key_position.path.join("."), None, "occurs twice in the file");
+            problems.push(with_position(Some(position(text, key_position.at)), problem));
         }
     }
     if !problems.is_empty() {
@@ -122,13 +129,13 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
         return Err(ConfigError { problems });
     }
     let warnings = checked.unknown_fields.iter().map(|(id, field, meant)| {
-        let location =
-            position_of(&format!("{id}.{field}")).map(|place| format!(":{}:{}", place.line, place.column));
+        let location = position_of(&format!("{id}.{field}"))
+            .map(|location| format!(":{}:{}", location.line, location.column));
         let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
         ConfigWarning {
             code: UNKNOWN_FIELD,
             message: format!(
-                "{}{}: the field {} of {id} is not known{hint}",
+                "{}{}: unknown field {} of {id}{hint}",
                 path.display(),
                 location.unwrap_or_default(),
                 quoted(field)
@@ -139,13 +146,13 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
     Ok((object, Environments { file: path.to_owned(), all: checked.environments, warnings }))
 }
 
-/// The reader's words without the place, which is told in its own way.
+/// The message of the JSON parser without the position, which is reported separately.
 fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
-/// Held as long as the file is open.
+/// Locks the directory until the returned handle is dropped.
 fn lock(directory: &Path) -> io::Result<File> {
     let handle = File::open(directory)?;
     handle.lock()?;

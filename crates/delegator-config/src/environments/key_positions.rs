@@ -1,14 +1,14 @@
-//! Where the keys of an object of objects stand in its text.
+//! Locates the keys of a JSON object of objects in its text.
 //!
-//! The JSON reader forgets places, and of two equal keys it forgets one. This walks over text that is already known to
-//! be JSON and notes the keys of the first two levels; it does not look at values.
+//! The JSON parser discards positions, and of two equal keys it discards one. This module scans text that is known
+//! to be valid JSON and records the keys of the first two levels; it ignores values.
 
-/// A key of the first level, or of an object below one.
+/// A key of the first or second level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPosition {
-    /// The key of the first level, and below it perhaps one of the second.
+    /// The key of the first level, followed by that of the second level, if any.
     pub(crate) path: Vec<String>,
-    /// The byte the key begins at.
+    /// Byte offset of the key.
     pub(crate) at: usize,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn key_positions(text: &str) -> Vec<KeyPosition> {
     positions
 }
 
-/// The byte behind the closing quotation mark.
+/// Offset after the closing quotation mark.
 fn end_of_string(bytes: &[u8], begin: usize) -> usize {
     let mut at = begin + 1;
     while let Some(byte) = bytes.get(at) {

@@ -1,11 +1,11 @@
-//! The environments cloud tasks can run in: `environments.json`, beside the user's configuration file.
+//! The environments in which cloud tasks run: `environments.json`, next to the user's configuration file.
 //!
-//! One object, keyed by environment id. Reading is `text ► JSON ► check ► Environments`; what is wrong with the file
-//! is told all at once, each problem with its line and column. Whatever we do not know is somebody else's and stays:
-//! an edit changes one entry of the very object that was read, in its order, and replaces the file as a whole.
+//! The file is one object, keyed by environment id. Reading is `text ► JSON ► check ► Environments`; all problems
+//! of the file are reported at once, each with its line and column. Unknown fields are preserved: an edit changes
+//! one entry of the object that was read, keeps the order, and replaces the file as a whole.
 //!
-//! `places` finds where things stand in the text, `check` decides what they mean, `file` is the only module that reads
-//! or writes; the first two are pure.
+//! `key_positions` locates keys in the text, `check` validates entries, `file` is the only module that reads or
+//! writes; the first two are pure.
 
 mod check;
 mod file;
@@ -19,7 +19,7 @@ use crate::problem::{ConfigError, ConfigWarning};
 pub use check::{entry_problems, new_entry};
 pub use file::{add, read, remove};
 
-/// Who does the work.
+/// Which service runs the tasks of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// Hosted Codex.
@@ -39,7 +39,7 @@ impl Provider {
     }
 }
 
-/// What becomes of a task whose worker is lost.
+/// What happens to a task whose worker is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLost {
     Fail,
@@ -59,7 +59,7 @@ pub struct Environment {
     /// A script that prepares a checkout.
     pub setup: Option<String>,
     pub mode: String,
-    /// A worker must have all of them.
+    /// Labels that a worker must have.
     pub labels: BTreeMap<String, String>,
     pub priority: i64,
     pub on_lost: OnLost,
@@ -68,18 +68,18 @@ pub struct Environment {
     pub created_at: Option<String>,
 }
 
-/// A file without a fault.
+/// A valid environments file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environments {
     pub file: PathBuf,
     /// In the order of the file.
     pub all: Vec<Environment>,
-    /// What we do not know in it.
+    /// Warnings about unknown fields.
     pub warnings: Vec<ConfigWarning>,
 }
 
 impl Environments {
-    /// The one of this id, else the only one of this name.
+    /// The environment with this id, else the only one with this name.
     pub fn find(&self, wanted: &str) -> Option<&Environment> {
         let by_id = self.all.iter().find(|environment| environment.id == wanted);
         by_id.or_else(|| {
@@ -101,18 +101,18 @@ impl Environments {
 pub enum EnvironmentsError {
     #[error("there is no environments file at {}", .path.display())]
     Missing { path: PathBuf },
-    /// Where the file would be is not known, or it is not what it should be.
+    /// The location of the file is unknown, or its content is invalid.
     #[error(transparent)]
     Invalid(#[from] ConfigError),
-    #[error("there is an environment '{id}' in {} already", .path.display())]
+    #[error("environment '{id}' already exists in {}", .path.display())]
     Exists { id: String, path: PathBuf },
     #[error("there is no environment '{id}' in {}", .path.display())]
     Unknown { id: String, path: PathBuf, nearest: Option<String> },
-    #[error("{} cannot be written: {error}", .path.display())]
+    #[error("could not write {}: {error}", .path.display())]
     Write { path: PathBuf, error: std::io::Error },
 }
 
-/// A file to begin with.
+/// An example file.
 pub fn sample() -> &'static str {
     include_str!("sample.json")
 }

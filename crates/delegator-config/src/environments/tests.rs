@@ -1,4 +1,4 @@
-//! The environments file: what is read, what is refused and where, and what an edit leaves alone.
+//! The environments file: reading, problems with their positions, and edits that preserve everything else.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ fn read_back(root: &tempfile::TempDir) -> String {
     std::fs::read_to_string(root.path().join(".config/mcp-delegator/environments.json")).unwrap()
 }
 
-/// Line, column and the sentence of every problem.
+/// Line, column and message of every problem.
 fn read_problems(text: &str) -> Vec<(usize, usize, String)> {
     let (_root, sources) = write_environments(text);
     match read(&sources) {
@@ -82,7 +82,7 @@ fn a_missing_file_is_reported_with_its_path() {
     let root = tempfile::tempdir().unwrap();
     let error = read(&sources(root.path())).unwrap_err();
     let path = root.path().join(".config/mcp-delegator/environments.json");
-    assert!(matches!(&error, EnvironmentsError::Missing { path: told } if *told == path), "{error:?}");
+    assert!(matches!(&error, EnvironmentsError::Missing { path: missing } if *missing == path), "{error:?}");
 }
 
 #[test]
@@ -102,8 +102,10 @@ fn all_problems_are_reported_with_their_positions() {
                 \"branch\": \"a..b\", \"mode\": \"write\"}\n}";
     let found = read_problems(text);
     let at = |key: &str| {
-        let found = found.iter().find(|(_, _, words)| words.starts_with(&format!("{key}:")));
-        found.map(|(line, column, words)| (*line, *column, words.clone())).unwrap_or_else(|| panic!("{key}"))
+        let found = found.iter().find(|(_, _, message)| message.starts_with(&format!("{key}:")));
+        found
+            .map(|(line, column, message)| (*line, *column, message.clone()))
+            .unwrap_or_else(|| panic!("{key}"))
     };
     assert_eq!(at("a.name").0, 2);
     assert!(at("a.name").2.contains("`nam` is not known"));
@@ -122,7 +124,7 @@ fn a_duplicate_id_is_a_problem() {
     let entry_json = r#"{"name": "A", "repoUrl": "/a", "stack": "go"}"#;
     let found = read_problems(&format!("{{\"a\": {entry_json},\n\"a\": {entry_json}}}"));
     assert!(
-        found.iter().any(|(line, _, words)| *line == 2 && words == "a: stands in the file twice"),
+        found.iter().any(|(line, _, message)| *line == 2 && message == "a: occurs twice in the file"),
         "{found:?}"
     );
 }
@@ -154,7 +156,7 @@ fn an_edit_keeps_unknown_fields_and_the_order() {
     let mut expected: Value = serde_json::from_str(text).unwrap();
     expected["new"] = json!({"name": "New", "repoUrl": "https://github.com/o/n", "stack": "go"});
     let now: Value = serde_json::from_str(&read_back(&root)).unwrap();
-    // As text, because the order counts.
+    // Compared as text, because the order matters.
     assert_eq!(now.to_string(), expected.to_string());
     remove(&sources, "new").unwrap();
     let before: Value = serde_json::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! What may be read as a configuration file.
+//! Which files can be read as a configuration file.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -28,7 +28,7 @@ fn each_kind_of_unreadable_file_has_its_own_error() {
     assert!(!is_missing(temp.path()));
 
     fs::write(&path, b"a = \"\xff\"").unwrap();
-    assert_eq!(read_error(&path), "the file is not UTF-8 text: byte 6 begins no character");
+    assert_eq!(read_error(&path), "the file is not UTF-8 text: byte 6 is invalid");
     assert_eq!(read_error(&path.join("below")), "the file does not exist");
 
     fs::write(&path, vec![b'#'; 1 << 20]).unwrap();

@@ -1,4 +1,4 @@
-//! The table is complete and says what it should.
+//! The key table is complete and consistent.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::check::Checker;
 use crate::node::{Node, Shape};
 use crate::value::{Value, default_value};
 
-/// The row "keys" of the interface, with `*` for its open namespaces, and three of our own: `containment`, `niceness`
-/// and `hide_state_dir`.
+/// The keys of the specified interface, with `*` for its open namespaces, and three additional ones: `containment`,
+/// `niceness` and `hide_state_dir`.
 const SPECIFIED_KEYS: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
     terminate_grace_sec idle_counts call_budget_sec max_mode hide_state_dir max_stream_bytes max_processes containment niceness sweep_exempt \
     allowed_roots redact_names agents.* retention_hours restore_point_retention_hours worktree_quota_bytes verify_unsandboxed budget.* \
@@ -17,10 +17,10 @@ const SPECIFIED_KEYS: &str = "codex_bin max_concurrent idle_timeout_sec hard_tim
 
 #[test]
 fn the_table_has_exactly_the_specified_keys() {
-    let promised: BTreeSet<&str> =
+    let specified: BTreeSet<&str> =
         SPECIFIED_KEYS.split_whitespace().map(|name| name.trim_end_matches(".*")).collect();
-    let held: BTreeSet<&str> = KEYS.iter().filter_map(|key| key.name.split('.').next()).collect();
-    assert_eq!(held, promised);
+    let defined: BTreeSet<&str> = KEYS.iter().filter_map(|key| key.name.split('.').next()).collect();
+    assert_eq!(defined, specified);
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn text_formats_accept_and_reject() {
             &["", "postgres://", "mysql://h/d", "h", "postgres://h/ d"],
         ),
     ];
-    for (form, right, wrong) in cases {
-        assert!(right.iter().all(|text| form.accepts(text)), "{form:?} refuses a right one");
+    for (format, right, wrong) in cases {
+        assert!(right.iter().all(|text| format.accepts(text)), "{format:?} rejects a valid text");
         for text in wrong {
-            assert!(!form.accepts(text), "{form:?} accepts {text:?}");
+            assert!(!format.accepts(text), "{format:?} accepts {text:?}");
         }
     }
 }

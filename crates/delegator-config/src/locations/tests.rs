@@ -1,4 +1,4 @@
-//! Where files are looked for.
+//! Where files are searched.
 
 use std::ffi::OsString;
 use std::fs;

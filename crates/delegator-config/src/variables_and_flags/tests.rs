@@ -65,7 +65,7 @@ fn an_empty_variable_sets_nothing() {
     assert!(layer.is_empty() && problems.is_empty());
     let (layer, problems) = read_flags(&with_flag("tool_prefix", ""));
     assert_eq!(problems, []);
-    assert_eq!(layer["tool_prefix"].value.as_text(), Some(""), "a flag can say that there is no prefix");
+    assert_eq!(layer["tool_prefix"].value.as_text(), Some(""), "an empty flag sets an empty prefix");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_password_in_a_flag_is_rejected() {
         assert_eq!(problems.len(), 1);
         assert!(!format!("{problems:?}").contains("hunter2"));
         let (layer, _) = read_environment(&with_variable("MCP_DELEGATOR_DATABASE_URL", url));
-        assert_eq!(layer["database_url"].value.as_text(), Some(url), "the variable may");
+        assert_eq!(layer["database_url"].value.as_text(), Some(url), "a variable may contain a password");
     }
     for url in [
         "postgres://u@h:5432/d",

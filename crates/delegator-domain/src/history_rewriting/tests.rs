@@ -1,4 +1,4 @@
-//! What counts as plainly asked for, and what does not.
+//! Texts that request a destructive operation, and texts that only mention one.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn plain_requests_are_found() {
         ("Run \"git reset --hard\"", "git reset --hard"),
         ("Grüße ✓ git push --force", "git push --force"),
     ] {
-        // `git filter-branch` is found by its own name, whatever stands before.
+        // `filter-branch` and `filter-repo` match without the leading `git`.
         let phrase =
             phrase.strip_prefix("git filter").map_or(phrase.to_owned(), |rest| format!("filter{rest}"));
         assert_found(text, &phrase);

@@ -1,17 +1,17 @@
-//! What came before: the kind of line, and what stands to the left of a candidate.
+//! Tracks what precedes a candidate: the kind of its line, and the bytes to its left.
 //!
-//! A line is JSON when its first bytes say so: `"`, `}`, `]`, `,` or `:`; `{` before `"` or `}`; `[` before
-//! anything a JSON array can start with. This holds for JSON lines and for pretty-printed documents alike,
-//! whose lines never begin inside a string. A log line such as `[INFO] …` or `{ code` is plain. An indented line
-//! that starts with a digit may be a number in a pretty-printed array; it is plain except that nothing outside
-//! quotes is replaced by a value that could be such a number.
+//! A line is JSON when its first bytes show it: `"`, `}`, `]`, `,` or `:`; `{` before `"` or `}`; `[` before
+//! anything a JSON array can start with. This holds for JSON lines and for pretty-printed documents alike, whose
+//! lines never start inside a string. A log line such as `[INFO] …` or `{ code` is plain. An indented line that
+//! starts with a digit may be a number in a pretty-printed array; it is plain, except that outside quotes a value
+//! that could be such a number is never masked.
 //!
-//! Looking left is limited to [`LOOK_BEHIND`] bytes, which the stream always keeps; only the length of a run
-//! of backslashes matters beyond that, and is counted separately.
+//! Looking left is limited to [`LOOK_BEHIND`] bytes, which the stream always retains. Only the length of a run of
+//! backslashes matters beyond that; the stream counts it separately.
 
 use memchr::{memchr2, memrchr};
 
-/// How many bytes before a candidate may be looked at.
+/// Number of bytes before a candidate that may be inspected.
 pub(super) const LOOK_BEHIND: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ enum LineKind {
 #[derive(Debug, Clone)]
 pub(super) struct LineTracker {
     kind: LineKind,
-    /// Whether to follow quotes; needed only for values that could stand outside a string.
+    /// Whether to track quotes; needed only for values that could stand outside a string.
     tracks_strings: bool,
     in_string: bool,
     escaped: bool,
@@ -39,7 +39,7 @@ impl LineTracker {
         Self { kind: LineKind::Start { indented: false }, tracks_strings, in_string: false, escaped: false }
     }
 
-    /// Moves on over `bytes`.
+    /// Advances over `bytes`.
     pub(super) fn advance(&mut self, mut bytes: &[u8]) {
         if let Some(newline) = memrchr(b'\n', bytes) {
             bytes = &bytes[newline + 1..];
@@ -87,11 +87,11 @@ impl LineTracker {
     }
 }
 
-fn next_kind(line: LineKind, byte: u8) -> LineKind {
-    match (line, byte) {
-        (LineKind::Json | LineKind::Number | LineKind::Plain, _) => line,
+fn next_kind(kind: LineKind, byte: u8) -> LineKind {
+    match (kind, byte) {
+        (LineKind::Json | LineKind::Number | LineKind::Plain, _) => kind,
         (LineKind::Start { .. }, b' ' | b'\t') => LineKind::Start { indented: true },
-        (_, b' ' | b'\t' | b'\r') => line,
+        (_, b' ' | b'\t' | b'\r') => kind,
         (LineKind::Start { .. }, b'{') => LineKind::Brace,
         (LineKind::Start { .. }, b'[') => LineKind::Bracket,
         (LineKind::Start { .. }, b'"' | b'}' | b']' | b',' | b':') => LineKind::Json,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn boundaries_and_escapes() {
+    fn boundaries_and_escapes_are_recognized() {
         for before in
             ["", " ", "x\n", "\"", "\\n", "\\\\n", "\\u000a", "%3D", "\x1b[32m", "\\u001b[1;32m", "_"]
         {

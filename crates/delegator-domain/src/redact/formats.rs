@@ -1,22 +1,22 @@
-//! Credentials that are recognised by their form.
+//! Recognises credentials by their format.
 //!
-//! Every format has an anchor, a literal by which the automaton finds it, and a matcher that reads on from
-//! there until it is sure. Minimum lengths are well below those of real tokens but above anything that occurs
-//! in prose, CSS classes or package names. A matcher answers from the text alone, so cutting the stream
-//! elsewhere cannot change the answer; each reads a bounded distance before it decides.
+//! Every format has an anchor, a literal by which the automaton finds it, and a matcher that reads on from there.
+//! Minimum lengths are well below those of real tokens but above anything that occurs in prose, CSS classes or
+//! package names. A matcher decides from the text alone, so splitting the stream elsewhere cannot change its
+//! result. Each matcher reads a bounded distance.
 
 use super::text::{Class, Lookahead, Text};
 use super::web;
 use super::{SecretKind, tail::Pem, tail::TokenTail};
 
-/// A recognised credential, in bytes from the anchor.
+/// Position of a recognised credential, in bytes from the anchor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CredentialSpan {
-    /// Text before the credential that stays, such as the name of a header.
+    /// Where the credential starts; the text before it, such as the name of a header, is not masked.
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) kind: SecretKind,
-    /// How the credential goes on.
+    /// How the credential continues after `end`.
     pub(super) tail: Option<TokenTail>,
 }
 
@@ -69,19 +69,19 @@ pub(super) const ANCHORS: &[(&[u8], TokenFormat)] = &[
     (AUTHORIZATION, TokenFormat::Authorization),
 ];
 
-/// The longest header or payload of a JWT that is waited for.
+/// Maximum length of the header or payload of a JWT.
 const JWT_PART: usize = 4096;
 
-/// What follows `sk-` in keys whose random part may contain dashes.
-const SK_FAMILIES: &[&[u8]] = &[b"proj-", b"svcacct-", b"admin-", b"None-", b"or-v1-"];
+/// Prefixes after `sk-` of keys whose random part may contain dashes.
+const SK_PREFIXES: &[&[u8]] = &[b"proj-", b"svcacct-", b"admin-", b"None-", b"or-v1-"];
 
 impl TokenFormat {
-    /// Whether the anchor must not continue a word.
+    /// Whether the anchor must be at the start of a word.
     pub(super) fn needs_boundary(self) -> bool {
         !matches!(self, Self::Pem | Self::Url | Self::Authorization)
     }
 
-    /// Reads from the anchor on; `previous` is the byte before it.
+    /// Matches from the anchor on; `previous` is the byte before it.
     pub(super) fn find(
         self,
         text: &Text<'_>,
@@ -147,13 +147,13 @@ fn sk(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
     if text.starts_with(3, b"ant-")? {
         return token(text, b"sk-ant-", Class::Dash, 16, SecretKind::Anthropic);
     }
-    for family in SK_FAMILIES {
-        if text.starts_with(3, family)? {
-            let end = text.take(3 + family.len(), Class::Dash, 16)?;
+    for prefix in SK_PREFIXES {
+        if text.starts_with(3, prefix)? {
+            let end = text.take(3 + prefix.len(), Class::Dash, 16)?;
             return Ok(end.map(|end| CredentialSpan::whole(end, SecretKind::OpenAi, Class::Dash)));
         }
     }
-    // Without a known family a dash soon after means a CSS class or a slug.
+    // Without a known prefix, an early dash means a CSS class or a slug.
     let end = text.take(3, Class::Alnum, 20)?;
     Ok(end.map(|end| CredentialSpan::whole(end, SecretKind::OpenAi, Class::Dash)))
 }
@@ -168,7 +168,8 @@ fn aws(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
     Ok((!longer).then_some(CredentialSpan { start: 0, end, kind: SecretKind::Aws, tail: None }))
 }
 
-/// Tokens start with a serialised macaroon, `AgE…`; anything else must be too long and unbroken for a package.
+/// Tokens start with a serialised macaroon, `AgE…`; any other text must be too long and unbroken for a package
+/// name.
 fn pypi(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
     if text.starts_with(0, b"pypi-AgE")? {
         return token(text, b"pypi-", Class::Dash, 16, SecretKind::PyPi);
@@ -183,7 +184,7 @@ fn jwt(text: &Text<'_>, previous: Option<u8>) -> Lookahead<Option<CredentialSpan
     if !text.starts_with(0, b"eyJ")? {
         return Ok(None);
     }
-    // Inside a run of token characters the same bytes would be read again and again.
+    // Lower limit inside a run of token characters, where the same bytes would be read repeatedly.
     let longest = if previous.is_some_and(dash) { JWT_PART / 16 } else { JWT_PART };
     let header = text.run(0, longest, dash)?;
     if header < 12 || text.byte(header)? != Some(b'.') {

@@ -1,8 +1,8 @@
-//! Where something may begin: one automaton over the anchors of all values and formats.
+//! Finds candidate positions: one automaton over the anchors of all values and formats.
 //!
-//! The automaton ignores case so that `authorization` needs only one pattern; matchers check the exact text.
-//! It reports the longest anchor at the leftmost place, and any other anchor that also matches there is a
-//! prefix of that one, so each anchor carries the work of its prefixes.
+//! The automaton ignores case, so that `authorization` needs only one pattern; matchers check the exact text. It
+//! reports the longest anchor at the leftmost position. Any other anchor that matches there is a prefix of that
+//! one, so each anchor includes the candidates of its prefixes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use super::formats::{ANCHORS, AUTHORIZATION, TokenFormat};
 use super::needle;
 use super::values::is_bare_json;
 
-/// Beyond this many anchors the fast automaton would cost more memory than it is worth.
+/// With more anchors than this, the fast automaton would use too much memory.
 const MAX_DFA_ANCHORS: usize = 2000;
 
 pub(super) struct Needle {
     pub(super) text: String,
-    /// Could be a JSON value outside a string.
+    /// Whether the text could be a JSON value outside a string.
     pub(super) bare: bool,
 }
 
-/// What to try where an anchor was found.
+/// The formats and values to try at an anchor.
 #[derive(Clone, Default)]
 pub(super) struct Candidates {
     pub(super) formats: Vec<TokenFormat>,
@@ -32,7 +32,7 @@ pub(super) struct Index {
     finder: AhoCorasick,
     candidates: Vec<Candidates>,
     needles: Vec<Needle>,
-    /// Anchors as written, sorted, to recognise the beginning of one at the end of the buffer.
+    /// Anchors in their original case, sorted, to recognise the start of one at the end of the buffer.
     exact: Vec<Vec<u8>>,
     first_bytes: [bool; 256],
     longest_anchor: usize,
@@ -42,8 +42,8 @@ impl Index {
     pub(super) fn new(needles: BTreeSet<String>) -> Self {
         let mut exact: BTreeSet<Vec<u8>> = ANCHORS.iter().map(|(anchor, _)| anchor.to_vec()).collect();
         let mut groups: BTreeMap<Vec<u8>, Candidates> = BTreeMap::new();
-        for (anchor, shape) in ANCHORS {
-            groups.entry(anchor.to_ascii_lowercase()).or_default().formats.push(*shape);
+        for (anchor, format) in ANCHORS {
+            groups.entry(anchor.to_ascii_lowercase()).or_default().formats.push(*format);
         }
         let needles: Vec<Needle> =
             needles.into_iter().map(|text| Needle { bare: is_bare_json(&text), text }).collect();
@@ -73,13 +73,13 @@ impl Index {
         self.needles.iter().any(|needle| needle.bare)
     }
 
-    /// The first place from `from` on where something may begin, and what.
+    /// The first candidate position from `from` on, and what to try there.
     pub(super) fn next_candidate(&self, bytes: &[u8], from: usize) -> Option<(usize, &Candidates)> {
         let found = self.finder.find(Input::new(bytes).range(from..))?;
         Some((found.start(), &self.candidates[found.pattern().as_usize()]))
     }
 
-    /// The first place from `from` on where the bytes up to the end are the beginning of an anchor.
+    /// The first position from `from` on where the remaining bytes are the start of an anchor.
     pub(super) fn partial_anchor(&self, bytes: &[u8], from: usize) -> usize {
         let start = from.max(bytes.len().saturating_sub(self.longest_anchor - 1));
         (start..bytes.len())
@@ -113,6 +113,6 @@ fn finder<'a>(anchors: impl ExactSizeIterator<Item = &'a Vec<u8>>) -> AhoCorasic
         .match_kind(MatchKind::LeftmostLongest)
         .kind(kind)
         .build(anchors)
-        // It fails only beyond two thousand million states; without it nothing may be let through.
+        // Building fails only above 2^31 states. Without the automaton no text may pass.
         .unwrap_or_else(|error| unreachable!("anchors are a few bytes each: {error}"))
 }

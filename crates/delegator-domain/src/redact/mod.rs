@@ -1,16 +1,16 @@
-//! Keeps credentials out of logs and answers.
+//! Removes credentials from logs and responses.
 //!
-//! A [`Redactor`] knows the secret values of one environment and the forms of common credentials, and replaces
-//! both by `[REDACTED:<kind>]`. It is built once, is cheap to clone, and makes streams that work on bytes as
-//! they arrive.
+//! A [`Redactor`] knows the secret values of one environment and the formats of common credentials, and replaces
+//! both by `[REDACTED:<kind>]`. It is built once, is cheap to clone, and creates streams that process bytes as they
+//! arrive.
 //!
-//! * `names` decides which variables hold secrets, `values` which of their values are worth masking.
-//! * `needle` recognises a value however it is escaped; `shapes` and `web` recognise formats.
-//! * `index` finds where to look, `context` knows what came before, `text` reads ahead.
-//! * `stream` puts it together; `swallow` drops the rest of endless tokens.
+//! * `names` decides which variables hold secrets, `values` which of their values are masked.
+//! * `needle` recognises a value in any escaping; `formats` and `web` recognise credential formats.
+//! * `index` finds candidate positions, `context` tracks the preceding text, `text` reads ahead.
+//! * `stream` combines them; `tail` drops the rest of tokens of any length.
 //!
-//! JSON stays JSON: in a JSON line a match never starts inside an escape, never takes an unescaped quote, and
-//! never stands outside a string. How a line is recognised as JSON is told in `context`.
+//! JSON stays JSON: in a JSON line a match never starts inside an escape, never includes an unescaped quote, and
+//! never stands outside a string. `context` defines which lines are JSON.
 
 mod context;
 mod formats;
@@ -35,7 +35,7 @@ pub use names::{is_listed, is_secret_name};
 pub use stream::RedactStream;
 use values::MaskRule;
 
-/// Why something was masked.
+/// The kind of a masked secret, shown in its marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecretKind {
     Env,
@@ -108,7 +108,7 @@ impl Redactor {
         RedactorBuilder::default()
     }
 
-    /// Starts a text that arrives in pieces.
+    /// A stream for a text that arrives in chunks.
     pub fn stream(&self) -> RedactStream {
         RedactStream::new(Arc::clone(&self.index))
     }
@@ -125,7 +125,7 @@ impl Redactor {
         if out == text.as_bytes() {
             return Cow::Borrowed(text);
         }
-        // Matches begin and end between characters, so the bytes are valid.
+        // Matches start and end between characters, so the bytes are valid UTF-8.
         Cow::Owned(
             String::from_utf8(out)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
@@ -137,10 +137,10 @@ impl Redactor {
     }
 }
 
-/// Collects what a [`Redactor`] masks besides the known formats.
+/// Collects the values that a [`Redactor`] masks in addition to the known formats.
 ///
-/// A value is masked only if it is worth it: at least 8 characters, and no path, socket, plain URL, git or SHA-256
-/// digest, UUID, flag or small number. One whose variable the user named ([`Self::extra_names`],
+/// A value is masked only if it looks secret: at least 8 characters, and no path, socket, plain URL, git or SHA-256
+/// digest, UUID, flag or small number. A value whose variable the user listed ([`Self::extra_names`],
 /// [`Self::named_secret`]) is masked whatever it looks like, from 4 characters on.
 #[derive(Default)]
 pub struct RedactorBuilder {
@@ -162,7 +162,7 @@ impl fmt::Debug for RedactorBuilder {
 }
 
 impl RedactorBuilder {
-    /// Masks the values of those variables whose name announces a secret.
+    /// Masks the values of variables whose name indicates a secret.
     #[must_use]
     pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
@@ -173,14 +173,14 @@ impl RedactorBuilder {
         self
     }
 
-    /// Names that announce a secret besides the usual ones, in any order with [`Self::environment`].
+    /// Additional names that indicate a secret; may be called before or after [`Self::environment`].
     #[must_use]
     pub fn extra_names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.extra_names.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Masks this value.
+    /// Masks this value if it looks secret.
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
         self.secrets.push(value.into());

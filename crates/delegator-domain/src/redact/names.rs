@@ -1,8 +1,8 @@
-//! Which variable names announce a secret.
+//! Decides which variable names indicate a secret.
 //!
-//! A name is cut into lower-case words at `_`, `-`, `.` and camelCase humps, and whole words are compared:
-//! substrings would catch `AUTHOR`, `KEYBOARD` and `MONKEY`. Digits at the end of a word are ignored
-//! (`TOKEN2`). A `key` that is known to be public (`IDEMPOTENCY_KEY`, `SSH_PUBLIC_KEY`) is no secret.
+//! A name is split into lower-case words at `_`, `-`, `.` and camelCase boundaries, and whole words are compared:
+//! substrings would match `AUTHOR`, `KEYBOARD` and `MONKEY`. Digits at the end of a word are ignored (`TOKEN2`). A
+//! `key` that is known to be public (`IDEMPOTENCY_KEY`, `SSH_PUBLIC_KEY`) is no secret.
 
 const WORDS: &[&str] = &[
     "accesskey",
@@ -42,11 +42,11 @@ const WORDS: &[&str] = &[
     "webhook",
 ];
 
-/// Words that turn a following `key` into something harmless.
+/// Words that make a following `key` harmless.
 const HARMLESS_KEYS: &[&str] =
     &["cache", "foreign", "idempotency", "partition", "primary", "public", "routing", "sort"];
 
-/// Whether a variable of this name is taken to hold a secret; `extra` names count regardless of case.
+/// Whether a variable of this name holds a secret; `extra` names match in any case.
 pub fn is_secret_name<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
     if is_listed(name, extra) {
         return true;
@@ -56,7 +56,7 @@ pub fn is_secret_name<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
         let before = index.checked_sub(1).map(|index| words[index].as_str());
         match word.as_str() {
             "key" | "keys" => !before.is_some_and(|before| HARMLESS_KEYS.contains(&before)),
-            // Alone it is the shell's working directory; `DB_PWD` is a password.
+            // `PWD` alone is the working directory of the shell; `DB_PWD` is a password.
             "pwd" => words.len() > 1,
             "string" => before == Some("connection"),
             word => WORDS.contains(&word),
@@ -64,7 +64,7 @@ pub fn is_secret_name<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
     })
 }
 
-/// Whether the user named this variable, in any case of its letters.
+/// Whether the user listed this variable, in any case.
 pub fn is_listed<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
     extra.iter().any(|known| known.as_ref().eq_ignore_ascii_case(name))
 }
@@ -99,7 +99,7 @@ mod tests {
     const NONE: &[&str] = &[];
 
     #[test]
-    fn whole_words_announce_a_secret() {
+    fn whole_words_indicate_a_secret() {
         for name in [
             "GITHUB_TOKEN",
             "OPENAI_API_KEY",
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_words_and_public_keys_do_not() {
+    fn parts_of_words_and_public_keys_indicate_no_secret() {
         for name in [
             "PWD",
             "OLDPWD",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_names_count_in_any_case() {
+    fn extra_names_match_in_any_case() {
         assert!(is_secret_name("Corp_Login", &["CORP_LOGIN"]));
         assert!(!is_secret_name("CORP_LOGINS", &["CORP_LOGIN"]));
     }

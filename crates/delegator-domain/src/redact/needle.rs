@@ -1,26 +1,25 @@
-//! Finding a known value in whatever escaping it was written.
+//! Finds a known value in any escaping.
 //!
-//! Encoders disagree about what to escape (`/` or `\/`, `é` or `\u00e9`, `&` or `\u0026`, `%2f` or `%2F` or
-//! `/`), so the forms of a value are not listed but recognised: text and needle are compared character by
-//! character, and each character of the text may be literal, a JSON escape of any nesting depth, or a percent
-//! escape. Runs of backslashes are compared loosely (at least as many as in the value), because each level of
-//! JSON doubles them.
+//! Encoders disagree about what to escape (`/` or `\/`, `é` or `\u00e9`, `&` or `\u0026`, `%2f` or `%2F` or `/`),
+//! so the forms of a value are recognised instead of listed: text and needle are compared character by character,
+//! and each character of the text may be literal, a JSON escape of any nesting depth, or a percent escape. Runs of
+//! backslashes are compared loosely (at least as many as in the value), because each level of JSON doubles them.
 //!
-//! In a JSON line an unescaped quote or a raw control character belongs to the document, never to a value, so
-//! there such a character must be escaped to match; in plain text both forms match.
+//! In a JSON line an unescaped quote or a raw control character is part of the document, never of a value, so there
+//! such a character must be escaped to match; in plain text both forms match.
 //!
-//! *Anchors* are the short literal beginnings by which the automaton finds where to compare.
+//! *Anchors* are the short literal prefixes by which the automaton finds where to compare.
 
 use std::collections::BTreeSet;
 
 use super::text::{Lookahead, MAX_BACKSLASHES, Text};
 
-/// Anchors grow to this length and then stop: longer ones only enlarge the automaton.
+/// Maximum length of an anchor: longer ones only enlarge the automaton.
 const MAX_ANCHOR_BYTES: usize = 8;
-/// Shorter beginnings would occur everywhere.
+/// Minimum length before a bare escape character: shorter anchors would match everywhere.
 const MIN_ANCHOR_BYTES: usize = 3;
 
-/// The length of `needle` as written at the start of `text`, if it is there.
+/// Length of `needle` as written at the start of `text`, if it is there.
 pub(super) fn matches(needle: &str, text: &Text<'_>, json: bool) -> Lookahead<Option<usize>> {
     let bytes = needle.as_bytes();
     let (mut needle_at, mut at) = (0, 0);
@@ -43,7 +42,7 @@ pub(super) fn matches(needle: &str, text: &Text<'_>, json: bool) -> Lookahead<Op
     Ok(Some(at))
 }
 
-/// Bytes of the needle, bytes of the text.
+/// Number of matched bytes of the needle, and of the text.
 type Consumed = Option<(usize, usize)>;
 
 fn unescaped(needle: &[u8], text: &Text<'_>, at: usize, json: bool) -> Lookahead<Consumed> {
@@ -61,8 +60,8 @@ fn unescaped(needle: &[u8], text: &Text<'_>, at: usize, json: bool) -> Lookahead
     Ok((same && !structural).then_some((1, 1)))
 }
 
-/// The character after `written` backslashes, at `at`, against the one after `literal` backslashes of the
-/// needle.
+/// Compares the character after `written` backslashes of the text, at `at`, with the one after `literal`
+/// backslashes of the needle.
 fn escaped(
     needle: &str,
     literal: usize,
@@ -80,7 +79,7 @@ fn escaped(
     }
     let short = short_escape(wanted);
     let matched = if short == Some(found) {
-        // An even number of backslashes leaves the quote free to end the string.
+        // After an even number of backslashes the quote is unescaped and ends the string.
         written >= literal && !(json && wanted == '"' && written.is_multiple_of(2))
     } else {
         let structural = json && (wanted == '"' || wanted < ' ');
@@ -96,7 +95,7 @@ fn escaped(
     Ok(matched.then_some((literal + 1, written + 1)))
 }
 
-/// The length after the first backslash run of `wanted` as `uXXXX`, for astral characters as two escapes.
+/// Length of `wanted` written as `uXXXX` after the first run of backslashes; astral characters need two escapes.
 fn unicode_escape(wanted: char, text: &Text<'_>, at: usize) -> Lookahead<Option<usize>> {
     let mut units = [0; 2];
     let units = wanted.encode_utf16(&mut units);
@@ -130,7 +129,7 @@ fn short_escape(char: char) -> Option<u8> {
     })
 }
 
-/// Literal beginnings such that every writing of `needle` starts with one of them.
+/// Literal prefixes such that every written form of `needle` starts with one of them.
 ///
 /// Letters, digits and `-_.~` are taken literally, since no encoder escapes them.
 pub(super) fn anchors(needle: &str) -> BTreeSet<Vec<u8>> {
@@ -166,7 +165,7 @@ pub(super) fn anchors(needle: &str) -> BTreeSet<Vec<u8>> {
     finished
 }
 
-/// The escapes of a first character in full: alone, a backslash would be found everywhere.
+/// Complete escapes of a first character: a single backslash would match everywhere.
 fn first_escapes(char: char) -> Vec<Vec<u8>> {
     let mut buffer = [0; 2];
     let unit = char.encode_utf16(&mut buffer)[0];
@@ -180,7 +179,7 @@ fn first_escapes(char: char) -> Vec<Vec<u8>> {
     escapes
 }
 
-/// Enough of an escape to be rare behind one or two letters.
+/// Starts of escapes that are long enough to be rare after one or two letters.
 fn inner_escapes(char: char) -> Vec<Vec<u8>> {
     let mut escapes = percent_starts(char);
     escapes.extend([b"\\u".to_vec(), b"\\\\".to_vec()]);

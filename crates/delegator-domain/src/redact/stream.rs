@@ -1,17 +1,16 @@
-//! The scanner.
+//! The scanner: combines all matchers over a byte stream.
 //!
-//! `position` divides the buffer: everything before it has been written or dropped (a few bytes are kept to
-//! look back at), everything after it is undecided. From there the scanner repeats: find the next place where
-//! something may begin, dispose of all bytes before it, and let the matchers decide about that place. If they
-//! need bytes that have not arrived, or if the end of the buffer could be the beginning of an anchor, the
-//! scan stops there and the bytes are held. Decisions use only the text, never the end of the buffer, so the
-//! output does not depend on how the input was cut; what is held is bounded by the longest value and the
-//! longest distance a format matcher reads.
+//! `position` divides the buffer: bytes before it have been written or dropped (a few are retained for looking
+//! back), bytes after it are undecided. The scanner repeats: find the next candidate, write or drop all bytes
+//! before it, and let the matchers decide about it. If they need bytes that have not arrived, or if the end of the
+//! buffer could be the start of an anchor, the scan stops there and the bytes are held. Decisions use only the
+//! text, never the end of the buffer, so the output does not depend on how the input was split. The number of held
+//! bytes is bounded by the longest value and the longest distance a format matcher reads.
 //!
-//! A decision *covers* bytes: they are dropped in favour of a marker. Scanning goes on inside the covered
-//! part, so that of two overlapping secrets nothing remains; they share one marker. After a covered part a
-//! token may go on ([`Swallow`]), again while scanning. A credential that starts some way behind its anchor (in
-//! a URL or header) is *planned* until the scanner gets there.
+//! A decision *covers* bytes: a marker replaces them. Scanning continues inside the covered part, so that nothing
+//! remains of two overlapping secrets; they share one marker. A token may continue after a covered part
+//! ([`TokenTail`]). A credential that starts some distance after its anchor (in a URL or header) is *planned* until
+//! the scanner reaches it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,23 +23,23 @@ use super::needle;
 use super::tail::TokenTail;
 use super::text::{Lookahead, NeedMore, Text};
 
-/// Larger chunks are scanned in pieces, so that the buffer stays in the cache.
+/// Larger chunks are scanned in parts of this size, so that the buffer stays in the cache.
 const SCAN_BYTES: usize = 64 * 1024;
 
-/// Redacts a byte stream that arrives in pieces.
+/// Redacts a byte stream that arrives in chunks.
 ///
-/// The output does not depend on how the input is cut. Bytes that cannot be part of a secret are passed on at
-/// once; the rest comes with a later [`push`](Self::push) or with [`finish`](Self::finish).
+/// The output does not depend on how the input is split. Bytes that cannot be part of a secret are written at once;
+/// the others follow with a later [`push`](Self::push) or with [`finish`](Self::finish).
 pub struct RedactStream {
     index: Arc<Index>,
     buffer: Vec<u8>,
     position: usize,
-    /// Bytes before this are dropped; may be ahead of `position`.
+    /// Bytes before this index are dropped; may be ahead of `position`.
     covered: usize,
     tail: Option<TokenTail>,
     planned: Option<CredentialSpan>,
     line: LineTracker,
-    /// Backslashes directly before the buffer.
+    /// Number of backslashes directly before the buffer.
     earlier_backslashes: usize,
     is_final: bool,
 }
@@ -67,7 +66,7 @@ impl RedactStream {
         }
     }
 
-    /// Takes the next bytes and appends to `out` what is decided.
+    /// Scans the next bytes and appends all decided output to `out`.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         for piece in chunk.chunks(SCAN_BYTES) {
             self.buffer.extend_from_slice(piece);
@@ -76,7 +75,7 @@ impl RedactStream {
         }
     }
 
-    /// Ends the text: appends the rest, and leaves the stream ready for another text.
+    /// Ends the text: appends the remaining output, and resets the stream for another text.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.is_final = true;
         self.scan(out);
@@ -120,7 +119,7 @@ impl RedactStream {
         Ok(())
     }
 
-    /// Covers the token's characters that begin before `stop`.
+    /// Covers the characters of the token that start before `stop`.
     fn drop_tail(&mut self, stop: usize) -> Lookahead<()> {
         let Some(mut tail) = self.tail.take() else { return Ok(()) };
         let mut at = self.position;
@@ -149,7 +148,7 @@ impl RedactStream {
         self.position = position;
     }
 
-    /// Asks the matchers about the current position.
+    /// Runs the matchers at the current position.
     fn match_candidates(&mut self, candidates: &Candidates, out: &mut Vec<u8>) -> Lookahead<()> {
         let (before, bytes) = self.buffer.split_at(self.position);
         let json = self.line.is_json(bytes[0]);
@@ -165,11 +164,11 @@ impl RedactStream {
             }
         }
         let mut found = None;
-        // What follows a masked part stands alone, whatever the part ended in.
+        // The text after a masked part starts a new word, whatever the part ended with.
         let at_boundary = is_boundary(before) || self.position <= self.covered;
-        for shape in &candidates.formats {
-            if !shape.needs_boundary() || at_boundary {
-                found = found.or(shape.find(&text, before.last().copied(), json)?);
+        for format in &candidates.formats {
+            if !format.needs_boundary() || at_boundary {
+                found = found.or(format.find(&text, before.last().copied(), json)?);
             }
         }
         if value_end > 0 {
@@ -183,13 +182,13 @@ impl RedactStream {
         Ok(())
     }
 
-    /// Covers what was found at the current position; inside something covered there is no second marker.
+    /// Covers a credential at the current position; inside a covered part no second marker is written.
     fn cover(&mut self, found: CredentialSpan, out: &mut Vec<u8>) {
         if self.covered <= self.position && self.tail.is_none() {
             out.extend_from_slice(found.kind.marker().as_bytes());
         }
         self.covered = self.covered.max(self.position + found.end);
-        // A key block reaches further than a token found inside it.
+        // A key block extends further than a token found inside it.
         let in_block = matches!(self.tail, Some(TokenTail::Pem(_)));
         if !in_block || matches!(found.tail, Some(TokenTail::Pem(_))) {
             self.tail = found.tail.or(self.tail);
@@ -214,7 +213,7 @@ impl RedactStream {
         }
     }
 
-    /// Drops bytes that are decided and too far back to matter.
+    /// Drops decided bytes that are too far back to be inspected again.
     fn discard_decided(&mut self) {
         let count = self.position.saturating_sub(LOOK_BEHIND);
         let run = self.buffer[..count].iter().rev().take_while(|&&byte| byte == b'\\').count();

@@ -1,10 +1,10 @@
-//! Dropping the rest of a token whose marker is already written.
+//! Drops the rest of a token whose marker is already written.
 //!
-//! A token is recognised after a minimum length and may be endless, so what follows is dropped character by
-//! character with a state of fixed size. A private key is dropped line by line up to its `-----END …-----`; if
-//! that never comes, the first thing that cannot be part of a key ends it: a quote, a space inside a line, in JSON
-//! a raw line break, and elsewhere one before a line that cannot be a key's, so that what stands there stays a
-//! line of its own. Line numbers (`12→`, `12<tab>`) and indentation are part of it, because agents print files
+//! A token is recognised after a minimum length and may be of any length, so the rest is dropped character by
+//! character with a state of fixed size. A private key is dropped line by line up to its `-----END …-----`. If that
+//! is missing, the first character that cannot be part of a key ends it: a quote, a space inside a line, in JSON a
+//! raw line break, and elsewhere a line break before a line that cannot be part of a key, so that this line stays
+//! intact. Line numbers (`12→`, `12<tab>`) and indentation count as part of the key, because agents print files
 //! that way.
 
 use super::text::{Class, Lookahead, MAX_BACKSLASHES, Text};
@@ -17,9 +17,9 @@ pub(super) enum TokenTail {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pem {
-    /// Raw line breaks belong to the key (plain text) or end it (JSON).
+    /// Whether raw line breaks belong to the key (plain text) or end it (JSON).
     multiline: bool,
-    /// After a line break, blank, `:` or `,`, where a space may follow.
+    /// Whether a space may follow: after a line break, blank, `:` or `,`.
     gap: bool,
     dashes: u8,
     in_end_line: bool,
@@ -32,7 +32,7 @@ impl Pem {
 }
 
 impl TokenTail {
-    /// The length of the next character to drop, 0 when the token has ended.
+    /// Length of the next character to drop; 0 when the token has ended.
     pub(super) fn step(&mut self, text: &Text<'_>) -> Lookahead<usize> {
         match self {
             Self::Token(class) => text.unit(0, *class),
@@ -64,7 +64,7 @@ impl Pem {
     }
 
     fn end_line(&mut self, byte: u8) -> usize {
-        // Five dashes close the line; what follows is text again.
+        // Five dashes end the line; the text after them is not part of the key.
         if self.dashes == 5 {
             return 0;
         }
@@ -73,10 +73,10 @@ impl Pem {
     }
 }
 
-/// How much space there may be between two lines of a key.
+/// Maximum white space between two lines of a key.
 const MAX_BLANK: usize = 64;
 
-/// Whether a key can go on after this line break.
+/// Whether the key can continue after this line break.
 fn key_continues(text: &Text<'_>) -> Lookahead<bool> {
     for at in 1..=MAX_BLANK {
         match text.byte(at)? {
@@ -89,7 +89,7 @@ fn key_continues(text: &Text<'_>) -> Lookahead<bool> {
     Ok(false)
 }
 
-/// A line break, tab or slash as JSON writes it, at any depth.
+/// Length of a line break, tab or slash as JSON escapes it, at any nesting depth; 0 for anything else.
 fn escape_length(text: &Text<'_>) -> Lookahead<usize> {
     let run = text.backslashes(0)?;
     if run > MAX_BACKSLASHES {

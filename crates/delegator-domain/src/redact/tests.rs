@@ -1,4 +1,4 @@
-//! Each format: hits, misses and borders.
+//! Each credential format: matches, non-matches and boundaries.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ fn formats() -> Redactor {
     Redactor::builder().build()
 }
 
-/// The redacted text, which must be the same for all ways to cut the input in two and byte by byte.
+/// Returns the redacted text; asserts that it is the same for every split of the input in two and byte by byte.
 fn redact(redactor: &Redactor, text: &str) -> String {
     let whole = redactor.redact_str(text).into_owned();
     for split in 0..=text.len() {
@@ -26,7 +26,7 @@ fn redact(redactor: &Redactor, text: &str) -> String {
     }
     stream.finish(&mut out);
     assert_eq!(String::from_utf8(out).unwrap(), whole, "byte by byte");
-    assert_eq!(redactor.redact_str(&whole), whole, "settles");
+    assert_eq!(redactor.redact_str(&whole), whole, "redacting twice changes nothing");
     whole
 }
 
@@ -35,7 +35,7 @@ fn tail(length: usize) -> String {
 }
 
 #[test]
-fn token_formats() {
+fn tokens_are_masked_at_word_boundaries() {
     let long = tail(40);
     let jwt = format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{long}");
     for (token, kind) in [
@@ -103,7 +103,7 @@ fn ordinary_text_is_unchanged() {
 }
 
 #[test]
-fn passwords_in_urls() {
+fn passwords_in_urls_are_masked() {
     for (text, expected) in [
         ("postgres://me:pass@db/x", "postgres://me:[REDACTED:url]@db/x"),
         ("redis://:p%40ss@h", "redis://:[REDACTED:url]@h"),
@@ -125,7 +125,7 @@ fn passwords_in_urls() {
 }
 
 #[test]
-fn authorization_headers() {
+fn authorization_headers_are_masked() {
     const MARKER: &str = "[REDACTED:authorization]";
     for (before, secret, after) in [
         ("Authorization: Bearer ", "abcdef123456", "\n"),
@@ -145,7 +145,7 @@ fn authorization_headers() {
 }
 
 #[test]
-fn private_keys() {
+fn private_keys_are_masked_as_a_whole() {
     let key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEow+/=\nabc\n-----END RSA PRIVATE KEY-----";
     for form in
         [key.to_owned(), key.replace('\n', "\r\n"), key.replace('\n', "\n   12→"), key.replace('\n', "\n  ")]
@@ -156,7 +156,7 @@ fn private_keys() {
         let text = format!("{{\"k\":\"{}{newline}\",\"b\":1}}\n{{}}", key.replace('\n', newline));
         assert_eq!(redact(&formats(), &text), format!("{{\"k\":\"[REDACTED:pem]{newline}\",\"b\":1}}\n{{}}"));
     }
-    // A key without an end leaves the lines alone that cannot be its own.
+    // A key without an end line masks no line that cannot be part of it.
     for next in ["{\"next\":1}\n", "  \"next\"", "://x", "\n\n"] {
         let open = format!("-----BEGIN PRIVATE KEY-----\nMIIE\n{next}");
         assert_eq!(redact(&formats(), &open), format!("[REDACTED:pem]\n{next}"));
@@ -166,7 +166,7 @@ fn private_keys() {
 }
 
 #[test]
-fn environment_values() {
+fn environment_values_are_masked_in_any_encoding() {
     let value = "pa\"ss\\wörd/1";
     let redactor = Redactor::builder()
         .environment([("DB_PASSWORD", value), ("HOME", "/home/someone"), ("EDITOR", "some-editor")])
@@ -189,7 +189,7 @@ fn environment_values() {
     }
     let json = serde_json::json!({"a": [value, format!("x{value}y")], "n": 1}).to_string();
     assert_eq!(redact(&redactor, &json), r#"{"a":["[REDACTED:env]","x[REDACTED:env]y"],"n":1}"#);
-    // `:configured!` behind users of three lengths: one for each alignment.
+    // `:configured!` after users of three lengths: one for each alignment.
     for blob in ["OmNvbmZpZ3VyZWQh", "dTpjb25maWd1cmVkIQ==", "dXM6Y29uZmlndXJlZCE="] {
         assert!(redact(&redactor, blob).contains("[REDACTED:env]"), "{blob}");
     }
@@ -202,7 +202,7 @@ fn environment_values() {
 fn json_structure_is_never_masked() {
     let redactor = Redactor::builder()
         .secret("1234567890123456")
-        .secret("nobody-knows")
+        .secret("never-shared")
         .secret("00e9abcdef")
         .secret("a\",\"b\":\"c")
         .build();
@@ -213,8 +213,8 @@ fn json_structure_is_never_masked() {
         ),
         ("[\n  1234567890123456\n]", "[\n  1234567890123456\n]"),
         ("1234567890123456", "[REDACTED:env]"),
-        ("{\"s\":\"\\nobody-knows\"}", "{\"s\":\"\\nobody-knows\"}"),
-        ("{\"s\":\"\\\\nobody-knows\"}", "{\"s\":\"\\\\[REDACTED:env]\"}"),
+        ("{\"s\":\"\\never-shared\"}", "{\"s\":\"\\never-shared\"}"),
+        ("{\"s\":\"\\\\never-shared\"}", "{\"s\":\"\\\\[REDACTED:env]\"}"),
         ("{\"s\":\"\\u00e9abcdef\"}", "{\"s\":\"\\u00e9abcdef\"}"),
         ("{\"s\":\"a\",\"b\":\"c\"}", "{\"s\":\"a\",\"b\":\"c\"}"),
     ] {
@@ -223,7 +223,7 @@ fn json_structure_is_never_masked() {
 }
 
 #[test]
-fn overlapping_secrets_leave_nothing() {
+fn overlapping_secrets_are_masked_completely() {
     let redactor =
         Redactor::builder().secret("abcdefghij").secret("ghijklmnop").secret("longpart\"rest").build();
     assert_eq!(redact(&redactor, "xabcdefghijklmnopy"), "x[REDACTED:env]y");
@@ -272,7 +272,7 @@ fn a_named_variable_is_masked_whatever_its_value_looks_like() {
             assert_eq!(redact(redactor, &json), "{\"a\":\"[REDACTED:env]\"}", "{value}");
         }
         let guessed = Redactor::builder().environment([("CORP_KEY", value)]).build();
-        assert_eq!(redact(&guessed, value), value, "a guess of ours does not mask {value}");
+        assert_eq!(redact(&guessed, value), value, "{value} is not masked by name alone");
     }
     for value in ["", "abc", "env", "REDACTED", "github"] {
         let redactor = Redactor::builder().named_secret(value).build();

@@ -1,26 +1,26 @@
-//! Reading ahead in a text of which only a part may have arrived.
+//! Reads ahead in a text of which only a part may have arrived.
 //!
-//! A matcher must give the same answer however the text was cut, so it never sees where the buffer ends: it
-//! asks for bytes, and the first question past the end leaves it with [`NeedMore`], to be asked again when
-//! more has come. Only when the stream is finished does the end count as an answer.
+//! A matcher must decide the same however the text was split, so it never sees where the buffer ends: reading past
+//! the end fails with [`NeedMore`], and the scanner runs the matcher again when more bytes have arrived. Only in a
+//! finished stream does the end of the buffer count as the end of the text.
 
-/// The answer depends on bytes that have not arrived.
+/// The decision depends on bytes that have not arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NeedMore;
 
 pub(super) type Lookahead<T> = Result<T, NeedMore>;
 
-/// More backslashes in a row are no escape anyone writes (five levels of JSON within JSON need 31).
+/// More backslashes in a row are no escape that occurs in practice (five levels of JSON within JSON need 31).
 pub(super) const MAX_BACKSLASHES: usize = 32;
 
-/// The bytes from some position on; `last` when no more will come.
+/// The bytes from some position on; `is_final` when no more will arrive.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) is_final: bool,
 }
 
-/// Sets of bytes of which tokens are made. None contains a quote or a backslash.
+/// Classes of bytes that tokens consist of. None contains a quote or a backslash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Alnum,
@@ -31,9 +31,9 @@ pub(super) enum Class {
     Dash,
     /// As `Dash`, and `.` between such characters: a full stop ends a sentence, not a token.
     Dotted,
-    /// What RFC 6750 lets a bearer token contain.
+    /// The characters of a bearer token in RFC 6750.
     Bearer,
-    /// What may follow in a header value once it is known to be a credential.
+    /// The characters that may follow in a header value that is known to be a credential.
     Header,
 }
 
@@ -78,7 +78,7 @@ impl Text<'_> {
         Ok(true)
     }
 
-    /// How many bytes from `at` on satisfy `accept`, counting no further than `max`.
+    /// Number of bytes from `at` on that satisfy `accept`, at most `max`.
     pub(super) fn run(&self, at: usize, max: usize, accept: impl Fn(u8) -> bool) -> Lookahead<usize> {
         let mut count = 0;
         while count < max && self.byte(at + count)?.is_some_and(&accept) {
@@ -91,7 +91,7 @@ impl Text<'_> {
         self.run(at, MAX_BACKSLASHES + 1, |byte| byte == b'\\')
     }
 
-    /// The length of the character of `class` at `at`, 0 if there is none. JSON may write `/` as `\/`.
+    /// Length of the character of `class` at `at`; 0 if there is none. JSON may write `/` as `\/`.
     pub(super) fn unit(&self, at: usize, class: Class) -> Lookahead<usize> {
         match self.byte(at)? {
             Some(b'\\') if class.contains(b'/') => {

@@ -1,23 +1,22 @@
-//! Which values are worth masking, and the texts they can turn into.
+//! Decides which values are masked, and in which encodings they are searched.
 //!
-//! A value that also occurs in ordinary text (a path, a digest, a UUID, a flag, a small number) would blank
-//! out half a log, so it is not masked even when its name announces a secret. A value whose variable the user
-//! named is masked whatever it looks like, from [`MIN_NAMED_CHARS`] on. What remains becomes *needles*:
-//! the value itself, its longer lines (a key is often printed line by line), and its base64. A base64 text
-//! depends on how many bytes precede the value in the encoded blob, so besides the whole encoding there is,
-//! for each of the three alignments, the core that depends on the value alone: this finds a password inside
-//! `base64(user:password)`. Escapes of a needle (JSON, percent) are the matcher's business, see
-//! [`super::needle`].
+//! A value that also occurs in ordinary text (a path, a digest, a UUID, a flag, a small number) would mask half a
+//! log, so it is not masked even if its name indicates a secret. A value whose variable the user listed is masked
+//! whatever it looks like, from [`MIN_NAMED_CHARS`] on. A masked value becomes several *needles*: the value itself,
+//! its longer lines (a key is often printed line by line), and its base64. Base64 depends on how many bytes precede
+//! the value in the encoded blob, so besides the whole encoding there is, for each of the three alignments, the
+//! core that depends on the value alone: it finds a password inside `base64(user:password)`. [`super::needle`]
+//! handles JSON and percent escapes.
 
 use std::collections::BTreeSet;
 
 use super::SecretKind;
 
-/// Fewer characters than this say nothing about who wrote them.
+/// Minimum length of a value that only its name indicates to be a secret.
 const MIN_CHARS: usize = 8;
-/// Of a value the user named: fewer characters occur in nearly every text.
+/// Minimum length of a value the user listed: shorter ones occur in nearly every text.
 const MIN_NAMED_CHARS: usize = 4;
-/// A line of a longer value is masked alone only when it is long enough not to be boilerplate.
+/// Minimum length of a line of a longer value to be masked alone: shorter lines may be boilerplate.
 const MIN_LINE_CHARS: usize = 16;
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -26,13 +25,13 @@ const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// Whether a value has to look like a secret to be masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MaskRule {
-    /// Its name is a guess of ours.
+    /// Only the name of the variable indicates a secret.
     IfSecretLooking,
-    /// The user named it.
+    /// The user listed the variable.
     Always,
 }
 
-/// Adds every needle of `value`, if it is worth masking.
+/// Adds every needle of `value`, if it is masked at all.
 pub(super) fn needles(value: &str, rule: MaskRule, into: &mut BTreeSet<String>) {
     let core = trim(value);
     let is_masked = match rule {
@@ -43,7 +42,7 @@ pub(super) fn needles(value: &str, rule: MaskRule, into: &mut BTreeSet<String>) 
         return;
     }
     into.insert(core.to_owned());
-    // The encodings of a short value are shorter than anything that can be told from ordinary text.
+    // The encodings of a short value cannot be distinguished from ordinary text.
     if core.chars().count() < MIN_CHARS {
         return;
     }
@@ -73,8 +72,7 @@ pub(super) fn is_bare_json(needle: &str) -> bool {
     needle.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eEtrufalsn,:[]{} \t".contains(&byte))
 }
 
-/// Quotes, backslashes and blanks at the ends are wrapping; without them a needle never starts or ends
-/// inside a JSON escape.
+/// Removes quotes, backslashes and blanks at the ends, so that a needle never starts or ends inside a JSON escape.
 fn trim(value: &str) -> &str {
     value.trim_matches(|char: char| {
         char.is_whitespace() || char.is_control() || matches!(char, '"' | '\'' | '\\')
@@ -92,7 +90,7 @@ fn looks_secret(value: &str) -> bool {
         && differs_from_markers(value)
 }
 
-/// Whether a text stays as it is when it is masked again: a part of one of our own markers would be found in them.
+/// Whether masking the value is idempotent: a part of one of our own markers would be found in them again.
 fn differs_from_markers(value: &str) -> bool {
     !value.contains("[REDACTED") && !SecretKind::ALL.iter().any(|kind| kind.marker().contains(value))
 }
@@ -166,7 +164,7 @@ fn is_flag_or_number(value: &str) -> bool {
         || (value.len() < 16 && value.bytes().all(|byte| byte.is_ascii_digit() || b"+-._".contains(&byte)))
 }
 
-/// Without padding.
+/// Base64 without padding.
 fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -179,7 +177,7 @@ fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
     text
 }
 
-/// The characters that depend on `bytes` alone when `shift` unknown bytes come before them.
+/// The base64 characters that depend on `bytes` alone when `shift` unknown bytes precede them.
 fn base64_core(bytes: &[u8], shift: usize, alphabet: &[u8; 64]) -> String {
     let shifted: Vec<u8> = std::iter::repeat_n(0, shift).chain(bytes.iter().copied()).collect();
     let text = base64(&shifted, alphabet);

@@ -1,4 +1,4 @@
-//! Credentials that are recognised by where they stand: in a URL, or behind the name of a header.
+//! Recognises credentials by their position: the password in a URL, and the value of an `Authorization` header.
 
 use super::SecretKind;
 use super::formats::{AUTHORIZATION, CredentialSpan};
@@ -49,13 +49,14 @@ pub(super) fn url(text: &Text<'_>, previous: Option<u8>) -> Lookahead<Option<Cre
     }
     let Some(end) = end.filter(|&end| end > start) else { return Ok(None) };
     let password = &text.bytes[start..end];
-    // What was masked before stays as it is.
+    // An already masked password stays unchanged.
     let masked = password.windows(10).any(|window| window == b"[REDACTED:");
     let found = CredentialSpan { start, end, kind: SecretKind::Url, tail: None };
     Ok((!masked && !is_placeholder(password)).then_some(found))
 }
 
-/// Where a script will put the password: `%s`, `$TOKEN` or `${token}`. Masking it would hide nothing and break the script.
+/// Whether the password is a placeholder of a script: `%s`, `$TOKEN` or `${token}`. Masking it would hide nothing
+/// and break the script.
 fn is_placeholder(password: &[u8]) -> bool {
     let braced = |rest: &'_ [u8]| {
         let name = rest.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
@@ -63,7 +64,7 @@ fn is_placeholder(password: &[u8]) -> bool {
             !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
         })
     };
-    // A variable without braces only in the usual capitals: `$ecret1` is a password.
+    // Without braces only the usual capitals count as a variable: `$ecret1` is a password.
     let bare = |rest: &[u8]| {
         rest.first().is_some_and(|byte| byte.is_ascii_uppercase() || *byte == b'_')
             && rest.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
@@ -75,7 +76,7 @@ fn is_password_byte(byte: u8) -> bool {
     (byte.is_ascii_graphic() || !byte.is_ascii()) && !b"@\"'`\\/<>?#".contains(&byte)
 }
 
-/// The credential behind `Authorization`, as a header line, an assignment, or a pair in (escaped) JSON.
+/// The credential after `Authorization`, in a header line, an assignment, or a pair in (escaped) JSON.
 pub(super) fn authorization(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>> {
     if !text.starts_with_ignoring_case(0, AUTHORIZATION)? {
         return Ok(None);
@@ -94,7 +95,7 @@ pub(super) fn authorization(text: &Text<'_>) -> Lookahead<Option<CredentialSpan>
     credential(text, quote(text, at)?)
 }
 
-/// `Scheme credential`, or a credential alone if it is long enough.
+/// `Scheme credential`, or a credential without a scheme if it is long enough.
 fn credential(text: &Text<'_>, at: usize) -> Lookahead<Option<CredentialSpan>> {
     let found = |start, end| CredentialSpan {
         start,

@@ -1,4 +1,4 @@
-//! How a task ended: the state, and the facts that belong to it.
+//! How a task ended: its terminal state and the details of that state.
 
 use super::lifecycle::State;
 
@@ -9,7 +9,7 @@ pub enum ExitStatus {
     Signal(i32),
 }
 
-/// Which limit a task ran into.
+/// The time limit that a task exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitKind {
     Idle,
@@ -25,37 +25,37 @@ impl LimitKind {
     }
 }
 
-/// Why a task failed, as precisely as callers may branch on it.
+/// Why a task failed. Callers branch on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureKind {
-    /// Not signed in, or the credentials were refused.
+    /// Not signed in, or the credentials were rejected.
     Auth,
-    /// The plan's limit; the agent may have told when it is reset.
+    /// The usage limit of the plan; the agent may have reported when it resets.
     UsageLimit,
     RateLimit,
     Network,
     BadModel,
-    /// The sandbox the mode needs cannot be had here.
+    /// The sandbox that the mode requires is not available.
     Sandbox,
     /// The agent refuses to work in this directory.
     UntrustedDirectory,
-    /// The agent announced another thread than the one to be resumed.
+    /// The agent reported a different thread than the one to resume.
     WrongThread,
     ThreadNotFound,
-    /// The model or the agent gave up with a message of its own.
+    /// The agent ended with an error message of its own.
     AgentError,
-    /// It exited with a code other than 0 and said nothing better.
+    /// The agent exited with a non-zero code and no error message.
     AgentExit,
-    /// It exited with 0 and never said that it was done.
+    /// The agent exited with 0 but never reported the end of its turn.
     NoTerminalEvent,
-    /// A signal we did not send.
+    /// The agent was killed by a signal that we did not send.
     Killed,
-    /// The program could not be started.
+    /// The agent program could not be started.
     SpawnFailed,
     TooManyProcesses,
     SupervisorLost,
     SupervisorStartFailed,
-    /// Something of our own went wrong.
+    /// An error of mcp-delegator itself.
     Internal,
 }
 
@@ -116,7 +116,7 @@ pub enum TaskEnd {
     Failed {
         kind: FailureKind,
         message: String,
-        /// When it is worth trying again, in the agent's own words, where it told.
+        /// When to retry, as the agent reported it.
         retry_at: Option<String>,
     },
     Cancelled {

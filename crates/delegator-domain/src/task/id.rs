@@ -1,4 +1,4 @@
-//! Task ids: the only thing a caller ever names, and the only part of a path they can influence.
+//! Task ids: the only value a caller provides that becomes part of a path, so only one exact form is accepted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ impl TaskLocation {
     }
 }
 
-/// `T-local-` and 32 hexadecimal digits: 128 random bits that nobody can guess.
+/// `T-local-` or `T-cloud-` and 32 hexadecimal digits: 128 random bits, so that an id cannot be guessed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(String);
 

@@ -1,4 +1,4 @@
-//! The states of a task and the only table of what may follow what.
+//! The states of a task and the only transition table.
 //!
 //! ```text
 //! queued → starting → working → completed | failed | cancelled | timeout
@@ -7,7 +7,8 @@
 //! starting → failed | cancelled
 //! ```
 //!
-//! A terminal state never changes. An illegal transition is a value, not a panic: two actors may always try at once.
+//! A terminal state never changes. An illegal transition is an error value, not a panic: two processes may always try
+//! at the same time.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
@@ -31,7 +32,7 @@ impl State {
         State::Timeout,
     ];
 
-    /// The word it is stored under.
+    /// The name stored in the registry.
     pub fn name(self) -> &'static str {
         match self {
             State::Queued => "queued",
@@ -48,7 +49,7 @@ impl State {
         State::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// The word callers see: that a supervisor is being started is nobody's business.
+    /// The name shown to callers: `starting` is internal and shown as `working`.
     pub fn public_name(self) -> &'static str {
         match self {
             State::Starting => State::Working.name(),
@@ -61,7 +62,7 @@ impl State {
     }
 }
 
-/// A change of state that may be made.
+/// A legal change of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transition {
     pub from: State,
@@ -82,7 +83,7 @@ impl std::fmt::Display for TransitionError {
 
 impl std::error::Error for TransitionError {}
 
-/// Whether a task may go from one state to another.
+/// The transition, if the table allows it.
 pub fn transition(from: State, to: State) -> Result<Transition, TransitionError> {
     let allowed = match from {
         State::Queued => matches!(to, State::Starting | State::Cancelled),

@@ -1,4 +1,4 @@
-//! What a task is: its name, its states, and how it can end.
+//! Task types: id, lifecycle, end, sandbox mode, queue conflicts, verification.
 
 pub mod end;
 pub mod id;

@@ -1,6 +1,6 @@
-//! How far an agent may go, and what its commands may see.
+//! The sandbox mode of an agent, and the environment of its commands.
 
-/// The sandbox mode, in rising order of power: `max_mode` compares with it.
+/// Sandbox mode, in ascending order of permissions, so that it can be compared with `max_mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     ReadOnly,
@@ -28,7 +28,7 @@ impl Mode {
     }
 }
 
-/// What the commands an agent runs see of the environment.
+/// Which environment variables the commands of an agent receive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EnvPolicy {
     InheritNone,

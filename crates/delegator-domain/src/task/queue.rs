@@ -1,21 +1,21 @@
-//! Which waiting task may start beside others.
+//! Decides which queued tasks may start next to others.
 //!
-//! Two writing tasks never share a work tree, and a thread has one task at a time. A task that is stood in the way of is
-//! overtaken by those it does not concern; those it does concern stay behind it, so that it cannot starve.
+//! Two writing tasks never share a work tree, and a thread has one task at a time. A blocked task is overtaken by
+//! tasks that do not conflict with it; tasks that do conflict stay behind it, so that it cannot starve.
 
 use std::path::{Path, PathBuf};
 
 use super::{Mode, TaskId};
 
-/// What two writing tasks must not share: a directory and everything below it.
+/// A directory and everything below it, in which only one writing task may run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkTree {
     root: PathBuf,
-    /// A linked git worktree is a tree of its own, also when it lies inside another one's directory.
+    /// A linked git worktree is a separate tree, even inside the directory of another tree.
     linked: bool,
 }
 
-/// How a linked worktree is told from a directory in text; a directory begins with `/`.
+/// Prefix of a linked worktree in the text form; a plain directory starts with `/`.
 const LINKED_PREFIX: &str = "linked:";
 
 impl WorkTree {
@@ -27,7 +27,7 @@ impl WorkTree {
         WorkTree { root, linked: true }
     }
 
-    /// Reads back what [`WorkTree::to_text`] gave.
+    /// Parses the result of [`WorkTree::to_text`].
     pub fn from_text(text: &str) -> WorkTree {
         match text.strip_prefix(LINKED_PREFIX) {
             Some(root) => WorkTree::linked(root.into()),
@@ -40,7 +40,6 @@ impl WorkTree {
         format!("{prefix}{}", self.root.display())
     }
 
-    /// Whether it is a linked git worktree, which is a tree of its own wherever it lies.
     pub fn is_linked(&self) -> bool {
         self.linked
     }
@@ -49,7 +48,7 @@ impl WorkTree {
         &self.root
     }
 
-    /// Whether writing in one is writing in the other.
+    /// Whether a write in one tree may be a write in the other.
     pub fn overlaps(&self, other: &WorkTree) -> bool {
         let inside =
             |inner: &WorkTree, outer: &WorkTree| !inner.linked && inner.root.starts_with(&outer.root);
@@ -61,15 +60,16 @@ impl WorkTree {
     }
 }
 
-/// A task, as far as it matters for which tasks may run side by side.
+/// The properties of a task that decide which tasks may run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
     pub id: TaskId,
     pub mode: Mode,
-    /// Every tree it may write in: that of its working directory first, then those of its additional directories.
+    /// Every tree the task may write to: that of its working directory first, then those of its additional
+    /// directories.
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
-    /// The threads it works on: the one it resumes and the one it announced.
+    /// The threads of the task: the one it resumes and the one its agent reported.
     pub threads: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Obstacle {
 }
 
 impl Claimant {
-    /// What keeps this task from starting while the other one runs, or waits before it.
+    /// Why this task must wait while `other` runs or is ahead of it in the queue.
     pub fn waits_for(&self, other: &Claimant) -> Option<Obstacle> {
         if self.threads.iter().any(|thread| other.threads.contains(thread)) {
             return Some(Obstacle::Thread);
@@ -100,12 +100,12 @@ impl Claimant {
         (both_write && overlap()).then_some(Obstacle::WorkTree)
     }
 
-    /// The first of those ahead that stands in the way.
+    /// The first task of `ahead` that blocks this one, and why.
     pub fn blocked_by<'a>(&self, ahead: &'a [Claimant]) -> Option<(&'a Claimant, Obstacle)> {
         ahead.iter().find_map(|other| Some((other, self.waits_for(other)?)))
     }
 
-    /// Whether everything this one stands in the way of, the other one does, too: then it need not be remembered.
+    /// Whether `other` blocks every task that this one blocks; then this one need not be remembered.
     pub fn is_covered_by(&self, other: &Claimant) -> bool {
         let threads = self.threads.iter().all(|thread| other.threads.contains(thread));
         let trees = !self.mode.writes()
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(
             writer("/a").waits_for(&parallel),
             Some(Obstacle::WorkTree),
-            "the cautious one still waits"
+            "without allow_parallel_writes a task still waits"
         );
     }
 

@@ -1,27 +1,27 @@
-//! What became of the command that checks an agent's work.
+//! The result of the command that verifies an agent's work.
 //!
-//! The agent's word and ours are two things: a task is completed when its agent says so, and verified when the command
-//! we ran ourselves afterwards ended with 0.
+//! The agent's own report and our verification are separate: a task is completed when its agent reports success,
+//! and verified when the verify command, which we run afterwards, exits with 0.
 
 use super::end::{FailureKind, TaskEnd};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verification {
     Verified,
-    /// It ended with another code than 0, or by a signal.
+    /// The command exited with a non-zero code, or was killed by a signal.
     Refuted,
-    /// There is no such program, or it may not be run.
+    /// The program does not exist or may not be executed.
     CannotStart,
     TimedOut,
     TooManyProcesses,
-    /// The sandbox did not come up, so the command was never begun.
+    /// The sandbox could not be set up, so the command was never started.
     SandboxFailed,
     Cancelled,
     AgentFailed,
     AgentTimedOut,
-    /// Nobody is left who knows whether it was run.
+    /// The supervisor died, so it is unknown whether the command ran.
     SupervisorLost,
-    /// Something of our own failed, or it could not be ended.
+    /// An internal error, or the command could not be stopped.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ impl Verification {
         Verification::Unknown,
     ];
 
-    /// Why there was none, judged by how the task ended.
+    /// Why the command did not run, derived from how the task ended.
     pub fn not_run(end: &TaskEnd) -> Verification {
         match end {
             TaskEnd::Cancelled { .. } => Verification::Cancelled,
@@ -51,7 +51,7 @@ impl Verification {
         }
     }
 
-    /// The three answers to the one question.
+    /// `verified`, `verify_failed` or `not_run`.
     pub fn status(self) -> &'static str {
         match self {
             Verification::Verified => "verified",
@@ -88,7 +88,7 @@ impl Verification {
         Verification::ALL.into_iter().find(|verification| verification.name() == name)
     }
 
-    /// Why it is not verified, where the exit code does not say it.
+    /// Why the work is not verified, where the exit code does not show it.
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Verification::Verified | Verification::Refuted => None,

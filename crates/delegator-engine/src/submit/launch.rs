@@ -178,7 +178,7 @@ impl Settings {
             activity_source: if self.limits.only_output_counts {
                 ActivitySource::Output
             } else {
-                ActivitySource::Activity
+                ActivitySource::OutputOrCpu
             },
         }
     }

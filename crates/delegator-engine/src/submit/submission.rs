@@ -121,7 +121,7 @@ impl Engine {
         let _ = registry.remove_dead_submits();
         // If this fails, the next pass starts the task.
         let _ = self.promote(&mut registry);
-        crash_point(CrashPoint::BeforeAnswer);
+        crash_point(CrashPoint::BeforeResponse);
         self.submit_outcome(&registry, submitted)
     }
 

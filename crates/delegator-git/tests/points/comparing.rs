@@ -1,4 +1,4 @@
-//! What was done to a work tree since a moment, in repositories of every kind.
+//! Comparing a work tree with its baseline, in repositories of every kind.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use delegator_git::{Baseline, ChangeKind, Comparison, Head, LeftOutReason, Limit
 
 use crate::world::{REFERENCE, World};
 
-/// Nothing is older than this.
+/// Older than every commit.
 pub(crate) const ALWAYS: i64 = 0;
 
 pub(crate) fn baseline(world: &World) -> Baseline {
@@ -18,7 +18,7 @@ pub(crate) fn compare(baseline: &Baseline) -> Comparison {
     baseline.compare(Limits::default(), ALWAYS).unwrap()
 }
 
-/// `A path`, `M path`, `D path`, `R from > to`, with lines.
+/// `A path`, `M path`, `D path`, `R from > to`, with line counts.
 pub(crate) fn describe(comparison: &Comparison) -> BTreeSet<String> {
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let describe_file = |file: &delegator_git::FileChange| {
@@ -62,7 +62,7 @@ fn only_changes_since_the_baseline_are_reported() {
     assert!(!comparison.index_changed && comparison.names_only.is_none());
     assert_eq!(world.git(&["count-objects", "-v"]), objects, "nothing is added to the repository");
     drop((unchanged, before));
-    assert_eq!(std::fs::read_dir(world.temp_dir()).unwrap().count(), 0, "nothing is left of the work");
+    assert_eq!(std::fs::read_dir(world.temp_dir()).unwrap().count(), 0, "no temporary files are left");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn moved_head_branch_and_commits_are_reported() {
     assert_eq!(comparison.commits.subjects[0], "commit 24");
     assert_eq!(describe(&comparison), set([]));
     let later = before.compare(Limits::default(), i64::from(i32::MAX)).unwrap();
-    assert_eq!(later.commits.count, 0, "what is older was only checked out");
+    assert_eq!(later.commits.count, 0, "older commits were only checked out");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn unborn_detached_conflicted_and_linked_work_trees_are_compared() {
     world.git(&["switch", "--quiet", "--detach", "main"]);
     world.write("a", "here\n");
     world.git(&["commit", "--quiet", "-am", "here"]);
-    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "a conflict is wanted");
+    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "the merge must conflict");
     let conflicted = baseline(&world);
     assert_eq!(describe(&compare(&conflicted)), set([]));
     let conflicted = baseline(&world);
@@ -251,7 +251,7 @@ fn files_outside_a_sparse_checkout_and_in_submodules_are_skipped() {
     world.git(&["sparse-checkout", "set", "in"]);
     let before = baseline(&world);
     world.write("in/x", "changed\n");
-    world.write("in/sub/file", "not ours to look at\n");
+    world.write("in/sub/file", "in a submodule\n");
     assert_eq!(describe(&compare(&before)), set(["M in/x +1 -1"]));
 }
 
@@ -283,9 +283,9 @@ fn ignored_paths_follow_the_current_ignore_rules() {
 fn more_than_ten_thousand_files_are_named_but_not_read() {
     let world = World::new();
     let before = baseline(&world);
-    std::fs::create_dir(world.tree.join("crowd")).unwrap();
+    std::fs::create_dir(world.tree.join("many")).unwrap();
     for n in 0..10_001 {
-        std::fs::write(world.tree.join(format!("crowd/{n}")), "").unwrap();
+        std::fs::write(world.tree.join(format!("many/{n}")), "").unwrap();
     }
     world.write("a", "changed\n");
     let comparison = compare(&before);

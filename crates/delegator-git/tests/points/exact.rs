@@ -1,6 +1,6 @@
-//! A restore is exact: whatever state the user left, whatever an agent did to it, the state comes back, and undoing the
-//! restore brings the agent's state back. Compared are every file with content and permissions, every link and directory,
-//! and every entry of the index with stage and flags.
+//! A restore is exact: for any state of the user and any changes by an agent, the state is restored, and undoing the
+//! restore brings the agent's state back. The test compares every file with content and permissions, every link and
+//! directory, and every index entry with stage and flags.
 //!
 //! `PROPTEST_CASES` sets the number of cases, `PROPTEST_RNG_SEED` the seed.
 
@@ -17,7 +17,7 @@ use proptest::sample::select;
 
 use crate::world::World;
 
-/// Files the steps work on; some are also directories, some are committed, one is ignored.
+/// Paths the actions work on; some are also directories, some are committed, one is ignored.
 const FILES: [&[u8]; 14] = [
     b"a",
     b"b",
@@ -39,10 +39,10 @@ const FILE_MODES: [u32; 7] = [0o644, 0o600, 0o664, 0o755, 0o700, 0o640, 0o744];
 const DIRECTORY_MODES: [u32; 4] = [0o755, 0o700, 0o775, 0o711];
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Action {
     Write(&'static [u8], u8),
-    /// A file whose path alone is in the index.
-    Intend(&'static [u8], u8),
+    /// Writes a file and adds it with `--intent-to-add`.
+    IntendToAdd(&'static [u8], u8),
     Link(&'static [u8], &'static [u8]),
     Remove(&'static [u8]),
     Mode(&'static [u8], u32),
@@ -88,23 +88,23 @@ const ON_ALL: [&[&str]; 17] = [
     &["update-index", "-q", "--refresh"],
 ];
 
-fn step() -> impl Strategy<Value = Step> {
+fn action() -> impl Strategy<Value = Action> {
     let (file, directory) = (select(&FILES[..]), select(&DIRECTORIES[..]));
     prop_oneof![
-        4 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Step::Write(path, text)),
-        1 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Step::Intend(path, text)),
-        1 => (file.clone(), file.clone()).prop_map(|(path, target)| Step::Link(path, target)),
-        2 => file.clone().prop_map(Step::Remove),
-        2 => (file.clone(), select(&FILE_MODES[..])).prop_map(|(path, mode)| Step::Mode(path, mode)),
-        2 => directory.clone().prop_map(Step::MakeDirectory),
-        1 => directory.clone().prop_map(Step::RemoveDirectory),
-        1 => (directory, select(&DIRECTORY_MODES[..])).prop_map(|(path, mode)| Step::DirectoryMode(path, mode)),
-        4 => (select(&ON_PATHS[..]), file).prop_map(|(args, path)| Step::GitPath(args, path)),
-        4 => select(&ON_ALL[..]).prop_map(Step::Git),
+        4 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Action::Write(path, text)),
+        1 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Action::IntendToAdd(path, text)),
+        1 => (file.clone(), file.clone()).prop_map(|(path, target)| Action::Link(path, target)),
+        2 => file.clone().prop_map(Action::Remove),
+        2 => (file.clone(), select(&FILE_MODES[..])).prop_map(|(path, mode)| Action::Mode(path, mode)),
+        2 => directory.clone().prop_map(Action::MakeDirectory),
+        1 => directory.clone().prop_map(Action::RemoveDirectory),
+        1 => (directory, select(&DIRECTORY_MODES[..])).prop_map(|(path, mode)| Action::DirectoryMode(path, mode)),
+        4 => (select(&ON_PATHS[..]), file).prop_map(|(args, path)| Action::GitPath(args, path)),
+        4 => select(&ON_ALL[..]).prop_map(Action::Git),
     ]
 }
 
-/// A repository with two branches that conflict, made once and copied for each case.
+/// A repository with two conflicting branches, created once and copied for each case.
 fn template() -> &'static World {
     static TEMPLATE: OnceLock<World> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
@@ -132,10 +132,10 @@ fn template() -> &'static World {
     })
 }
 
-fn copied() -> World {
+fn copy_template() -> World {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().canonicalize().unwrap();
-    for folder in ["home", "place", "tree"] {
+    for folder in ["home", "temp", "tree"] {
         fs::create_dir(path.join(folder)).unwrap();
     }
     copy_dir(&template().tree, &path.join("tree"));
@@ -155,44 +155,44 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// What stands in the way goes; a step that cannot be made is none.
-fn take(world: &World, step: &Step) {
+/// Removes what blocks the path. An action that is impossible does nothing.
+fn apply(world: &World, action: &Action) {
     let at = |path: &[u8]| world.tree.join(OsStr::from_bytes(path));
-    match step {
-        Step::Write(path, text) => {
+    match action {
+        Action::Write(path, text) => {
             clear_path(world, path);
             let _ = fs::write(at(path), format!("text {text}\n"));
         }
-        Step::Intend(path, text) => {
-            take(world, &Step::Write(path, *text));
-            take(world, &Step::GitPath(&["add", "--intent-to-add", "--force", "--"], path));
+        Action::IntendToAdd(path, text) => {
+            apply(world, &Action::Write(path, *text));
+            apply(world, &Action::GitPath(&["add", "--intent-to-add", "--force", "--"], path));
         }
-        Step::Link(path, target) => {
+        Action::Link(path, target) => {
             clear_path(world, path);
             let _ = symlink(OsStr::from_bytes(target), at(path));
         }
-        Step::Remove(path) => remove(&at(path)),
-        Step::Mode(path, mode) if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_file()) => {
+        Action::Remove(path) => remove(&at(path)),
+        Action::Mode(path, mode) if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_file()) => {
             fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)).unwrap();
         }
-        Step::DirectoryMode(path, mode)
+        Action::DirectoryMode(path, mode)
             if fs::symlink_metadata(at(path)).is_ok_and(|found| found.is_dir()) =>
         {
             fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)).unwrap();
         }
-        Step::Mode(..) | Step::DirectoryMode(..) => {}
-        Step::MakeDirectory(path) => {
+        Action::Mode(..) | Action::DirectoryMode(..) => {}
+        Action::MakeDirectory(path) => {
             clear_path(world, path);
             let _ = fs::create_dir_all(at(path));
         }
-        Step::RemoveDirectory(path) => {
+        Action::RemoveDirectory(path) => {
             let _ = fs::remove_dir(at(path));
         }
-        Step::GitPath(args, path) => {
+        Action::GitPath(args, path) => {
             let args = args.iter().map(OsStr::new).chain([OsStr::from_bytes(path)]);
             world.try_git(args);
         }
-        Step::Git(args) => drop(world.run_git_in(args, &world.tree)),
+        Action::Git(args) => drop(world.run_git_in(args, &world.tree)),
     }
 }
 
@@ -248,7 +248,7 @@ fn walk(top: &Path, below: &Path, tree: &mut BTreeMap<PathBuf, (char, u32, Vec<u
     }
 }
 
-/// Every entry with mode, object, stage and flags, read by git itself.
+/// Every entry with mode, object, stage and flags, as printed by git itself.
 fn index(world: &World) -> Vec<String> {
     let output = world.git(&["ls-files", "--stage", "--debug", "--sparse"]);
     let persistent_flags = 0x8000 | 0x3000 | 1 << 29 | 1 << 30;
@@ -271,7 +271,7 @@ fn heads(world: &World) -> (String, String) {
     (output(&["rev-parse", "--verify", "--quiet", "HEAD"]), output(&["symbolic-ref", "--quiet", "HEAD"]))
 }
 
-#[expect(clippy::disallowed_methods, reason = "proptest is set up by variables")]
+#[expect(clippy::disallowed_methods, reason = "proptest is configured by environment variables")]
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
 }
@@ -286,17 +286,17 @@ proptest! {
 
     #[test]
     fn a_restore_and_its_undo_are_exact(
-        users in proptest::collection::vec(step(), 0..14),
-        agents in proptest::collection::vec(step(), 1..12),
+        user_actions in proptest::collection::vec(action(), 0..14),
+        agent_actions in proptest::collection::vec(action(), 1..12),
         and_head: bool,
     ) {
-        let world = copied();
-        users.iter().for_each(|step| take(&world, step));
+        let world = copy_template();
+        user_actions.iter().for_each(|action| apply(&world, action));
         let (before, head_before) = (snapshot(&world), heads(&world));
-        let point = world.try_keep(&world.tree, "refs/mcp-delegator/T-local-1").unwrap().unwrap();
-        prop_assert_eq!(&snapshot(&world), &before, "keeping changes nothing");
-        agents.iter().for_each(|step| take(&world, step));
-        // git looks at ignored files only where a restore point holds them; one that is new stays.
+        let point = world.try_create_point(&world.tree, "refs/mcp-delegator/T-local-1").unwrap().unwrap();
+        prop_assert_eq!(&snapshot(&world), &before, "creating a restore point changes nothing");
+        agent_actions.iter().for_each(|action| apply(&world, action));
+        // Only ignored files of the restore point are examined; a new one stays, so remove it before comparing.
         if !before.tree.contains_key(Path::new("note.o")) {
             remove(&world.tree.join("note.o"));
         }

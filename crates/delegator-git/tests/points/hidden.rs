@@ -1,4 +1,5 @@
-//! Files that git does not look at by itself: marked unchanged, outside a sparse checkout, ignored, in other repositories.
+//! Files that git does not examine by default: marked unchanged, outside a sparse checkout, ignored, in other
+//! repositories.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use delegator_git::{Baseline, Comparison, LeftOutReason, Limits, create_restore_
 use crate::comparing::{ALWAYS, baseline, compare, describe, set};
 use crate::world::{REFERENCE, World};
 
-/// The state that a restore point keeps for a later comparison.
+/// The baseline that is taken together with a restore point.
 fn baseline_of_restore_point(world: &World) -> Baseline {
     let created =
         create_restore_point(&world.runner(), &world.tree, &world.temp_dir(), REFERENCE, Limits::default())
@@ -15,7 +16,7 @@ fn baseline_of_restore_point(world: &World) -> Baseline {
     created.unwrap().baseline.unwrap()
 }
 
-/// Both ways of looking at a work tree, before a task that reads and before one that writes.
+/// Runs a test with both kinds of baseline: of a reading task and of a writing task.
 fn with_both_baselines(prepare: impl Fn(&World), change: impl Fn(&World), check: impl Fn(&Comparison)) {
     for take_baseline in [baseline, baseline_of_restore_point] {
         let world = World::new();
@@ -68,19 +69,19 @@ fn a_file_marked_as_unchanged_is_restored_with_its_flag() {
 fn files_written_outside_the_sparse_checkout_are_reported() {
     with_both_baselines(
         |world| {
-            world.write("kept/k", "k1\n");
+            world.write("near/k", "k1\n");
             world.write("far/x", "x1\n");
             world.write("far/y", "y1\n");
             world.git(&["add", "."]);
             world.commit("two directories");
-            world.git(&["sparse-checkout", "set", "--cone", "kept"]);
+            world.git(&["sparse-checkout", "set", "--cone", "near"]);
             assert!(world.read("far/x").is_none());
         },
         |world| {
             world.write("far/x", "agent\n");
-            world.write("kept/k", "agent\n");
+            world.write("near/k", "agent\n");
         },
-        |comparison| assert_eq!(paths(comparison), set(["M far/x", "M kept/k"])),
+        |comparison| assert_eq!(paths(comparison), set(["M far/x", "M near/k"])),
     );
 }
 

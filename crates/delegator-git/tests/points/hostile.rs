@@ -1,4 +1,4 @@
-//! A repository that names a command wherever git would run one.
+//! A repository that configures a command wherever git could run one.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,7 +6,7 @@ use delegator_git::{Baseline, Limits};
 
 use crate::world::World;
 
-/// Everything that git has been known to run.
+/// Configures a command in every place from which git is known to run one.
 fn plant_commands(world: &World) {
     let canaries = world.root.path().join("canaries");
     std::fs::create_dir(&canaries).unwrap();
@@ -102,7 +102,7 @@ fn comparing_runs_no_command_planted_before_or_after_the_baseline() {
     }
     assert_eq!(canaries(&world), Vec::<String>::new());
     world.run_git_in(&["add", "-A"], &world.tree);
-    assert_ne!(canaries(&world), Vec::<String>::new(), "the bait is good");
+    assert_ne!(canaries(&world), Vec::<String>::new(), "an ordinary git runs the planted commands");
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn no_command_configured_by_a_repository_is_run() {
     world.git(&["add", "."]);
     world.commit("bait");
     plant_commands(&world);
-    // The same length, the same moment: git has to look at the content.
+    // The same size and time: git has to compare the content.
     world.write("x.evil", "2\n");
     world.write("x.long", "2\n");
     world.write("new.evil", "untracked\n");
     let reference = "refs/mcp-delegator/T-local-1";
-    let point = world.try_keep(&world.tree, reference).unwrap().unwrap();
+    let point = world.try_create_point(&world.tree, reference).unwrap().unwrap();
     assert_eq!(canaries(&world), Vec::<String>::new());
     world.write("x.evil", "agent\n");
     world.write("x.long", "agent\n");
@@ -133,7 +133,7 @@ fn no_command_configured_by_a_repository_is_run() {
     assert!(delegator_git::holds_unique_content(&world.runner(), &point).unwrap());
     delegator_git::drop_point(&world.runner(), &point).unwrap();
     assert_eq!(canaries(&world), Vec::<String>::new());
-    // The bait is good: an ordinary git runs it.
+    // Check the test itself: an ordinary git runs the planted commands.
     for args in [
         ["add", "-A"].as_slice(),
         &["diff", "HEAD"],

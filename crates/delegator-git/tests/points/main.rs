@@ -1,6 +1,6 @@
 //! Restore points in real repositories of every kind.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
 
 mod comparing;
 mod exact;

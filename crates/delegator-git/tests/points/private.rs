@@ -10,7 +10,7 @@ use crate::world::{REFERENCE, World};
 
 const SECRET: &str = "private, never committed\n";
 
-/// A tree with an untracked secret and a staged one.
+/// A work tree with an untracked secret and a staged one.
 fn with_secrets() -> (World, [String; 2]) {
     let world = World::new();
     world.write("secret.txt", SECRET);
@@ -38,7 +38,7 @@ fn mirrors_do_not_carry_private_content() {
             assert!(!has_object(&world, repository, id), "{repository} has {id}");
         }
     }
-    // A local clone takes all objects of the repository, and so what the user staged; the rest is not among them.
+    // A local clone copies all objects of the repository, including what the user staged, but nothing else.
     assert!(
         !has_object(&world, "../local.git", &ids[0]) && !has_object(&world, "../local.git", &point.commit)
     );
@@ -123,14 +123,14 @@ fn dropping_deletes_the_objects_and_leaves_other_points_alone() {
 #[test]
 fn restore_points_share_the_space_of_large_files() {
     let world = World::new();
-    // Not compressible, or its size would say nothing.
+    // Not compressible, so that the pack size is meaningful.
     let large: Vec<u8> = (0..300_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     world.write("data.bin", &large);
     let names: Vec<String> = (1..=4).map(|n| format!("refs/mcp-delegator/T-local-{n}")).collect();
     let mut points = Vec::new();
     for (number, name) in names.iter().enumerate() {
         world.write("code", format!("state {number}\n"));
-        points.push(world.try_keep(&world.tree, name).unwrap().unwrap());
+        points.push(world.try_create_point(&world.tree, name).unwrap().unwrap());
     }
     let packs = std::fs::read_dir(world.tree.join(".git/mcp-delegator/objects/pack")).unwrap().flatten();
     let files: BTreeMap<u64, u64> =
@@ -148,7 +148,7 @@ fn restore_points_share_the_space_of_large_files() {
 #[test]
 fn content_reachable_from_a_user_commit_is_not_unique() {
     let world = World::new();
-    let clean = world.try_keep(&world.tree, "refs/mcp-delegator/clean").unwrap().unwrap();
+    let clean = world.try_create_point(&world.tree, "refs/mcp-delegator/clean").unwrap().unwrap();
     let is_unique = |point: &RestorePoint| holds_unique_content(&world.runner(), point).unwrap();
     assert!(!is_unique(&clean));
     world.write("a", "mine\n");
@@ -227,8 +227,8 @@ fn a_second_attempt_reuses_the_first_restore_point() {
     let (world, _) = with_secrets();
     let point = world.create_point();
     world.write("secret.txt", "changed since\n");
-    assert_eq!(world.try_keep(&world.tree, REFERENCE).unwrap(), Some(point.clone()));
-    // A crash between the two refs.
+    assert_eq!(world.try_create_point(&world.tree, REFERENCE).unwrap(), Some(point.clone()));
+    // As after a crash between the two refs.
     assert!(drop_point(&world.runner(), &point).unwrap());
     world.git(&["update-ref", REFERENCE, "HEAD"]);
     assert_ne!(world.create_point().tree, point.tree);

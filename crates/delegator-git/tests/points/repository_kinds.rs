@@ -1,4 +1,4 @@
-//! Repositories of every kind, and what is no repository.
+//! Restore points in repositories of every kind, and outside of repositories.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -39,7 +39,7 @@ fn an_empty_repository_without_an_index_is_restored() {
 fn a_subdirectory_finds_the_top_of_the_work_tree() {
     let world = World::new();
     world.write("sub/file", "x");
-    let point = world.try_keep(&world.tree.join("sub"), REFERENCE).unwrap().unwrap();
+    let point = world.try_create_point(&world.tree.join("sub"), REFERENCE).unwrap().unwrap();
     assert_eq!(point.top_level, world.tree);
     assert_eq!(point.untracked, 1);
     assert_eq!(top_level(&world.runner(), &world.tree.join("sub")).unwrap(), Some(world.tree.clone()));
@@ -48,10 +48,10 @@ fn a_subdirectory_finds_the_top_of_the_work_tree() {
 #[test]
 fn no_restore_point_outside_a_work_tree_or_in_a_bare_repository() {
     let world = World::new();
-    assert_eq!(world.try_keep(&world.home(), REFERENCE).unwrap(), None);
+    assert_eq!(world.try_create_point(&world.home(), REFERENCE).unwrap(), None);
     world.git(&["clone", "--quiet", "--bare", ".", "../bare.git"]);
-    assert_eq!(world.try_keep(&world.root.path().join("bare.git"), REFERENCE).unwrap(), None);
-    assert_eq!(world.try_keep(&world.tree.join(".git"), REFERENCE).unwrap(), None);
+    assert_eq!(world.try_create_point(&world.root.path().join("bare.git"), REFERENCE).unwrap(), None);
+    assert_eq!(world.try_create_point(&world.tree.join(".git"), REFERENCE).unwrap(), None);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_linked_worktree_has_its_own_index_and_head() {
     assert_eq!(world.read("a").as_deref(), Some("side\n"));
     assert_eq!(world.status(), " M a\n");
     assert_eq!(std::fs::read_to_string(main.join("a")).unwrap(), "a1\n");
-    // The main tree's branch is not ours to check out here.
+    // A branch that is checked out in the main work tree must not be checked out here.
     world.git(&["checkout", "--quiet", "--detach"]);
     let (_, output) = world.run_git_in(&["checkout", "--quiet", "side"], &main);
     let refused = world.restore(&point, true);
@@ -112,7 +112,7 @@ fn a_conflicted_index_is_restored_with_its_conflicts() {
     world.git(&["checkout", "--quiet", "main"]);
     world.write("a", "main\n");
     world.git(&["commit", "--quiet", "-am", "main"]);
-    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "it must conflict");
+    assert!(!world.run_git_in(&["merge", "side"], &world.tree).0, "the merge must conflict");
     let conflicted = world.read("a").unwrap();
     let (index, status) = (world.index(), world.status());
     let point = world.create_point();
@@ -196,7 +196,7 @@ fn mode_changes_and_racy_edits_are_detected() {
     std::fs::set_permissions(world.tree.join("tool"), std::fs::Permissions::from_mode(0o755)).unwrap();
     world.write("racy", "aaaa\n");
     world.git(&["add", "."]);
-    // The same length in the same moment: only its content tells.
+    // The same size and time: only the content differs.
     world.write("racy", "bbbb\n");
     let point = world.create_point();
     world.write("racy", "cccc\n");
@@ -208,22 +208,22 @@ fn mode_changes_and_racy_edits_are_detected() {
 
 #[test]
 fn a_failed_restore_point_is_an_error_and_changes_nothing() {
-    // Unreadable objects.
+    // A damaged object.
     let world = World::new();
     let commit = world.git(&["rev-parse", "HEAD"]).trim().to_owned();
     let object = world.tree.join(".git/objects").join(&commit[..2]).join(&commit[2..]);
     std::fs::set_permissions(&object, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::write(&object, "not an object").unwrap();
-    assert!(world.try_keep(&world.tree, REFERENCE).is_err());
+    assert!(world.try_create_point(&world.tree, REFERENCE).is_err());
     assert!(!world.tree.join(".git/refs/mcp-delegator").exists());
-    // A repository nobody can write to; a file where a folder is needed stops even root.
+    // A store that cannot be written: a file in place of a directory stops even root.
     let world = World::new();
     world.write(".git/refs/mcp-delegator", "in the way");
-    assert!(world.try_keep(&world.tree, REFERENCE).is_err());
-    // A work tree that is configured to be elsewhere.
+    assert!(world.try_create_point(&world.tree, REFERENCE).is_err());
+    // A work tree configured to be elsewhere.
     let world = World::new();
     world.git(&["config", "core.worktree", world.root.path().to_str().unwrap()]);
-    assert!(world.try_keep(&world.tree, REFERENCE).is_err());
+    assert!(world.try_create_point(&world.tree, REFERENCE).is_err());
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! What comes back, what goes, and what is never touched.
+//! What a restore writes, what it removes, and what it never touches.
 
 use delegator_git::{LeftOutReason, RestoreError, drop_point, prepare_restore};
 
 use crate::world::{REFERENCE, World};
 
-/// A tree with something staged, modified, untracked and ignored.
+/// A work tree with staged, modified, untracked and ignored files.
 fn dirty() -> World {
     let world = World::new();
     world.write("a", "a2\n");
@@ -24,7 +24,7 @@ fn index_and_work_tree_are_restored() {
     assert!(point.staged && point.is_dirty());
     assert_eq!((point.modified, point.untracked, point.branch.as_deref()), (2, 1, Some("refs/heads/main")));
     assert_eq!(world.git_in_store(&["show", &format!("{REFERENCE}:index-tree/a")]), "a2\n");
-    // What a task might do.
+    // Changes that an agent might make.
     world.write("a", "agent\n");
     world.remove("b");
     std::fs::remove_dir_all(world.tree.join("new dir")).unwrap();
@@ -36,9 +36,8 @@ fn index_and_work_tree_are_restored() {
     assert_eq!((world.status(), world.index()), (status, index));
     assert_eq!(world.read("a").as_deref(), Some("a3\n"));
     assert_eq!(world.read("x.o").as_deref(), Some("ignored\n"));
-    assert_eq!(world.read("y.o").as_deref(), Some("agent, ignored\n"), "ignored files are nobody's business");
+    assert_eq!(world.read("y.o").as_deref(), Some("agent, ignored\n"), "ignored files are left alone");
     assert!(!world.tree.join("added").exists());
-    // And back again.
     world.restore(&undo, false).unwrap();
     assert_eq!((world.read("a").as_deref(), world.read("b")), (Some("agent\n"), None));
     assert_eq!(world.read("added/deep/file").as_deref(), Some("agent\n"));
@@ -96,7 +95,7 @@ fn a_switched_branch_and_a_detached_head_are_restored() {
     let (_, undo) = world.restore(&on_main, true).unwrap();
     assert!(drop_point(&world.runner(), &on_main).unwrap() && drop_point(&world.runner(), &undo).unwrap());
     assert_eq!(world.git(&["symbolic-ref", "HEAD"]).trim(), "refs/heads/main");
-    assert!(world.git(&["branch", "--list"]).contains("agent"), "nobody's branch is deleted");
+    assert!(world.git(&["branch", "--list"]).contains("agent"), "no branch is deleted");
     world.git(&["checkout", "--quiet", "--detach"]);
     let detached = world.create_point();
     assert_eq!(detached.branch, None);
@@ -116,7 +115,7 @@ fn large_files_are_left_out_reported_and_never_touched() {
         (point.left_out[0].path.as_str(), point.left_out[0].reason),
         ("large.bin", LeftOutReason::TooLarge)
     );
-    // Small by now, so the present side has it: it must stay all the same.
+    // Small now, so it is in the present capture; it must stay nevertheless.
     world.write("large.bin", "small\n");
     world.write("grown.bin", "small\n");
     world.write("b", "agent\n");
@@ -207,7 +206,7 @@ fn a_blocking_ignored_file_refuses_the_whole_restore() {
     let point = world.create_point();
     world.write("b", "agent\n");
     world.remove("a");
-    world.write("a/kept.o", "ignored\n");
+    world.write("a/file.o", "ignored\n");
     let refused = world.restore(&point, false);
     assert!(matches!(&refused, Err(RestoreError::PathBlocked { path, .. }) if path == "a"), "{refused:?}");
     assert_eq!(world.read("b").as_deref(), Some("agent\n"), "nothing was changed");

@@ -1,6 +1,6 @@
-//! A repository to try things in.
+//! A temporary repository for tests.
 
-#![expect(clippy::disallowed_methods, reason = "tests make their repositories with git")]
+#![expect(clippy::disallowed_methods, reason = "tests create their repositories with git")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl World {
     pub(crate) fn unborn() -> World {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
-        for folder in ["home", "place", "tree"] {
+        for folder in ["home", "temp", "tree"] {
             std::fs::create_dir(path.join(folder)).unwrap();
         }
         let world = World { root, tree: path.join("tree") };
@@ -58,7 +58,7 @@ impl World {
         (output.status.success(), stdout + &String::from_utf8_lossy(&output.stderr))
     }
 
-    /// git, whether it likes it or not.
+    /// Runs git and ignores failures.
     pub(crate) fn try_git<'a>(&self, args: impl Iterator<Item = &'a OsStr>) {
         let mut command = Command::new("git");
         command.args(args).current_dir(&self.tree).env_clear();
@@ -73,7 +73,7 @@ impl World {
         output
     }
 
-    /// git in our own store of restore points.
+    /// Runs git in our own store of restore points.
     #[track_caller]
     pub(crate) fn git_in_store(&self, args: &[&str]) -> String {
         let common = self.git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
@@ -90,7 +90,7 @@ impl World {
     }
 
     pub(crate) fn temp_dir(&self) -> PathBuf {
-        self.root.path().join("place")
+        self.root.path().join("temp")
     }
 
     pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
@@ -99,7 +99,7 @@ impl World {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A repository with one commit of `file` at a path from the work tree.
+    /// Creates a repository with one commit of `file` at a path relative to the work tree.
     pub(crate) fn repository(&self, path: &str) {
         let dir = self.tree.join(path);
         std::fs::create_dir_all(&dir).unwrap();
@@ -120,7 +120,6 @@ impl World {
         std::fs::read(self.tree.join(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What git says of index and work tree.
     pub(crate) fn status(&self) -> String {
         self.git(&["status", "--porcelain=v1", "-uall"])
     }
@@ -132,17 +131,21 @@ impl World {
         Git::new(PathBuf::from(GIT), environment, Duration::from_secs(120))
     }
 
-    pub(crate) fn try_keep(&self, dir: &Path, reference: &str) -> Result<Option<RestorePoint>, GitError> {
+    pub(crate) fn try_create_point(
+        &self,
+        dir: &Path,
+        reference: &str,
+    ) -> Result<Option<RestorePoint>, GitError> {
         let created =
             create_restore_point(&self.runner(), dir, &self.temp_dir(), reference, Limits::default())?;
-        Ok(created.map(|kept| kept.point))
+        Ok(created.map(|created| created.point))
     }
 
-    /// Keeps a restore point, and holds that neither index nor work tree noticed.
+    /// Creates a restore point and checks that index and work tree are unchanged.
     #[track_caller]
     pub(crate) fn create_point(&self) -> RestorePoint {
         let before = (self.index(), self.status());
-        let point = self.try_keep(&self.tree, REFERENCE).unwrap().unwrap();
+        let point = self.try_create_point(&self.tree, REFERENCE).unwrap().unwrap();
         assert_eq!((self.index(), self.status()), before);
         let head = self.run_git_in(&["rev-parse", "--verify", "--quiet", REFERENCE], &self.tree);
         assert_eq!(
@@ -150,11 +153,11 @@ impl World {
             (point.head.is_some(), point.head.as_deref().unwrap_or_default())
         );
         assert_eq!(self.git_in_store(&["rev-parse", REFERENCE]).trim(), point.commit);
-        assert_eq!(std::fs::read_dir(self.temp_dir()).unwrap().count(), 0, "nothing is left of the work");
+        assert_eq!(std::fs::read_dir(self.temp_dir()).unwrap().count(), 0, "no temporary files are left");
         point
     }
 
-    /// The index as git tells it; its bytes change with every `git status`.
+    /// The index as git prints it; its bytes change with every `git status`.
     pub(crate) fn index(&self) -> String {
         self.git(&["ls-files", "--stage", "-t"])
     }

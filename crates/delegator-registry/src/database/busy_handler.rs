@@ -1,18 +1,18 @@
-//! How a connection waits for the write lock.
+//! Waits for SQLite's write lock.
 //!
-//! SQLite's own waiting grows to 100 ms a step, and whoever does not sleep just then takes the lock: measured with twenty
-//! writers, one in a hundred waited 130 ms and the unluckiest 0.8 s for what takes half a millisecond. Short steps give
-//! everybody a fair chance.
+//! SQLite's own handler sleeps up to 100 ms per try, and the lock goes to a process that happens to be awake: with
+//! twenty writers, one in a hundred waited 130 ms and the slowest 0.8 s for a transaction of half a millisecond. Short
+//! sleeps give every writer a fair chance. Gives up after [`MAX_WAIT`].
 
-#![expect(clippy::disallowed_methods, reason = "SQLite's lock can be tried, but not waited for")]
+#![expect(clippy::disallowed_methods, reason = "SQLite has no way to wait for its lock, only to retry")]
 
 use std::time::{Duration, Instant};
 
 const MAX_WAIT: Duration = Duration::from_secs(5);
-/// Tries before time counts: a process that was stopped for a minute has not been patient.
+/// Tries before the time limit applies: a process that was stopped for a minute has not yet tried.
 const MIN_TRIES: i32 = 100;
 
-/// What to do while another writes: wait a little, or give up.
+/// The callback that SQLite calls while the lock is held: sleeps, or returns false to give up.
 pub(crate) fn busy_handler() -> impl FnMut(i32) -> bool + Send + 'static {
     let mut started = Instant::now();
     move |tries| {

@@ -1,16 +1,16 @@
-//! The frozen list of migrations.
+//! The list of migrations.
 //!
-//! A migration that has left the house is never edited: files out there were made by it. What changes is appended, and
-//! only adds (a column with a default, a table, an index), so that an older program can go on writing; where that cannot
-//! be, `min_writer` says how new a program must be, and older ones refuse the file.
+//! A released migration is never edited, because existing files were created by it. New ones are appended and only add
+//! (a column with a default, a table, an index), so that older programs can still write the file. Where that is
+//! impossible, `min_writer` states the schema a program must know, and older programs refuse the file.
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// One step, numbered by its place in the list, from 1.
+/// One migration; its number is its position in the list, from 1.
 #[derive(Debug)]
 pub(crate) struct Migration {
     pub(crate) sql: &'static str,
-    /// The lowest schema a program must know to write a file that has this step.
+    /// The lowest schema a program must know to write a file with this migration.
     pub(crate) min_writer: i64,
 }
 
@@ -25,15 +25,15 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 /// The newest schema this program knows.
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
-/// Marks a file as ours ("mcpd"), so that another program's database is not taken for a registry.
+/// Marks a file as ours ("mcpd"), so that another program's database is not opened as a registry.
 pub(crate) const APPLICATION_ID: i64 = 0x6D63_7064;
 
-/// What a file says of itself.
+/// The versions stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Versions {
     pub(crate) application_id: i64,
     pub(crate) schema: i64,
-    /// The schema as `meta` has it; a newer program writes both.
+    /// The schema version stored in `meta`; every migration writes both.
     meta_schema: i64,
     min_writer: i64,
     pub(crate) program: Option<String>,
@@ -59,7 +59,8 @@ impl Versions {
         })
     }
 
-    /// How new a program must be to write this file. A version its `meta` does not vouch for is taken at its worst.
+    /// The schema a program must know to write this file. If `meta` does not confirm `user_version`, assume the
+    /// highest.
     pub(crate) fn required_writer(&self) -> i64 {
         if self.meta_schema == self.schema { self.min_writer } else { self.schema.max(self.min_writer) }
     }
@@ -69,7 +70,7 @@ fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<i64>> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
-/// Applies what is missing. The caller holds the write lock of a transaction and has read `from` inside it.
+/// Applies missing migrations. The caller holds the write lock of a transaction and has read `from` inside it.
 pub(crate) fn migrate(db: &Connection, from: i64) -> rusqlite::Result<()> {
     let applied = usize::try_from(from).unwrap_or_default();
     for migration in MIGRATIONS.iter().skip(applied) {
@@ -90,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Only ever appended to. If this fails, write a new migration instead of editing an old one.
+    /// Append only. If this fails, write a new migration instead of editing an old one.
     const FROZEN: &[&str] = &[
         "5b28699e5954c1696e57a7592a5cca0e8c6bc5e0e388b767c0a49b8cd7a58ae4",
         "e8d6ff5b0a8d74b129a256a06bfa006adb1ced5bfb3e3ce16775cac774cea8f7",
@@ -144,6 +145,6 @@ mod tests {
         };
         assert_eq!(required(99, 99, 1), 1, "a newer file that older programs may write");
         assert_eq!(required(99, 99, 98), 98);
-        assert_eq!(required(99, 1, 1), 99, "somebody changed user_version only");
+        assert_eq!(required(99, 1, 1), 99, "only user_version was changed");
     }
 }

@@ -1,4 +1,7 @@
-//! The database file: how it is opened, created, brought up to date and, when asked, set aside.
+//! The database file: opening, creating, migrating, and setting a damaged one aside.
+//!
+//! Only this module opens the file. It never creates an empty registry in place of a damaged one unless the user
+//! requests it.
 
 mod busy_handler;
 pub(crate) mod migrations;

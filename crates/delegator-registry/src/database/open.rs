@@ -1,7 +1,8 @@
-//! Opening and creating the database.
+//! Opens and creates the database.
 //!
-//! It is created under another name, brought up to date there, and renamed. So `registry.db` is a registry from its first
-//! moment on: one that is empty, or missing while its tasks or its log are there, has been damaged.
+//! It is created under another name, migrated there, and renamed. So `registry.db` is complete from the moment it
+//! exists: a file that is empty, or missing beside its tasks or its log, is damaged. A damaged file is reported, never
+//! replaced.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,14 +19,14 @@ use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
 use crate::files::durable;
 use crate::state_dir::{IntegrityCheck, StateDir};
 
-/// Pages after which the log is written back: 4 MiB.
+/// The write-ahead log is checkpointed after this many pages: 4 MiB.
 const CHECKPOINT_PAGES: u32 = 1000;
-/// What is kept of the log's file once it was longer. Kept, not cut to nothing: blocks that are there need not be found
-/// on a full disk.
+/// A longer log file is truncated to this size after a checkpoint. Not to zero: blocks that are already allocated need
+/// not be found on a full disk.
 const WAL_SIZE_LIMIT: u32 = 8 * 1024 * 1024;
 const SMALL_FILE_BYTES: u64 = 256 * 1024;
 
-/// Opens the registry for reading and writing, creating it where there never was one.
+/// Opens the registry for reading and writing, creating it if there never was one.
 pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
     if !exists(&dir.database())? {
         create(dir)?;
@@ -37,24 +38,24 @@ pub(crate) fn exists(path: &Path) -> Result<bool, RegistryError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(RegistryError::file(path, "look at")(error)),
+        Err(error) => Err(RegistryError::file(path, "inspect")(error)),
     }
 }
 
-/// Opens the registry that is there. On a full disk even this takes some space (the shared index of the log), so what is
-/// held back is given up for it.
+/// Opens an existing registry. Even this takes some space (the shared-memory index of the log), so reserved space is
+/// released for it on a full disk.
 pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), RegistryError> {
     let file = dir.database();
-    let found = fs::metadata(&file).map_err(RegistryError::file(&file, "look at"))?;
+    let found = fs::metadata(&file).map_err(RegistryError::file(&file, "inspect"))?;
     let size = found.len();
     if size == 0 {
         return Err(RegistryError::Damaged { file, detail: "it is empty".to_owned() });
     }
-    // Only looked at until it is known to be ours and in order: SQLite would make a registry of anything.
+    // Change nothing until the file is known to be an intact registry: SQLite would accept any database.
     let (mut db, versions) = loop {
         match connect(&file).and_then(|db| Versions::read(&db).map(|versions| (db, versions))) {
             Err(error) if is_disk_full(&error) && dir.reserve_file().release_slice().unwrap_or(false) => {}
-            other => break other.map_err(|error| explain_version(&file, error))?,
+            other => break other.map_err(|error| map_version_error(&file, error))?,
         }
     };
     check_versions(&file, &versions)?;
@@ -65,12 +66,12 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark), Re
         IntegrityCheck::IfCheap if size <= SMALL_FILE_BYTES => quick_check(&file, &db)?,
         IntegrityCheck::IfCheap | IntegrityCheck::Header => {}
     }
-    // The file as it was before: if another one has taken its place since, the mark does not fit, and that is right.
+    // The metadata from before opening: if the file was replaced meanwhile, the mark must not match.
     let mark = FileMark::new(&found, &db).map_err(|error| map_sqlite_error(&file, error))?;
     Ok((db, mark))
 }
 
-/// Which file was opened, and in which version.
+/// Identifies the opened file and its schema version.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileMark {
     device: u64,
@@ -84,15 +85,16 @@ impl FileMark {
         Ok(FileMark { device: found.dev(), inode: found.ino(), schema })
     }
 
-    /// The file under this name now, in the version an open connection sees.
+    /// The mark of the file at this path now, with the version that an open connection reads.
     pub(crate) fn of(file: &Path, db: &Connection) -> Result<FileMark, RegistryError> {
-        let found = fs::symlink_metadata(file).map_err(RegistryError::file(file, "look at"))?;
+        let found = fs::symlink_metadata(file).map_err(RegistryError::file(file, "inspect"))?;
         FileMark::new(&found, db).map_err(|error| map_sqlite_error(file, error))
     }
 }
 
 fn connect(file: &Path) -> rusqlite::Result<Connection> {
-    // Neither CREATE, which would make an empty registry of a missing one, nor URI: a path is a path.
+    // Not CREATE, which would create an empty registry in place of a missing one, and not URI, which would interpret
+    // the path.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(file, flags)?;
     db.busy_handler(Some(busy_handler()))?;
@@ -103,12 +105,12 @@ fn connect(file: &Path) -> rusqlite::Result<Connection> {
 fn configure(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     let mut change = db.prepare("PRAGMA journal_mode = WAL")?;
     let mut rows = change.query(())?;
-    // To its end: a disk that fails is told only after the answer.
+    // Read to the end: SQLite reports a disk error only after the row.
     while rows.next()?.is_some() {}
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", "ON")?;
     db.pragma_update(None, "trusted_schema", "OFF")?;
-    // Sorting must not leave files elsewhere, nor need space.
+    // Sorting must not create temporary files, nor need disk space.
     db.pragma_update(None, "temp_store", "MEMORY")?;
     db.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     db.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
@@ -121,7 +123,7 @@ fn migrate_if_needed(file: &Path, db: &mut Connection, versions: &Versions) -> R
     }
     let fail = |error| map_sqlite_error(file, error);
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    // Somebody may have been faster.
+    // Another process may have migrated it meanwhile.
     let versions = Versions::read(&transaction).map_err(fail)?;
     check_versions(file, &versions)?;
     if versions.schema < LATEST {
@@ -130,8 +132,8 @@ fn migrate_if_needed(file: &Path, db: &mut Connection, versions: &Versions) -> R
     transaction.commit().map_err(fail)
 }
 
-/// A file that says it is a registry and has no `meta` is none.
-fn explain_version(file: &Path, error: rusqlite::Error) -> RegistryError {
+/// A file with our application id but without `meta` is damaged.
+fn map_version_error(file: &Path, error: rusqlite::Error) -> RegistryError {
     match map_sqlite_error(file, error) {
         RegistryError::Database { file, code: Some(rusqlite::ffi::SQLITE_ERROR), detail } => {
             RegistryError::Damaged { file, detail }
@@ -145,10 +147,15 @@ fn check_versions(file: &Path, versions: &Versions) -> Result<(), RegistryError>
         let detail = "it is a database, but not a registry of mcp-delegator".to_owned();
         return Err(RegistryError::Damaged { file: file.to_owned(), detail });
     }
-    let needs = versions.required_writer();
-    if needs > LATEST {
+    let required = versions.required_writer();
+    if required > LATEST {
         let program = versions.program.clone();
-        return Err(RegistryError::NeedsNewerWriter { file: file.to_owned(), needs, knows: LATEST, program });
+        return Err(RegistryError::NeedsNewerWriter {
+            file: file.to_owned(),
+            required,
+            supported: LATEST,
+            program,
+        });
     }
     Ok(())
 }
@@ -164,26 +171,26 @@ pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryEr
     Err(RegistryError::Damaged { file: file.to_owned(), detail: problems.join("; ") })
 }
 
-/// Creates the registry. Fails with `Damaged` where one must have been.
+/// Creates the registry. Fails with `Damaged` if one must have existed.
 fn create(dir: &StateDir) -> Result<(), RegistryError> {
     let _lock = setup_lock(dir)?;
     if never_existed(dir)? { create_locked(dir) } else { Ok(()) }
 }
 
-/// Whether there is no registry because nobody made one yet. `Damaged` if it is missing and must have been there.
+/// Whether no registry was ever created here. `Damaged` if it is missing but must have existed.
 pub(crate) fn never_existed(dir: &StateDir) -> Result<bool, RegistryError> {
     let file = dir.database();
     if exists(&file)? {
         return Ok(false);
     }
     let detail = if exists(&dir.beside_database("-wal"))? {
-        "it is missing, but its log is there"
+        "it is missing, but its log exists"
     } else if has_tasks(dir)? {
-        "it is missing, but there are tasks"
+        "it is missing, but tasks exist"
     } else {
         return Ok(true);
     };
-    // A registry comes before its log and its tasks: whoever made those since we looked has made it, too.
+    // The database is created before its log and its tasks. If another process created them just now, it exists by now.
     if exists(&file)? {
         return Ok(false);
     }
@@ -199,7 +206,7 @@ fn has_tasks(dir: &StateDir) -> Result<bool, RegistryError> {
     }
 }
 
-/// Whoever creates or sets aside is alone.
+/// Takes the lock for creating a registry or setting it aside.
 pub(crate) fn setup_lock(dir: &StateDir) -> Result<File, RegistryError> {
     let path = dir.setup_lock();
     let options = &mut fs::OpenOptions::new();
@@ -210,7 +217,7 @@ pub(crate) fn setup_lock(dir: &StateDir) -> Result<File, RegistryError> {
     Ok(lock)
 }
 
-/// The lock of the process that prunes; `None` while another one holds it.
+/// Takes the lock of the pruning process; `None` while another process holds it.
 pub(crate) fn try_lock_pruning(dir: &StateDir) -> Result<Option<File>, RegistryError> {
     let path = dir.path().join("prune.lock");
     let options = &mut fs::OpenOptions::new();
@@ -223,7 +230,7 @@ pub(crate) fn try_lock_pruning(dir: &StateDir) -> Result<Option<File>, RegistryE
     }
 }
 
-/// Creates the registry under the setup lock, when it is known that there is none.
+/// Creates the registry under the setup lock, when there is none.
 pub(crate) fn create_locked(dir: &StateDir) -> Result<(), RegistryError> {
     let new = dir.beside_database(".new");
     for suffix in [".new", ".new-wal", ".new-shm", ".new-journal"] {
@@ -237,8 +244,8 @@ pub(crate) fn create_locked(dir: &StateDir) -> Result<(), RegistryError> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     migrations::migrate(&transaction, 0).map_err(fail)?;
     transaction.commit().map_err(fail)?;
-    // The file must be whole without its log, which keeps the other name. Closing would write it back as well, but say
-    // nothing of a disk that fails.
+    // The file must be complete without its log, which has another name. Closing would also write the log back, but not
+    // report a disk error.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(())).map_err(fail)?;
     db.close().map_err(|(_, error)| map_sqlite_error(&new, error))?;
     crash_point(CrashPoint::RegistryBuilt);

@@ -1,4 +1,7 @@
-//! Setting a damaged registry aside: only when asked, and with everything kept.
+//! Sets a damaged registry aside on request.
+//!
+//! The damaged files are renamed, never deleted, and an empty registry is created. Task directories stay where they
+//! are. A registry that is intact is refused.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,15 +13,15 @@ use super::open;
 use crate::error::RegistryError;
 use crate::state_dir::{IntegrityCheck, OpenOptions, StateDir};
 
-/// Where the damaged files are now.
+/// The renamed files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// Empty if the registry was missing altogether.
+    /// Empty if the registry was missing.
     pub files: Vec<PathBuf>,
 }
 
-/// Renames a damaged registry (`registry.db.damaged-<ms>`) and creates an empty one in its place. The directories of the
-/// tasks stay where they are: supervisors may be at work in them. A registry that is in order is left alone.
+/// Renames a damaged registry to `registry.db.damaged-<ms>` and creates an empty one in its place. The task directories
+/// stay where they are, because supervisors may be running in them. An intact registry is left alone.
 pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, RegistryError> {
     let _lock = open::setup_lock(dir)?;
     let file = dir.database();
@@ -34,9 +37,9 @@ pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, Regist
         name.push('x');
     }
     let mut files = Vec::new();
-    // The registry goes first. Without its log it may be in order again and only have forgotten the latest, and after a
-    // crash in between nobody would know. A log without its registry is known for damage; it is gone before there is a
-    // new file of that name for it to be played back into.
+    // The database is renamed before its log. Without its log it might look intact and only miss the latest changes,
+    // and a crash in between would go unnoticed. A log without its database counts as damage; it is renamed before a
+    // new database of that name exists.
     for ending in ["", "-wal", "-shm"] {
         let from = dir.beside_database(ending);
         let to = dir.beside_database(&format!("{name}{ending}"));

@@ -1,7 +1,7 @@
-//! Writing so that it is there after a power cut, and private whatever the umask.
+//! Writes files that survive a power cut and are private under any umask.
 //!
-//! A file is durable when its bytes *and* its name are: the file is synced, then its directory. A failed sync is an
-//! error of the whole step; it is never tried again, because the kernel may have dropped what it could not write.
+//! A file is durable when its bytes *and* its name are: sync the file, then its directory. A failed sync fails the
+//! whole operation and is never retried, because the kernel may have dropped the data.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// Opens for writing with `options`; a file that is made by it is 0600, whatever the umask takes away or leaves.
+/// Opens for writing with `options`; a file created by this is 0600 under any umask.
 pub(crate) fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Result<File> {
     let file = options.mode(FILE_MODE).open(path)?;
     if file.metadata()?.permissions().mode() & 0o777 != FILE_MODE {
@@ -23,25 +23,25 @@ pub(crate) fn open_private(path: &Path, options: &mut fs::OpenOptions) -> io::Re
     Ok(file)
 }
 
-/// Opens a file for reading without noting when it was read. The note would be a write, and where many tasks make the disk
-/// busy, a status would wait for it, once for each of the tasks it looks at.
+/// Opens for reading without updating the access time. That update would be a write, and on a busy disk a status query
+/// would wait for one write per task.
 pub(crate) fn open_noatime(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
-        // Only the owner may ask for that.
+        // Only the owner may use O_NOATIME.
         Err(Errno::PERM) => Ok(rustix::fs::open(path, flags, Mode::empty())?.into()),
         opened => Ok(opened?.into()),
     }
 }
 
-/// Makes one directory that must not exist yet, 0700 from the first moment. A umask can only take bits away; they are
-/// given back.
+/// Creates a directory that must not exist yet, with mode 0700 from the start. A umask can only remove bits; they are
+/// set again.
 pub(crate) fn make_new_private_dir(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path)?;
     fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE))
 }
 
-/// Makes one directory, 0700. One that is already there is left as it is.
+/// Creates a directory with mode 0700. An existing one is left unchanged.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     match make_new_private_dir(path) {
         Ok(()) => Ok(()),
@@ -50,7 +50,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a directory and what is missing above it, and syncs every name that was added.
+/// Creates a directory and its missing parents, and syncs every new name.
 pub fn make_private_path(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(());
@@ -67,23 +67,23 @@ pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Writes a file that must not exist yet, and syncs it. Its name is durable once the directory is synced.
+/// Writes and syncs a file that must not exist yet. Its name is durable once the directory is synced.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = open_private(path, fs::OpenOptions::new().write(true).create_new(true))?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// How much a replaced file has to survive.
+/// What a replaced file must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// A reader sees the old or the new file; after a power cut it may be either, or empty.
+    /// A reader gets the old or the new file; after a power cut it may be either, or empty.
     Atomic,
-    /// And after a power cut it is the new one.
+    /// In addition, it is the new file after a power cut.
     Synced,
 }
 
-/// Replaces a file by rename. One writer at a time: whoever holds the task's lock.
+/// Replaces a file by rename. Only one writer at a time: the holder of the task's lock.
 pub(crate) fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -98,7 +98,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::
         fs::rename(new, path)
     })();
     if written.is_err() {
-        // On a full disk half a file would keep the very space that is missing.
+        // On a full disk a partial file would take the space that is needed.
         let _ = fs::remove_file(new);
     }
     written?;
@@ -108,7 +108,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::
     }
 }
 
-/// Removes a file that may be gone already.
+/// Removes a file that may not exist. Returns whether it did.
 pub(crate) fn remove_if_exists(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -117,7 +117,6 @@ pub(crate) fn remove_if_exists(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether an error says that there is no room left.
 pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

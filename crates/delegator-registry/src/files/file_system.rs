@@ -1,12 +1,12 @@
-//! Which file systems can be trusted with locks, shared memory and rename.
+//! Recognises file systems on which locks, shared memory and rename cannot be trusted.
 //!
-//! A network file system may answer every call and still lose a lock, so it is refused by name. What a FUSE file system
-//! is can only be told from the mount table: `fuse.sshfs` is a network, `fuse-overlayfs` is the disk of a container.
+//! A network file system may accept every call and still lose a lock, so it is refused by name. For FUSE the mount
+//! table decides: `fuse.sshfs` is a network file system, `fuse-overlayfs` is a container's disk.
 
 use std::io;
 use std::path::Path;
 
-/// File systems shared between machines, by the magic number `statfs` gives.
+/// Magic numbers (from `statfs`) of file systems shared between machines.
 const SHARED: [(u64, &str); 17] = [
     (0x6969, "nfs"),
     (0x517B, "smb"),
@@ -29,7 +29,7 @@ const SHARED: [(u64, &str); 17] = [
 
 const FUSE: u64 = 0x6573_5546;
 
-/// FUSE file systems that reach over a network, by the word after `fuse.`.
+/// FUSE file systems that use a network, by the name after `fuse.`.
 const SHARED_OVER_FUSE: [&str; 20] = [
     "sshfs",
     "rclone",
@@ -53,7 +53,7 @@ const SHARED_OVER_FUSE: [&str; 20] = [
     "gvfsd-fuse",
 ];
 
-/// The name of the file system, if it is one shared between machines.
+/// The name of the file system if it is shared between machines.
 pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> Option<String> {
     if let Some((_, name)) = SHARED.iter().find(|(known, _)| *known == magic) {
         return Some((*name).to_owned());
@@ -63,7 +63,7 @@ pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> O
     SHARED_OVER_FUSE.contains(&kind).then(|| mounted_as.to_owned())
 }
 
-/// The name of the network file system `path` is on, if it is on one.
+/// The name of the network file system that contains `path`; `None` if it is local.
 pub(crate) fn network_file_system_at(path: &Path) -> io::Result<Option<String>> {
     let magic = magic_of(path)?;
     let mounted_as = if magic == FUSE { mounted_as(path)? } else { None };

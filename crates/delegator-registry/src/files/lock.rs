@@ -1,12 +1,11 @@
-//! The lock of a task: held by its supervisor for life, and by a rescuer while it judges.
+//! The lock of a task, held by its supervisor for its whole run, and by a rescuer while it examines the task.
 //!
-//! Whoever starts a supervisor takes the lock first and hands the open file on to it. So there is no moment, however
-//! slow the start, in which a task that is being started looks abandoned.
+//! The process that starts a supervisor takes the lock first and passes the open file on. So a task that is being
+//! started never looks abandoned, however slow the start.
 //!
-//! An advisory lock on an open file (`flock`): the kernel drops it when the holder dies, however it dies. The file is
-//! close-on-exec, so an agent cannot inherit it and keep a dead supervisor alive. It is removed only with the whole
-//! directory and by whoever holds it; somebody who opened it before that finds out by comparing what they locked with
-//! what has the name now.
+//! It is an advisory lock on an open file (`flock`): the kernel releases it when the holder dies. The file is
+//! close-on-exec, so an agent cannot inherit it. The file is removed only with the whole directory and by the holder; a
+//! process that opened it earlier notices by comparing its file with the one of that name.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,12 +22,11 @@ use super::durable;
 #[derive(Debug)]
 pub struct LockGuard {
     task: TaskId,
-    /// There until it is handed over.
+    /// `None` once it is handed over.
     file: Option<File>,
 }
 
 impl LockGuard {
-    /// Whose lock it is.
     pub fn task(&self) -> &TaskId {
         &self.task
     }
@@ -37,15 +35,15 @@ impl LockGuard {
         self.file.as_ref().map_or(Ok(false), |file| is_file_at(path, file))
     }
 
-    /// The open file, for a process that is to hold the lock from now on. It is held as long as any copy is open.
+    /// The open file, for a process that takes the lock over. The lock is held as long as any copy of the file is open.
     pub fn hand_over(mut self) -> Option<OwnedFd> {
         self.file.take().map(OwnedFd::from)
     }
 }
 
 impl Drop for LockGuard {
-    /// Said, not left to closing: a child that another thread is just starting has a copy of the descriptor until it
-    /// becomes its program, and would keep the lock that long.
+    /// Unlock explicitly: a child that another thread is just starting has a copy of the descriptor until it calls
+    /// exec, and closing ours would leave the lock held until then.
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             let _ = rustix::fs::flock(file, FlockOperation::Unlock);
@@ -53,13 +51,13 @@ impl Drop for LockGuard {
     }
 }
 
-/// What trying to lock gave.
+/// The result of trying to take a lock.
 #[derive(Debug)]
 pub enum LockAttempt {
     Locked(LockGuard),
-    /// Somebody holds it: a living supervisor, or another rescuer.
+    /// Another process holds it: a live supervisor, or a rescuer.
     Held,
-    /// The task's directory is not there (any more).
+    /// The task's directory does not exist (any more).
     Gone,
 }
 
@@ -67,13 +65,13 @@ pub(crate) fn try_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
     open_and_lock(path, task, fs::OpenOptions::new().create(true))
 }
 
-/// The same, and makes no file: one that is not there is gone.
+/// Like [`try_lock`], but creates no file: a missing one is `Gone`.
 pub(crate) fn try_lock_existing(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
     open_and_lock(path, task, &mut fs::OpenOptions::new())
 }
 
 fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> io::Result<LockAttempt> {
-    // The standard library opens everything close-on-exec.
+    // The standard library opens all files close-on-exec.
     let file = match durable::open_private(path, options.read(true).write(true).truncate(false)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockAttempt::Gone),
@@ -82,13 +80,13 @@ fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> i
     lock(path, task, file)
 }
 
-/// Goes on holding a lock that was handed over. A file that is not this lock is none.
+/// Takes over a lock that was handed over. If `file` is not this lock, tries to take it.
 pub(crate) fn adopt(path: &Path, task: &TaskId, file: OwnedFd) -> io::Result<LockAttempt> {
     let file = File::from(file);
     if is_file_at(path, &file)? { lock(path, task, file) } else { try_lock(path, task) }
 }
 
-/// Locking what is locked through the same open file succeeds.
+/// Locking again through the same open file succeeds.
 fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) if is_file_at(path, &file)? => {
@@ -100,7 +98,7 @@ fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
     }
 }
 
-/// Whether `path` still names this very file.
+/// Whether `path` still names this file.
 fn is_file_at(path: &Path, file: &File) -> io::Result<bool> {
     let open = file.metadata()?;
     match fs::symlink_metadata(path) {

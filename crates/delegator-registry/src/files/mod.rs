@@ -1,4 +1,6 @@
-//! Files and directories: what is synced when, who may lock what, and where sockets go.
+//! Files of the state directory: durable writes, task directories, locks, reserved space and socket paths.
+//!
+//! Everything created here is private to the user.
 
 pub(crate) mod durable;
 pub(crate) mod file_system;

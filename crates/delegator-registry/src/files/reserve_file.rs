@@ -1,8 +1,8 @@
-//! Space held back, so that an end can be recorded on a full disk.
+//! Reserved disk space, so that an end can be recorded on a full disk.
 //!
-//! A file with real blocks. When recording an end fails for want of space, one slice of it is given up and the step is
-//! tried again. Slices, because the task that filled the disk takes whatever becomes free: the next end still finds
-//! something. Once there is room again, a submit fills it up.
+//! The reserve is a file with allocated blocks. When recording an end fails for lack of space, one slice is released
+//! and the operation is retried. It is released in slices because the task that filled the disk takes whatever becomes
+//! free; later ends still need space. A submit fills the reserve again once there is enough free space.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::durable;
 
-/// Enough for the transaction of an end (some ten pages), its index in shared memory, and a report.
+/// Enough for the transaction of an end (about ten pages), the shared-memory index, and a report.
 const SLICE_BYTES: u64 = 256 * 1024;
 
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ impl ReserveFile {
         self.target_bytes.saturating_sub(self.size())
     }
 
-    /// Fills up to what is wanted. Running out of space is no error: there is then nothing to hold back.
+    /// Allocates up to the target size. Running out of space is not an error: the reserve then stays as it is.
     pub(crate) fn fill(&self) -> io::Result<()> {
         if self.missing_bytes() == 0 {
             return Ok(());
@@ -47,7 +47,7 @@ impl ReserveFile {
         }
     }
 
-    /// Gives up one slice; false when nothing is left to give.
+    /// Releases one slice; false if nothing is left.
     pub(crate) fn release_slice(&self) -> io::Result<bool> {
         if self.size() == 0 {
             return Ok(false);
@@ -61,7 +61,7 @@ impl ReserveFile {
         Ok(true)
     }
 
-    /// Two that give up at once give up two slices, and nobody fills what another is giving up.
+    /// Serialises fill and release between processes.
     fn lock(&self) -> io::Result<File> {
         let options = &mut fs::OpenOptions::new();
         let file =
@@ -77,7 +77,7 @@ fn allocate(mut file: &File, from: u64, length: u64) -> io::Result<()> {
     }
     match rustix::fs::fallocate(file, FallocateFlags::empty(), from, length) {
         Ok(()) => Ok(()),
-        // Where blocks cannot be reserved they are written.
+        // Where blocks cannot be allocated, write zeros.
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
             io::Seek::seek(&mut file, io::SeekFrom::Start(from))?;
             io::copy(&mut io::Read::take(io::repeat(0), length), &mut file)?;

@@ -1,4 +1,7 @@
-//! Where a supervisor listens. A socket's path must be shorter than 108 bytes; a state directory may be longer.
+//! Chooses the path of a supervisor's control socket.
+//!
+//! A socket path must be shorter than 108 bytes, but a state directory may be longer. Then the socket goes to a short
+//! private directory elsewhere, and its path is written to the task's directory.
 
 use std::fs;
 use std::io;
@@ -12,18 +15,18 @@ use sha2::{Digest, Sha256};
 use super::durable;
 use crate::error::StateDirError;
 
-/// `sun_path` holds 108 bytes, the terminating zero included.
+/// `sun_path` holds 108 bytes, including the terminating zero.
 pub const SOCKET_PATH_LIMIT: usize = 108;
 
-/// No candidate is short enough.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no directory is short enough for a socket: {} and its like are over {SOCKET_PATH_LIMIT} bytes", shortest.display())]
+#[error("no directory is short enough for a socket path of less than {SOCKET_PATH_LIMIT} bytes; the shortest is {}", shortest.display())]
 pub struct SocketPathError {
     pub shortest: PathBuf,
 }
 
-/// Where the socket of a task goes: beside its files if that fits, else below the first candidate for which it does
-/// (`$XDG_RUNTIME_DIR`, then `/tmp`), in a directory named after user and state directory. Pure: it touches nothing.
+/// The path of a task's socket: in the task's directory if that is short enough, else below the first suitable
+/// candidate (`$XDG_RUNTIME_DIR`, then `/tmp`), in a directory named after the user and the state directory. Creates
+/// nothing.
 pub fn socket_path(
     task_dir: &Path,
     task: &TaskId,
@@ -32,7 +35,7 @@ pub fn socket_path(
 ) -> Result<PathBuf, SocketPathError> {
     let in_task_dir = task_dir.join("control.sock");
     let random = task.as_str().rsplit('-').next().unwrap_or_default();
-    // Two state directories of one user must not meet, and every version has to give the same name.
+    // Two state directories of one user must not share a directory, and every version has to choose the same name.
     let digest = Sha256::digest(task_dir.parent().unwrap_or(task_dir).as_os_str().as_bytes());
     let dir_hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let elsewhere = candidates.iter().map(|candidate| {
@@ -50,12 +53,12 @@ pub fn socket_path(
     Err(SocketPathError { shortest })
 }
 
-/// Makes the directory of a socket, or checks that the one that is there is ours alone: in `/tmp` anybody may have
-/// taken the name before us.
+/// Creates the directory of a socket, or checks that the existing one is private: in `/tmp` another user may have
+/// created it.
 pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
     let Some(dir) = socket.parent() else { return Ok(()) };
     durable::make_private_dir(dir).map_err(StateDirError::io(dir, "create"))?;
-    let found = fs::symlink_metadata(dir).map_err(StateDirError::io(dir, "look at"))?;
+    let found = fs::symlink_metadata(dir).map_err(StateDirError::io(dir, "inspect"))?;
     let uid = rustix::process::geteuid().as_raw();
     if found.is_symlink() {
         return Err(StateDirError::Symlink { path: dir.to_owned() });
@@ -64,16 +67,16 @@ pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
         return Err(StateDirError::NotADirectory { path: dir.to_owned() });
     }
     if found.uid() != uid {
-        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), we: uid });
+        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), uid });
     }
     if found.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
-            .map_err(StateDirError::io(dir, "tighten"))?;
+            .map_err(StateDirError::io(dir, "restrict the permissions of"))?;
     }
     Ok(())
 }
 
-/// Says where the socket is, for readers whose own `$XDG_RUNTIME_DIR` is another.
+/// Writes the socket's path, for readers with another `$XDG_RUNTIME_DIR`.
 pub(crate) fn publish(file: &Path, socket: &Path) -> io::Result<()> {
     durable::replace(file, socket.as_os_str().as_bytes(), durable::Durability::Atomic)
 }

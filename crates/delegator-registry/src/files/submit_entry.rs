@@ -1,11 +1,11 @@
-//! Entries of submits under way: `submitting/<task id>`.
+//! Entries of running submits: `submitting/<task id>`.
 //!
-//! A submit writes the launch file (prompt and variables) before the row, so a process that is killed in between leaves a
-//! file that no row knows of. Each submit therefore makes an entry first, an empty file that it keeps locked, and removes
-//! it when the row is committed or the directory is gone again. The kernel drops the lock with the process: an entry that
-//! can be locked is that of a submit that died, and what it left can be removed at once.
+//! A submit writes the launch file (prompt and variables) before the row, so a process killed in between leaves a file
+//! without a row. Therefore each submit first creates an entry, an empty locked file, and removes it when the row is
+//! committed or the directory removed. The kernel releases the lock with the process: an entry that can be locked
+//! belongs to a dead submit, whose files can be removed at once.
 //!
-//! Entries are not synced. One that a power cut takes away leaves a directory that is judged by its age.
+//! Entries are not synced. If a power cut removes one, the directory is judged by its age.
 
 use std::fs;
 use std::io;
@@ -16,28 +16,28 @@ use delegator_domain::task::TaskId;
 use super::durable;
 use super::lock::{self, LockAttempt, LockGuard};
 
-/// A sweep that meets a new entry holds it for a moment.
+/// Cleaning locks a new entry only for a moment, so retry.
 const MAX_TRIES: u32 = 1_000;
 
-/// The entry of a submit of this process. Dropped, it only loses its lock, as it does when the process is killed.
+/// The entry of a submit in this process. Dropping it only releases the lock, as killing the process does.
 #[derive(Debug)]
 pub(crate) struct SubmitEntry {
     path: PathBuf,
     _lock: LockGuard,
 }
 
-/// What an entry says of a submit.
+/// What the entry of a task shows about its submit.
 #[derive(Debug)]
 pub(crate) enum SubmitState {
-    /// There is no entry: it has ended in order, or it never made one.
+    /// There is no entry: the submit has ended, or never created one.
     Unknown,
     UnderWay,
-    /// It was killed. No other process can judge it while this value holds the lock.
+    /// The submit was killed. No other process can examine it while this value holds the lock.
     Dead(SubmitEntry),
 }
 
 impl SubmitEntry {
-    /// Makes the entry of a task in `folder`, which is made if it is missing.
+    /// Creates the entry of a task in `folder`, creating the folder if needed.
     pub(crate) fn create(folder: &Path, id: &TaskId) -> io::Result<SubmitEntry> {
         let path = folder.join(id.as_str());
         for _ in 0..MAX_TRIES {
@@ -50,7 +50,6 @@ impl SubmitEntry {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// What the entry of a task says.
     pub(crate) fn state(folder: &Path, id: &TaskId) -> io::Result<SubmitState> {
         let path = folder.join(id.as_str());
         Ok(match lock::try_lock_existing(&path, id)? {
@@ -70,7 +69,7 @@ impl SubmitEntry {
         Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
     }
 
-    /// Removes the entry, and only then releases its lock.
+    /// Removes the entry before releasing its lock.
     pub(crate) fn remove(self) -> io::Result<()> {
         durable::remove_if_exists(&self.path).map(drop)
     }

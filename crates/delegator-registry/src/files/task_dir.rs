@@ -1,7 +1,7 @@
-//! The directory of one task: what lies where, and how it is written.
+//! The directory of one task: its files and how each is written.
 //!
-//! The id is the only part of the path that comes from outside, and its type admits nothing but `T-local-` and
-//! hexadecimal digits.
+//! The id is the only part of the path that comes from a caller, and its type admits only a fixed prefix and
+//! hexadecimal digits. Files that hold secrets (`launch`, the output schema) are removed at the end of the task.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,31 +17,31 @@ use super::lock::{self, LockAttempt, LockGuard};
 use super::{reserve_file::ReserveFile, socket};
 use crate::error::RegistryError;
 
-/// What lies in the directory of a task.
+/// The files in a task's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskFile {
-    /// What is needed to start it, secrets included; gone once the agent has its input, or at the end.
+    /// What is needed to start the task, including secrets; removed once the agent has its input, or at the end.
     Launch,
-    /// What the task says, redacted.
+    /// The task's text, redacted.
     Text,
-    /// Held by the supervisor for life.
+    /// Held by the supervisor for its whole run.
     Lock,
-    /// What the agent said, append-only.
+    /// The agent's output, append-only.
     Events,
     Stderr,
-    /// What the check of its work printed.
+    /// The output of the verification command.
     Verify,
-    /// Progress so far; replaced at most once a second.
+    /// Progress of the run; replaced at most once a second.
     Snapshot,
-    /// The account of the finished task.
+    /// The report of the finished task.
     Report,
-    /// The schema the agent's answer has to follow.
+    /// The schema that the agent's output must follow.
     OutputSchema,
-    /// Where the control socket is, when it is not here.
+    /// The path of the control socket.
     SocketPath,
-    /// The state of the work tree before the task, and how to bring it back.
+    /// The restore point of the work tree before the task.
     RestorePoint,
-    /// What hosts were told about handles of this task, append-only.
+    /// What clients received about handles of this task, append-only.
     Handles,
 }
 
@@ -93,10 +93,10 @@ impl TaskDir {
         self.path.is_dir()
     }
 
-    /// Makes the directory with `launch` in it; all of it is on disk when this returns, or none of it is there. The text
-    /// is not waited for: no start depends on it.
+    /// Creates the directory with `launch` in it. When this returns, both are on disk, or nothing is left. The text is
+    /// not synced: no start depends on it.
     pub(crate) fn create(&self, launch: &[u8], text: &str) -> Result<(), RegistryError> {
-        // One that is there already is another task's, and stays.
+        // An existing directory belongs to another task and is left alone.
         durable::make_new_private_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
         let filled = (|| {
             crash_point(CrashPoint::DirectoryMade);
@@ -111,15 +111,15 @@ impl TaskDir {
             let _ = fs::remove_dir_all(&self.path);
         }
         crash_point(CrashPoint::DirectorySynced);
-        filled.map_err(RegistryError::file(&self.path, "fill"))
+        filled.map_err(RegistryError::file(&self.path, "populate"))
     }
 
-    /// What the submitter left for the start; `None` once it is gone.
+    /// What the submitter wrote for the start; `None` once it is removed.
     pub fn read_launch(&self) -> Result<Option<Vec<u8>>, RegistryError> {
         self.read(TaskFile::Launch)
     }
 
-    /// Removes what the submitter left; true if it was there. Durable: it holds secrets.
+    /// Removes `launch` durably, because it contains secrets. Returns whether it existed.
     pub fn remove_launch(&self) -> Result<bool, RegistryError> {
         let path = self.file(TaskFile::Launch);
         let removed = durable::remove_if_exists(&path).map_err(RegistryError::file(&path, "remove"))?;
@@ -129,7 +129,7 @@ impl TaskDir {
         Ok(removed)
     }
 
-    /// Removes what was written for the start and the run alone, unredacted: `launch`, and the schema the agent reads.
+    /// Removes the unredacted files that only the start and the run need: `launch` and the output schema.
     pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
         self.remove_launch()?;
         let path = self.file(TaskFile::OutputSchema);
@@ -140,21 +140,21 @@ impl TaskDir {
         [TaskFile::Launch, TaskFile::OutputSchema].into_iter().any(|which| self.file(which).exists())
     }
 
-    /// Opens a stream for appending (`Events`, `Stderr`, `Handles`).
+    /// Opens a file for appending (`Events`, `Stderr`, `Handles`).
     pub fn open_append(&self, which: TaskFile) -> Result<File, RegistryError> {
         let path = self.file(which);
         durable::open_private(&path, fs::OpenOptions::new().append(true).create(true))
             .map_err(RegistryError::file(&path, "open"))
     }
 
-    /// Cuts what a power cut left of a last line, and says how many bytes that were. The lock proves that no
-    /// supervisor is writing.
+    /// Truncates an incomplete last line left by a power cut, and returns how many bytes that were. The lock proves
+    /// that no supervisor is writing.
     pub fn truncate_torn_tail(&self, which: TaskFile, _lock: &LockGuard) -> Result<u64, RegistryError> {
         let path = self.file(which);
-        truncate_after_last_newline(&path).map_err(RegistryError::file(&path, "cut the torn end of"))
+        truncate_after_last_newline(&path).map_err(RegistryError::file(&path, "truncate the torn end of"))
     }
 
-    /// Replaces the snapshot. Not synced: it is written every second, and the events are the truth.
+    /// Replaces the snapshot. Not synced: it is written every second and can be rebuilt from the events.
     pub fn write_snapshot(&self, bytes: &[u8]) -> Result<(), RegistryError> {
         let path = self.file(TaskFile::Snapshot);
         durable::replace(&path, bytes, Durability::Atomic).map_err(RegistryError::file(&path, "write"))
@@ -164,7 +164,7 @@ impl TaskDir {
         self.read(TaskFile::Snapshot)
     }
 
-    /// Writes the report: on disk when this returns, with held-back space if there is no other.
+    /// Writes the report durably, releasing reserved space if the disk is full.
     pub fn write_report(&self, bytes: &[u8]) -> Result<(), RegistryError> {
         let path = self.file(TaskFile::Report);
         loop {
@@ -181,13 +181,13 @@ impl TaskDir {
         self.read(TaskFile::Report)
     }
 
-    /// Writes a file the agent is given (`OutputSchema`).
+    /// Replaces a file atomically, without syncing it.
     pub fn write(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
         let path = self.file(which);
         durable::replace(&path, bytes, Durability::Atomic).map_err(RegistryError::file(&path, "write"))
     }
 
-    /// Like [`TaskDir::write`], and on disk when this returns.
+    /// Like [`TaskDir::write`], and durable.
     pub fn write_durably(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
         let path = self.file(which);
         durable::replace(&path, bytes, Durability::Synced).map_err(RegistryError::file(&path, "write"))
@@ -207,7 +207,7 @@ impl TaskDir {
         }
     }
 
-    /// The end of a file, at most so many bytes of it.
+    /// The last `max_bytes` bytes of a file.
     pub fn read_tail(&self, which: TaskFile, max_bytes: u64) -> Result<Option<Vec<u8>>, RegistryError> {
         let path = self.file(which);
         let read = |mut file: File| -> io::Result<Vec<u8>> {
@@ -224,32 +224,31 @@ impl TaskDir {
         }
     }
 
-    /// Tries to take the task's lock.
     pub fn try_lock(&self) -> Result<LockAttempt, RegistryError> {
         let path = self.file(TaskFile::Lock);
         lock::try_lock(&path, &self.id).map_err(RegistryError::file(&path, "lock"))
     }
 
-    /// Holds the lock that whoever started this process may have handed over, or tries to take it.
+    /// Takes over the lock that the parent process handed over, or tries to take it.
     pub fn adopt_lock(&self, handed_over: OwnedFd) -> Result<LockAttempt, RegistryError> {
         let path = self.file(TaskFile::Lock);
         lock::adopt(&path, &self.id, handed_over).map_err(RegistryError::file(&path, "lock"))
     }
 
-    /// Says where the control socket is; the supervisor does so once it listens.
+    /// Writes the path of the control socket; the supervisor calls this once it listens.
     pub fn publish_socket(&self, socket: &Path) -> Result<(), RegistryError> {
         let path = self.file(TaskFile::SocketPath);
         socket::publish(&path, socket).map_err(RegistryError::file(&path, "write"))
     }
 
-    /// Where the control socket is, if a supervisor ever listened.
+    /// The path of the control socket, if a supervisor ever listened.
     pub fn published_socket(&self) -> Result<Option<PathBuf>, RegistryError> {
         let path = self.file(TaskFile::SocketPath);
         socket::read_published(&path).map_err(RegistryError::file(&path, "read"))
     }
 
-    /// Removes the directory with everything in it. The lock proves that no supervisor lives in it; its file goes last,
-    /// so that nobody can lock a second file of that name while the first is held.
+    /// Removes the directory with all its content. The lock proves that no supervisor is running in it. The lock file
+    /// is removed last, so that no process can lock a new file of that name meanwhile.
     pub fn remove(&self, lock: LockGuard) -> Result<(), RegistryError> {
         let removed = (|| {
             if !lock.is_at(&self.file(TaskFile::Lock))? {
@@ -261,7 +260,7 @@ impl TaskDir {
                 if entry.file_name() == TaskFile::Lock.name() {
                     continue;
                 }
-                // Of a link only the link goes: the type of the entry does not follow it.
+                // The type of the entry does not follow links, so of a link only the link is removed.
                 if entry.file_type()?.is_dir() {
                     fs::remove_dir_all(entry.path())?;
                 } else {
@@ -273,7 +272,7 @@ impl TaskDir {
             fs::remove_dir(&self.path)
         })();
         match removed {
-            // Another cleaner came when the lock's file was gone and the directory was not: it does the rest.
+            // Another cleaning process locked the directory after the lock file was removed; it removes the rest.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) =>
             {
@@ -285,7 +284,7 @@ impl TaskDir {
 }
 
 impl TaskDir {
-    /// A supervisor that was killed has left its socket.
+    /// Removes the socket that a killed supervisor left.
     fn remove_leftover_socket(&self) {
         let Ok(Some(socket)) = self.published_socket() else { return };
         if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {

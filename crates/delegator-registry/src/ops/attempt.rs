@@ -1,5 +1,7 @@
-//! One attempt at a task: begun, given back, finished. The nonce says whose attempt it is; a late supervisor of an earlier
-//! one finds that it has lost.
+//! The operations on one attempt at a task: begin, give back, finish.
+//!
+//! The nonce identifies the attempt, as a fencing token: a late supervisor of an earlier attempt gets [`Lost`]. Only
+//! the current attempt may change the task.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{ExitStatus, FailureKind, State, TaskEnd, TaskId, transition};
@@ -12,27 +14,27 @@ use crate::registry::Registry;
 use crate::row::{self, StoredState};
 use crate::task::{Attempt, CancelRequest, Cas, Finish, Identity, Lost, Nonce};
 
-/// Starts that never came to life before a task is given up.
+/// A task fails after this many starts without a running supervisor.
 const MAX_STARTS: u32 = 3;
 
-/// What a supervisor that wanted to begin is told.
+/// The result of [`Registry::begin_work`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BeginOutcome {
-    /// The task is its own: it may start the agent.
+    /// The attempt is current; the supervisor may start the agent.
     Working,
-    /// It must not start the agent, but record the end (`Attempt::starting`, `End::Cancelled`).
+    /// The supervisor must not start the agent, but record the end (`Attempt::starting`, `TaskEnd::Cancelled`).
     CancelRequested(CancelRequest),
     Lost(Lost),
 }
 
-/// What became of an attempt whose supervisor never ran.
+/// The result of [`Registry::give_back`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GiveBackOutcome {
-    /// Back in its old place.
+    /// Queued again, in its old position.
     Queued {
         starts: u32,
     },
-    /// It was to be cancelled anyway.
+    /// A cancel had been requested, so the task was cancelled.
     Cancelled,
     /// Too many starts: `failed` with `supervisor_start_failed`.
     Failed {
@@ -42,8 +44,8 @@ pub enum GiveBackOutcome {
 }
 
 impl Registry {
-    /// Moves `starting(nonce)` to `working`, unless a cancel was requested. The caller holds the task's lock; only when
-    /// this says [`Began::Working`] may it start the agent.
+    /// Moves `starting(nonce)` to `working`, unless a cancel was requested. The caller holds the task's lock and may
+    /// start the agent only on [`BeginOutcome::Working`].
     pub fn begin_work(
         &mut self,
         id: &TaskId,
@@ -82,7 +84,7 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// Takes back an attempt whose supervisor provably never ran: the caller holds the task's lock, or never spawned one.
+    /// Returns an attempt whose supervisor provably never ran: the caller holds the task's lock, or never spawned one.
     pub fn give_back(
         &mut self,
         id: &TaskId,
@@ -101,7 +103,7 @@ impl Registry {
                 return Ok(GiveBackOutcome::Cancelled);
             }
             if stored.starts >= MAX_STARTS {
-                let message = format!("{} supervisors were started and none came to life", stored.starts);
+                let message = format!("{} supervisors were started and none of them ran", stored.starts);
                 let kind = FailureKind::SupervisorStartFailed;
                 let end = TaskEnd::Failed { kind, message, retry_at: None };
                 end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
@@ -120,7 +122,7 @@ impl Registry {
     }
 
     /// Records the end of an attempt and claims its successors, in one transaction; the caller starts them. Succeeds on
-    /// a full disk as long as held-back space is left. A terminal state that is there already stays.
+    /// a full disk as long as reserved space is left. An existing terminal state is not changed.
     pub fn finish(
         &mut self,
         id: &TaskId,
@@ -147,13 +149,13 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// What is left of the inputs at the end. The end is recorded; should this fail, `leftovers` finds it.
+    /// Removes the inputs after the end was recorded. If this fails, `leftovers` finds them.
     pub(crate) fn remove_inputs_best_effort(&self, id: &TaskId) {
         let _ = self.dir.task(id).remove_inputs();
     }
 }
 
-/// The task, if it is in the attempt the caller saw.
+/// Loads the task if its current attempt is the expected one.
 fn load_attempt(
     db: &Connection,
     id: &TaskId,
@@ -226,7 +228,7 @@ pub(crate) fn end_task(
     finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))
 }
 
-/// SQLite's numbers have a sign. No boot lasts long enough to notice.
+/// SQLite's integers are signed.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

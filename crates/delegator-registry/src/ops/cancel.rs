@@ -1,4 +1,7 @@
-//! Asking for a task's end. A waiting task ends at once; for a running one the wish is kept, and its supervisor obeys.
+//! Requests the cancellation of a task.
+//!
+//! A queued task ends at once. For a running one the request is stored, and its supervisor acts on it. A repeated
+//! request does not replace the first.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskEnd, TaskId};
@@ -9,18 +12,18 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{CancelRequest, Finish};
 
-/// What became of the wish.
+/// The result of a cancel request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// It was waiting and will never start.
+    /// It was queued and will never start.
     Cancelled,
-    /// It is kept; wake the supervisor. Who asks again is given the first wish.
+    /// The request is stored; wake the supervisor. A repeated request returns the first one.
     Requested {
         state: State,
         request: CancelRequest,
         first: bool,
     },
-    /// It had ended before; nothing was changed.
+    /// It had already ended; nothing was changed.
     AlreadyEnded {
         state: State,
     },

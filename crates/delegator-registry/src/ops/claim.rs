@@ -1,7 +1,8 @@
-//! Claiming: which waiting task starts next.
+//! Claims the queued tasks that start next.
 //!
-//! Oldest first; one that may not start beside those that run is overtaken by those it does not concern. How many run is
-//! counted over the whole state directory, under the write lock, so that no two claimers can take the same slot.
+//! Oldest first; a task that is blocked by a running or earlier task is overtaken by tasks that do not conflict with
+//! either. Running tasks are counted over the whole state directory under the write lock, so that no two processes take
+//! the same slot.
 
 use std::fmt;
 
@@ -20,13 +21,14 @@ pub(crate) const RUNNING: &str = "SELECT seq, id, mode, work_tree, more_work_tre
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, work_tree, more_work_trees, allow_parallel_writes, \
      resumed_thread, thread_id FROM tasks WHERE state = 'queued' ORDER BY seq";
 
-/// Each claim is locked and started by whoever made it, one after the other, and until it is locked it looks abandoned.
+/// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So limit the
+/// number.
 pub const MAX_CLAIMS_PER_CALL: usize = 32;
 
-/// What a claimer brings along.
+/// What a caller passes to claim tasks.
 pub struct Promotion<'a> {
     pub max_concurrent: usize,
-    /// A fresh nonce for each claim.
+    /// Returns a new nonce for each claim.
     pub fresh_nonce: &'a dyn Fn() -> Nonce,
 }
 
@@ -36,14 +38,14 @@ impl fmt::Debug for Promotion<'_> {
     }
 }
 
-/// A task that is to be started by whoever got this.
+/// A claimed task, which the caller must start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub task: Task,
     pub nonce: Nonce,
 }
 
-/// What a queued task waits for beyond a free slot.
+/// Why a queued task cannot start even if a slot is free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockedBy {
     pub task: TaskId,
@@ -57,30 +59,30 @@ impl Registry {
         promotion: &Promotion<'_>,
         now_ms: i64,
     ) -> Result<Option<Claim>, RegistryError> {
-        // One cheap look first: most of the time there is nothing to do, and the write lock is everybody's.
+        // Read first: usually there is nothing to do, and the write lock would delay other processes.
         if !self.can_claim(promotion)? {
             return Ok(None);
         }
         self.write(|db| Ok(claim(db, promotion, 1, now_ms)?.pop()))
     }
 
-    /// Claims as many as there are free slots, but no more than [`CLAIMED_AT_ONCE`]: whoever got that many should come
-    /// back for more.
+    /// Claims one task per free slot, but at most [`MAX_CLAIMS_PER_CALL`]. A caller that got that many should call
+    /// again.
     pub fn claim_all(&mut self, promotion: &Promotion<'_>, now_ms: i64) -> Result<Vec<Claim>, RegistryError> {
         if !self.can_claim(promotion)? {
             return Ok(Vec::new());
         }
-        let claimed = self.write(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
+        let claims = self.write(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
         crash_point(CrashPoint::ClaimCommitted);
-        Ok(claimed)
+        Ok(claims)
     }
 
-    /// Whether claiming could give something: somebody waits, a slot is free, and the queue is not held.
+    /// Whether a claim could succeed: a task is queued, a slot is free, and the queue is not paused.
     pub fn can_claim(&self, promotion: &Promotion<'_>) -> Result<bool, RegistryError> {
         self.read(may_claim(promotion))
     }
 
-    /// Stops or resumes claiming. What runs goes on.
+    /// Pauses or resumes claiming. Running tasks continue.
     pub fn set_queue_paused(&mut self, paused: bool) -> Result<(), RegistryError> {
         self.write(|db| {
             let sql = "INSERT INTO meta (key, value) VALUES ('queue_paused', ?1) \
@@ -95,7 +97,7 @@ impl Registry {
         self.read(is_paused)
     }
 
-    /// The queue, next first, with what keeps each task from starting; `None`: only a free slot.
+    /// The queue in order, with what blocks each task; `None` if it only waits for a slot.
     pub fn queue_with_blockers(&self) -> Result<Vec<(TaskId, Option<BlockedBy>)>, RegistryError> {
         self.read(|db| {
             let mut scan = QueueScan::of(db)?;
@@ -105,7 +107,7 @@ impl Registry {
         })
     }
 
-    /// The running task that keeps one from starting, if one does.
+    /// The running task that blocks this one.
     pub fn blocked_by_running(&self, task: &Task) -> Result<Option<BlockedBy>, RegistryError> {
         let claimant = Claimant {
             id: task.id.clone(),
@@ -118,7 +120,7 @@ impl Registry {
     }
 }
 
-/// Those who stand before a waiting task: the running ones, and waiting ones that were passed over.
+/// The tasks ahead of a queued task: running ones, and earlier queued ones.
 struct QueueScan {
     ahead: Vec<Claimant>,
 }
@@ -134,8 +136,8 @@ impl QueueScan {
         Some(BlockedBy { task: other.id.clone(), obstacle })
     }
 
-    /// Whether it may start; either way those behind it have to mind it. A thousand tasks that wait for one tree are
-    /// remembered as one.
+    /// Returns what blocks the task, and adds it for those behind it. A task that is covered by an earlier one is not
+    /// added, so a thousand tasks that wait for one tree cost one entry.
     fn check_and_add(&mut self, claimant: Claimant) -> Option<BlockedBy> {
         let blocked_by = self.blocker_of(&claimant);
         if !self.ahead.iter().any(|other| claimant.is_covered_by(other)) {
@@ -159,7 +161,7 @@ fn may_claim(promotion: &Promotion<'_>) -> impl Fn(&Connection) -> rusqlite::Res
     }
 }
 
-/// Claims inside a transaction that has the write lock.
+/// Claims inside a transaction that holds the write lock.
 pub(crate) fn claim(
     db: &Connection,
     promotion: &Promotion<'_>,

@@ -1,4 +1,6 @@
-//! Who else was writing while a task ran.
+//! Finds the tasks that could write to the same work tree while a task ran.
+//!
+//! Overlap is decided by the order of transitions, not by times, because clocks can go backwards.
 
 use delegator_domain::task::{Mode, TaskId, WorkTree};
 use rusqlite::{OptionalExtension, Row};
@@ -10,14 +12,14 @@ use crate::row;
 
 pub(crate) const RUNNING_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks \
      WHERE state IN ('starting', 'working') AND mode <> ?1 AND id <> ?2";
-/// By the order of transitions: clocks go backwards.
 pub(crate) const ENDED_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks INDEXED BY tasks_ended \
      WHERE ended_order > ?3 AND started_at_ms IS NOT NULL AND mode <> ?1 AND id <> ?2";
 pub(crate) const START_ORDER: &str = "SELECT work_tree, more_work_trees, \
      (SELECT max(n) FROM transitions WHERE task = tasks.seq) AS began FROM tasks WHERE id = ?1";
 
 impl Registry {
-    /// Tasks that may write where this one works, and that ran while it did. To be asked by the task that runs.
+    /// The tasks that ran at the same time as this one and may write to its work trees. Call this while the task is
+    /// running.
     pub fn concurrent_writers(&self, id: &TaskId) -> Result<Vec<TaskId>, RegistryError> {
         let read_only = Mode::ReadOnly.name();
         self.read(|db| {

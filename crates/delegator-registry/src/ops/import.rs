@@ -1,6 +1,6 @@
-//! Taking a past session in: a task that has ended before we heard of it.
+//! Imports a past session as a task that has already ended.
 //!
-//! It goes through the states like any other, in one transaction, so nobody can ever claim it.
+//! The task passes through all states in one transaction, so it can never be claimed.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::State;
@@ -14,7 +14,7 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{Finish, NewTask};
 
-/// What is known of a session that is over.
+/// A session that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedSession {
     pub thread_id: String,
@@ -24,8 +24,8 @@ pub struct ImportedSession {
 }
 
 impl Registry {
-    /// Remembers a session that is over, with what is known of it in files. The same idempotency key gives the first
-    /// task again; so the files come before the row, or a crash between the two would leave a task without them for ever.
+    /// Stores a session with its files. The same idempotency key returns the first task. The files are written before
+    /// the row: after a crash in between, a repeated import could not add them.
     pub fn import(
         &mut self,
         task: &NewTask,
@@ -80,7 +80,7 @@ fn insert_session(
     db.execute(sql, (&session.thread_id, session.started_at_ms, session.imported_at_ms, seq))?;
     let stored = row::load_state(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     end_task(db, &stored, finish, "imported", session.ended_at_ms)?;
-    // Whoever imports a session knows of it.
+    // The user who imports a session knows its result.
     db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (session.ended_at_ms, seq))?;
     Ok(InsertOutcome::New(Box::new(row::task_at(db, seq)?)))
 }

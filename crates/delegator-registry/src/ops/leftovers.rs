@@ -1,4 +1,7 @@
-//! What crashes leave behind in `tasks/`, and its removal.
+//! Finds and removes what crashes leave behind in `tasks/`.
+//!
+//! Results without a row are reported, never removed. The state of a submit is always read before the row, so a submit
+//! that commits meanwhile is found by its row.
 
 use std::fs;
 use std::io;
@@ -17,11 +20,11 @@ use crate::row;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LeftoverKind {
-    /// A submit or an import ended between its files and the row; nobody was told of a task.
+    /// A submit or import was interrupted between its files and the row; the caller never got a task id.
     NeverSubmitted,
-    /// The row is gone on purpose.
+    /// The row was pruned.
     Pruned,
-    /// The task has ended, but what started it (secrets included) is still there.
+    /// The task has ended, but its inputs (including secrets) are still there.
     LaunchOfEnded,
     /// Results without a row: the registry was set aside or lost. Reported, never removed.
     WithoutRow,
@@ -34,14 +37,14 @@ pub struct Leftover {
 }
 
 impl Registry {
-    /// Finds what crashes left behind. A directory without a row counts only if its submit is known to be dead, or if it
-    /// is older than `before_ms` and no submit is known: a younger one may belong to one that made no entry. Reads every
-    /// directory; for cleaning, not for every call.
+    /// Finds leftovers. A directory without a row counts only if its submit is known to be dead, or if it has no entry
+    /// and is older than `before_ms`: a younger one may belong to a submit without an entry. Reads every directory, so
+    /// it is for cleaning only.
     pub fn orphans(&self, before_ms: i64) -> Result<Vec<Leftover>, RegistryError> {
         self.find_leftovers(before_ms, |_| true)
     }
 
-    /// The same, only where there is a launch file, which holds secrets.
+    /// The same, but only directories with a launch file, which contains secrets.
     pub fn orphaned_launches(&self, before_ms: i64) -> Result<Vec<Leftover>, RegistryError> {
         self.find_leftovers(before_ms, |id| self.dir.task(id).file(TaskFile::Launch).exists())
     }
@@ -60,14 +63,14 @@ impl Registry {
         };
         for entry in entries {
             let entry = entry.map_err(RegistryError::file(&tasks, "read"))?;
-            // What is not named like a task is not ours to judge.
+            // Other names are not task directories.
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<TaskId>().ok()) else {
                 continue;
             };
             if !is_wanted(&id) {
                 continue;
             }
-            // Before the row is looked for: a submit that commits in between is then seen by its row.
+            // Before the row is read: see the module header.
             let modified = entry.metadata().and_then(|metadata| metadata.modified());
             if let Some(kind) = self.classify(&id, modified.is_ok_and(|at| is_before(at, before_ms)))? {
                 found.push(Leftover { id, kind });
@@ -77,14 +80,14 @@ impl Registry {
         Ok(found)
     }
 
-    /// The submit is looked at before the row: one that commits in between is then seen by its row.
+    /// Reads the submit's state before the row: see the module header.
     fn classify(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>, RegistryError> {
         let is_over = self.is_submit_over(id, is_old)?;
         let has_no_row = |kind| matches!(kind, LeftoverKind::NeverSubmitted | LeftoverKind::WithoutRow);
         Ok(self.classify_directory(id)?.filter(|kind| is_over || !has_no_row(*kind)))
     }
 
-    /// What a directory is, if no submit is under way in it.
+    /// What a directory is, provided that no submit is running in it.
     fn classify_directory(&self, id: &TaskId) -> Result<Option<LeftoverKind>, RegistryError> {
         let dir = self.dir.task(id);
         let (state, forgotten) = self.read(|db| Ok((state_of(db, id)?, is_pruned(db, id)?)))?;
@@ -96,7 +99,7 @@ impl Registry {
                 let has_results = [TaskFile::Events, TaskFile::Stderr, TaskFile::Snapshot, TaskFile::Report]
                     .into_iter()
                     .any(|file| dir.file(file).exists());
-                // An import writes its results first, and has nothing to start.
+                // An import writes its results first and has an empty launch file.
                 let is_import =
                     fs::metadata(dir.file(TaskFile::Launch)).is_ok_and(|launch| launch.len() == 0);
                 let is_lost = has_results && !is_import;
@@ -105,7 +108,7 @@ impl Registry {
         })
     }
 
-    /// Whether a submit without a row is known to be dead, or else old enough.
+    /// Whether a submit without a row is known to be dead, or has no entry and is old enough.
     fn is_submit_over(&self, id: &TaskId, is_old: bool) -> Result<bool, RegistryError> {
         Ok(match self.submit_state(id)? {
             SubmitState::UnderWay => false,
@@ -119,13 +122,13 @@ impl Registry {
         SubmitEntry::state(&folder, id).map_err(RegistryError::file(&folder, "read an entry in"))
     }
 
-    /// Removes what submits left that were killed before they had a row, and gives their ids. Cheap where no submit is
-    /// under way: one small directory is read.
+    /// Removes the files of submits that were killed before they had a row, and returns their ids. Cheap: usually it
+    /// reads one empty directory.
     pub fn remove_dead_submits(&mut self) -> Result<Vec<TaskId>, RegistryError> {
         let folder = self.dir.submitting();
         let mut removed = Vec::new();
         for id in SubmitEntry::all(&folder).map_err(RegistryError::file(&folder, "read"))? {
-            // Held until the end: the row is read after the submit is known to have ended, and no other process judges.
+            // The entry stays locked: the row is read after the submit has ended, and no other process examines it.
             let SubmitState::Dead(entry) = self.submit_state(&id)? else { continue };
             if self.remove_unsubmitted(&id)? {
                 removed.push(id);
@@ -135,7 +138,7 @@ impl Registry {
         Ok(removed)
     }
 
-    /// Removes the directory of a task without a row. Results are kept: they are those of a task whose row was lost.
+    /// Removes the directory of a task without a row. Results stay: their row was lost.
     fn remove_unsubmitted(&mut self, id: &TaskId) -> Result<bool, RegistryError> {
         if self.classify_directory(id)? != Some(LeftoverKind::NeverSubmitted) {
             return Ok(false);
@@ -147,7 +150,7 @@ impl Registry {
         Ok(true)
     }
 
-    /// Removes what [`Registry::orphans`] found, looking again at each while holding its lock; gives what was removed.
+    /// Removes what [`Registry::orphans`] found, checking each again under its lock. Returns what was removed.
     pub fn remove_orphans(&mut self, found: &[Leftover]) -> Result<Vec<Leftover>, RegistryError> {
         let mut removed = Vec::new();
         for leftover in found {
@@ -174,7 +177,7 @@ impl Registry {
 }
 
 fn state_of(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<State>> {
-    Ok(row::load_state(db, id)?.map(|seen| seen.state))
+    Ok(row::load_state(db, id)?.map(|stored| stored.state))
 }
 
 fn is_pruned(db: &Connection, id: &TaskId) -> rusqlite::Result<bool> {

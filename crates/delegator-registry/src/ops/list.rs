@@ -1,7 +1,7 @@
-//! Lists with filters, newest first, page by page.
+//! Lists tasks by filter, newest first, in pages.
 //!
-//! The filter decides which index leads. Left to itself SQLite would walk the table to avoid a sort, and a filter that
-//! matches little would read every row; so the index is named.
+//! The statement names the index for each filter. Otherwise SQLite would scan the table to avoid a sort, and a filter
+//! with few matches would read every row.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,20 +16,20 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{Task, TaskSummary};
 
-/// What to list; everything given must hold.
+/// Which tasks to list; all conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Any of these; empty: any state.
+    /// Any of these; empty for all states.
     pub states: Vec<State>,
-    /// In this directory or below it.
+    /// This directory or one below it.
     pub working_dir: Option<String>,
     pub labels: BTreeMap<String, String>,
-    /// Submitted since.
+    /// Submitted at or after this time.
     pub since_ms: Option<i64>,
 }
 
 impl Filter {
-    /// Whether nothing that has ended can pass.
+    /// Whether only live tasks can match.
     pub(crate) fn is_live_only(&self) -> bool {
         !self.states.is_empty() && self.states.iter().all(|state| !state.is_terminal())
     }
@@ -58,12 +58,12 @@ impl FromStr for Cursor {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub tasks: Vec<Task>,
-    /// Where to go on, if there is more.
+    /// The next page, if there is one.
     pub next: Option<Cursor>,
 }
 
 impl Registry {
-    /// How many tasks pass, and the first of them in the order they were submitted.
+    /// The number of matching tasks, and the first of them in order of submission.
     pub fn oldest(&self, filter: &Filter, limit: u32) -> Result<(u64, Vec<TaskSummary>), RegistryError> {
         self.read(|db| {
             let (sql, values) = count(filter);
@@ -86,8 +86,8 @@ impl Registry {
     }
 }
 
-/// The statement of a filter. Rows are wide, so the inner select finds numbers from indexes, and the outer reads no more
-/// rows than are shown.
+/// The statement for a filter. Rows are wide, so the inner select finds them by index only, and the outer select reads
+/// just the rows of the page.
 pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (String, Vec<Value>) {
     let mut terms = WhereTerms::of(filter);
     if let Some(Cursor { before }) = from {
@@ -121,12 +121,12 @@ pub(crate) fn count(filter: &Filter) -> (String, Vec<Value>) {
 
 fn index_clause(filter: &Filter) -> &'static str {
     if filter.is_live_only() {
-        // Few live, however many there are.
+        // There are always few live tasks.
         "INDEXED BY tasks_state"
     } else if filter.working_dir.is_some() {
         "INDEXED BY tasks_dir"
     } else if !filter.labels.is_empty() {
-        // A label is rarer than a state or a day.
+        // A label is more selective than a state or a time.
         "NOT INDEXED"
     } else if !filter.states.is_empty() {
         "INDEXED BY tasks_state"
@@ -195,8 +195,8 @@ impl TermValue for i64 {
     }
 }
 
-/// The range of paths that are a directory or below it: one range of an index, from which the neighbours that only
-/// begin alike (`/a-b` beside `/a`) are dropped.
+/// The range of paths that are a directory or below it: one index range, from which siblings with the same prefix
+/// (`/a-b` beside `/a`) are excluded.
 #[derive(Debug)]
 pub(crate) struct DirectoryRange {
     dir: String,
@@ -207,7 +207,7 @@ pub(crate) struct DirectoryRange {
 impl DirectoryRange {
     pub(crate) fn new(dir: &str) -> DirectoryRange {
         let dir = dir.trim_end_matches('/');
-        // `0` is the character after `/`. Of the root everything is inside, and nothing is the root itself.
+        // `0` is the character after `/`. Every path is below the root.
         let until = if dir.is_empty() { "0".to_owned() } else { format!("{dir}0") };
         let inside = format!("{dir}/");
         let dir = if dir.is_empty() { "/".to_owned() } else { dir.to_owned() };

@@ -1,4 +1,6 @@
-//! What ended lately, the last to end first, page by page, and how much there is in all.
+//! Lists ended tasks, the last to end first, in pages, with their total number.
+//!
+//! The statement names the index for each filter, as in `list`.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -13,14 +15,14 @@ use crate::task::Task;
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedPage {
     pub tasks: Vec<Task>,
-    /// How many there are, shown or not.
+    /// The number of matching tasks on all pages.
     pub total: u64,
-    /// Where to go on, if there is more: what ended before this.
+    /// The `before` of the next page, if there is one.
     pub next: Option<i64>,
 }
 
 impl Registry {
-    /// Those that pass the filter and ended since; from `before` on, if given.
+    /// Lists the tasks that match the filter and ended at or after `since_ms`; with `before`, the page after that one.
     pub fn list_ended(
         &self,
         filter: &Filter,
@@ -57,7 +59,7 @@ fn page(
     Ok((query_all(db, &rows, params_from_iter(values), row::task_from)?, total.into()))
 }
 
-/// A label leads to rows one by one, and rows are wide: they are looked at once, for both answers.
+/// A label is looked up row by row, and rows are wide. So read the matching rows once, for both the page and the total.
 fn labelled_page(
     db: &Connection,
     filter: &Filter,
@@ -107,7 +109,7 @@ fn terms(filter: &Filter, since_ms: i64) -> WhereTerms {
     terms
 }
 
-/// A directory and a label are rarer than a day.
+/// A directory or a label is more selective than a time.
 fn index_clause(filter: &Filter) -> &'static str {
     if filter.working_dir.is_some() {
         "INDEXED BY tasks_dir"

@@ -1,4 +1,6 @@
-//! What can be done with the registry: one verb, one transaction.
+//! The operations on the registry: one file per operation, one transaction per change.
+//!
+//! A change is applied only if the task is in the expected state; otherwise the result reports the actual state.
 
 pub(crate) mod attempt;
 pub(crate) mod cancel;

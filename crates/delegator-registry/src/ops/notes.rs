@@ -1,4 +1,4 @@
-//! Small facts noted along the way; none of them changes a state.
+//! Records facts that do not change a task's state: its thread, and that its result was read.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
@@ -9,7 +9,7 @@ use crate::row;
 use crate::task::{Cas, Lost, Nonce};
 
 impl Registry {
-    /// Notes the thread the agent announced. Only the supervisor of the running attempt may.
+    /// Stores the thread that the agent announced. Only the supervisor of the current attempt may call this.
     pub fn set_thread(
         &mut self,
         id: &TaskId,
@@ -25,7 +25,7 @@ impl Registry {
                     db.execute(sql, (&thread_id, now_ms, stored.seq))?;
                     return Ok(Cas::Applied(()));
                 }
-                stored => stored.map(|seen| seen.state),
+                stored => stored.map(|stored| stored.state),
             };
             Ok(Cas::Lost(Lost { actual }))
         })?;
@@ -33,9 +33,9 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// Notes that somebody has seen the result; true the first time.
+    /// Records that the result was read; true the first time.
     pub fn mark_read(&mut self, id: &TaskId, now_ms: i64) -> Result<bool, RegistryError> {
-        // Asked far more often than true, and the write lock is everybody's.
+        // Read first: usually it is already marked, and the write lock would delay other processes.
         let unread = "SELECT EXISTS (SELECT 1 FROM tasks \
                       WHERE id = ?1 AND ended_order IS NOT NULL AND read_at_ms IS NULL)";
         if !self.read(|db| db.query_row(unread, [id.as_str()], |row| row.get(0)))? {

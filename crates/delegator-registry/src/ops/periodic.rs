@@ -1,4 +1,4 @@
-//! Work that one of many has to do now and then: whoever takes the turn does it.
+//! Jobs that one of many processes runs at intervals: the process that claims the job runs it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OptionalExtension};
@@ -7,8 +7,8 @@ use crate::error::RegistryError;
 use crate::registry::Registry;
 
 impl Registry {
-    /// Whether it is this caller's turn: nobody has taken it in the last `every_ms`. A turn that seems to lie in the
-    /// future was taken by a clock that has been set back since.
+    /// Claims the job if no process has claimed it within the last `every_ms`. A claim in the future was made before
+    /// the clock was set back, and is ignored.
     pub fn claim_periodic_job(
         &mut self,
         name: &str,

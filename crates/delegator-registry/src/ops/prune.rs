@@ -1,7 +1,8 @@
-//! Forgetting ended tasks: row, transitions, labels and directory.
+//! Prunes ended tasks: row, transitions, labels and directory.
 //!
-//! The rows go first, and their ids are kept in `forgotten` until the directories are gone, too: a crash in between leaves
-//! something that says what it is. A few at a time, so that nobody waits long for the write lock.
+//! Rows are deleted first, and their ids are stored in `forgotten` until the directories are removed, so a crash in
+//! between leaves directories that are known to be pruned. Works in small transactions, so that no process waits long
+//! for the write lock. A live task is never pruned.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +17,25 @@ use crate::files::lock::LockAttempt;
 use crate::registry::Registry;
 use crate::row;
 
-/// Rows in one transaction: so many are gone in some milliseconds.
+/// Rows deleted in one transaction, which takes a few milliseconds.
 const ROWS_PER_TRANSACTION: usize = 200;
 
-/// What was forgotten.
+/// The result of pruning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneOutcome {
     pub pruned: Vec<TaskId>,
-    /// Still alive, so untouched.
+    /// Not ended, so left alone.
     pub alive: Vec<TaskId>,
     pub unknown: Vec<TaskId>,
 }
 
 impl Registry {
-    /// Forgets those of the given tasks that have ended, files and all. A living task is never touched.
+    /// Prunes those of the tasks that have ended, with their files. Live tasks are left alone.
     pub fn prune(&mut self, ids: &[TaskId]) -> Result<PruneOutcome, RegistryError> {
         self.prune_and_record(ids, &BTreeMap::new())
     }
 
-    /// The same; the given restore points are recorded when their task's row is deleted.
+    /// The same; records the given restore points when the row of their task is deleted.
     pub fn prune_and_record(
         &mut self,
         ids: &[TaskId],
@@ -53,18 +54,18 @@ impl Registry {
                 }
             }
         }
-        // After all rows: every commit waits for the disk to have written what was removed before it.
+        // After all rows: each commit would otherwise wait until the disk has written the removals before it.
         self.remove_pruned_directories(&outcome.pruned)?;
         Ok(outcome)
     }
 
-    /// Removes the directories of forgotten tasks that a crash, or a supervisor in its last moments, left behind.
+    /// Removes directories of pruned tasks that a crash, or a supervisor that was still exiting, left behind.
     pub fn finish_pruning(&mut self) -> Result<usize, RegistryError> {
         let left = self.read(|db| query_all(db, "SELECT id FROM forgotten", (), row::id_from))?;
         self.remove_pruned_directories(&left)
     }
 
-    /// Whether directories of forgotten tasks are left to remove.
+    /// Whether directories of pruned tasks are left to remove.
     pub fn has_unfinished_pruning(&self) -> Result<bool, RegistryError> {
         self.read(|db| db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten)", (), |row| row.get(0)))
     }
@@ -76,7 +77,7 @@ impl Registry {
             match dir.try_lock()? {
                 LockAttempt::Locked(lock) => dir.remove(lock)?,
                 LockAttempt::Gone => {}
-                // Its supervisor has recorded the end and is about to leave.
+                // Its supervisor has recorded the end and is exiting.
                 LockAttempt::Held => continue,
             }
             crash_point(CrashPoint::DirectoryRemoved);
@@ -93,7 +94,7 @@ impl Registry {
     }
 }
 
-/// Deletes the row of an ended task; gives the state it was found in.
+/// Deletes the row of an ended task. Returns the state found.
 fn delete_row(
     db: &Connection,
     id: &TaskId,

@@ -1,4 +1,4 @@
-//! Questions. None of them reads the whole registry; tests hold each to its index.
+//! Read-only queries. None of them scans the whole table; `query_plans` checks that each uses an index.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{CancelRequest, Identity, Nonce, Task};
 
-/// How much of an id's random part must be given to find it.
+/// Minimum length of a prefix of an id's random part.
 pub const PREFIX_MIN: usize = 8;
 const MAX_AMBIGUOUS: u32 = 10;
 
-/// What the beginning of an id leads to.
+/// The tasks whose id begins with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrefixMatch {
     One(TaskId),
-    /// Some of those that begin so.
+    /// The first of several matches.
     Several(Vec<TaskId>),
     None,
-    /// Fewer than [`PREFIX_MIN`] digits, or no digits.
+    /// Shorter than [`PREFIX_MIN`], or not hexadecimal digits.
     NotAPrefix,
 }
 
-/// Tasks by state.
+/// Number of tasks by state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateCounts(BTreeMap<State, u64>);
 
@@ -40,7 +40,7 @@ impl StateCounts {
     }
 }
 
-/// A starting or working task, with what a rescuer needs to judge it.
+/// A starting or working task, with what a rescuer needs to examine it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveTask {
     pub seq: i64,
@@ -54,10 +54,10 @@ pub struct ActiveTask {
     pub cancel: Option<CancelRequest>,
 }
 
-/// One kept transition.
+/// One recorded transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// Greater for whatever happened later, to whichever task and whatever the clock said.
+    /// Increases with every transition of any task, regardless of the clock.
     pub order: i64,
     pub from: Option<State>,
     pub to: State,
@@ -65,7 +65,7 @@ pub struct HistoryEntry {
     pub cause: String,
 }
 
-/// Ended tasks nobody has looked at.
+/// Ended tasks whose result has not been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadResults {
     pub count: u64,
@@ -100,7 +100,7 @@ impl Registry {
         })
     }
 
-    /// Finds a task by how its id begins, with or without `T-local-`.
+    /// Finds a task by the beginning of its id, with or without `T-local-`.
     pub fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, RegistryError> {
         let id_prefixes = ["T-local-", "T-cloud-"];
         let named = id_prefixes
@@ -115,12 +115,12 @@ impl Registry {
         let mut found: Vec<TaskId> = self.read(|db| {
             let mut found = Vec::new();
             for id_prefix in
-                id_prefixes.iter().filter(|place| named.is_none_or(|(named, _)| named == **place))
+                id_prefixes.iter().filter(|id_prefix| named.is_none_or(|(named, _)| named == **id_prefix))
             {
                 let from = format!("{id_prefix}{digits}");
-                // The first text after everything that begins so: no digit comes after `g`.
-                let until = format!("{from}g");
-                found.extend(query_all(db, PREFIX, (&from, &until, MAX_AMBIGUOUS), row::id_from)?);
+                // Greater than every id with this prefix: hexadecimal digits end at `f`.
+                let end = format!("{from}g");
+                found.extend(query_all(db, PREFIX, (&from, &end, MAX_AMBIGUOUS), row::id_from)?);
             }
             Ok(found)
         })?;
@@ -136,7 +136,6 @@ impl Registry {
         self.read(|db| query_all(db, BY_THREAD, (thread_id, limit), row::task_from))
     }
 
-    /// All tasks by state.
     pub fn counts(&self) -> Result<StateCounts, RegistryError> {
         self.read(|db| Ok(StateCounts(query_all(db, COUNTS, (), count_from)?.into_iter().collect())))
     }
@@ -151,7 +150,7 @@ impl Registry {
         self.read(|db| query_all(db, QUEUE, [limit], row::task_from))
     }
 
-    /// How many tasks wait before this one; `None` if it does not wait.
+    /// Number of tasks queued before this one; `None` if it is not queued.
     pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
         self.read(|db| match row::load_state(db, id)? {
             Some(stored) if stored.state == State::Queued => {
@@ -161,14 +160,14 @@ impl Registry {
         })
     }
 
-    /// Every transition of a task, first to last.
+    /// All transitions of a task, in order.
     pub fn history_of(&self, id: &TaskId) -> Result<Vec<HistoryEntry>, RegistryError> {
         let sql = "SELECT n, from_state, to_state, at_ms, cause FROM transitions \
                    WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY n";
         self.read(|db| query_all(db, sql, [id.as_str()], history_from))
     }
 
-    /// Ended tasks in or below a directory that nobody has looked at; the newest ids.
+    /// Unread ended tasks in or below a directory: their number and the newest ids.
     pub fn unread(&self, under: &str, limit: u32) -> Result<UnreadResults, RegistryError> {
         let range = DirectoryRange::new(under);
         let bounds = (range.dir(), range.until(), range.inside());
@@ -179,14 +178,14 @@ impl Registry {
         })
     }
 
-    /// How many tasks ended, or were imported, before a time.
+    /// Number of tasks that ended, or were imported, before a time.
     pub fn count_ended_before(&self, before_ms: i64) -> Result<u64, RegistryError> {
         self.read(|db| {
             db.query_row(COUNT_ENDED_BEFORE, [before_ms], |row| row.get::<_, u32>(0)).map(u64::from)
         })
     }
 
-    /// Tasks that ended, or were imported, before a time; the oldest first.
+    /// Tasks that ended, or were imported, before a time; oldest first.
     pub fn ended_before(&self, before_ms: i64, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
         self.read(|db| query_all(db, ENDED_BEFORE, (before_ms, limit), row::id_from))
     }

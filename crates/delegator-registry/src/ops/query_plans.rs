@@ -1,5 +1,7 @@
-//! Every question is held to an index: no plan may walk the table. (A plan depends on the schema and the statement, not
-//! on how much there is; what it takes with 100,000 tasks is measured in `benches/`.)
+//! Tests that every query uses an index and none scans the table.
+//!
+//! A plan depends on the schema and the statement, not on the number of rows. Times with 100,000 tasks are measured in
+//! `benches/`.
 
 use delegator_domain::task::State;
 use rusqlite::{Connection, params_from_iter, types::Value};
@@ -21,7 +23,7 @@ fn plan(db: &Connection, sql: &str, values: Option<Vec<Value>>) -> Vec<String> {
     steps.map(Result::unwrap).collect()
 }
 
-/// No step reads the table itself from end to end, and the index meant for it is used.
+/// Asserts that the plan uses this index and never scans the whole table.
 fn assert_uses_index(db: &Connection, sql: &str, values: Option<Vec<Value>>, index: &str) {
     let steps = plan(db, sql, values);
     assert!(steps.iter().any(|step| step.contains(index)), "{sql}\nwithout {index}: {steps:#?}");
@@ -96,7 +98,7 @@ fn lists_use_the_index_of_their_filter() {
     ] {
         let (sql, values) = list::select(&filter, 5, None);
         let steps = plan(&db, &sql, Some(values.clone()));
-        // Without any filter the newest are the end of the table itself: read backwards, and no further than the limit.
+        // Without a filter the newest tasks are at the end of the table, which is read backwards up to the limit.
         let scans_table = steps.iter().any(|step| step.starts_with("SCAN tasks") && !step.contains("INDEX"));
         assert_eq!(scans_table, filter == any(), "{sql}\n{steps:#?}");
         if filter != any() {

@@ -1,7 +1,7 @@
-//! Restore points that outlive the row of their task.
+//! Records of restore points whose task has been pruned.
 //!
-//! They are recorded in the transaction that deletes the row, so that a crash never leaves a restore point that nothing
-//! knows of. What a restore point is, and whether it may go, is decided elsewhere: here it is a text.
+//! They are inserted in the transaction that deletes the task's row, so a crash never leaves an unknown restore point.
+//! This module stores a restore point as text; the engine interprets it and decides whether to drop it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
@@ -12,7 +12,7 @@ use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
 
-/// A restore point that is recorded when its task's row is deleted.
+/// A restore point to record when its task's row is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointToRecord {
     pub repository: String,
@@ -28,18 +28,18 @@ pub struct RecordedPoint {
     pub reference: String,
     pub point: String,
     pub task_ended_at_ms: i64,
-    /// Why it is kept; `None` until it has been examined.
+    /// Why it is retained; `None` until it has been examined.
     pub reason: Option<String>,
 }
 
-/// The reason that is final until the restore point expires; with any other it is examined again.
+/// A restore point with this reason is not examined again until it expires.
 pub const HOLDS_UNIQUE_CONTENT: &str = "unique";
 
 pub(crate) const DUE: &str = "SELECT * FROM restore_points INDEXED BY restore_points_tried \
      WHERE reason IS NULL OR reason <> 'unique' OR task_ended_at_ms < ?1 ORDER BY tried_at_ms LIMIT ?2";
 
 impl Registry {
-    /// Restore points to examine or, if their task ended before the time, to drop; the longest untried first.
+    /// Restore points to examine or, if their task ended before the time, to drop; the longest unexamined first.
     pub fn due_restore_points(
         &self,
         ended_before_ms: i64,
@@ -48,13 +48,13 @@ impl Registry {
         self.read(|db| query_all(db, DUE, (ended_before_ms, limit), point_from))
     }
 
-    /// All of them, the longest untried first.
+    /// All recorded restore points, the longest unexamined first.
     pub fn restore_points(&self, limit: u32) -> Result<Vec<RecordedPoint>, RegistryError> {
         let sql = "SELECT * FROM restore_points ORDER BY tried_at_ms LIMIT ?1";
         self.read(|db| query_all(db, sql, [limit], point_from))
     }
 
-    /// Those of one task.
+    /// The restore points of one task.
     pub fn restore_points_of(&self, task: &TaskId) -> Result<Vec<RecordedPoint>, RegistryError> {
         let sql = "SELECT * FROM restore_points WHERE task = ?1 ORDER BY repository, reference";
         self.read(|db| query_all(db, sql, [task.as_str()], point_from))
@@ -65,7 +65,7 @@ impl Registry {
         self.read(|db| db.query_row(sql, (), |row| row.get::<_, u32>(0)).map(u64::from))
     }
 
-    /// Notes why a restore point is kept.
+    /// Records why a restore point is retained.
     pub fn retain_restore_point(
         &mut self,
         point: &RecordedPoint,
@@ -87,7 +87,7 @@ impl Registry {
         Ok(())
     }
 
-    /// What the last retention pass noted of the clocks.
+    /// The clock readings of the last retention pass.
     pub fn retention_clock(&self) -> Result<Option<String>, RegistryError> {
         let sql = "SELECT value FROM meta WHERE key = 'retention_clock'";
         self.read(|db| db.query_row(sql, (), |row| row.get(0)).optional())

@@ -1,4 +1,7 @@
-//! Taking a task on: launch file first, then the row, then the answer.
+//! Submits a task: first the launch file, then the row.
+//!
+//! When [`Registry::submit`] returns a task, it is durable; when it fails, there is no task. A repeated idempotency key
+//! returns the first task.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId, WorkTree};
@@ -14,7 +17,7 @@ use crate::task::{Idempotency, NewTask, Task};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     pub task: Task,
-    /// The key was known: this is the first task, and nothing new was made.
+    /// The key was known: `task` is the first task, and nothing was created.
     pub replayed: bool,
 }
 
@@ -25,14 +28,14 @@ pub(crate) enum InsertOutcome {
 }
 
 impl Registry {
-    /// Takes a task on. When this returns, the task survives everything; when it fails, there is no task.
+    /// Stores a task durably. If this fails, there is no task.
     pub fn submit(
         &mut self,
         task: &NewTask,
         launch: &[u8],
         now_ms: i64,
     ) -> Result<Submission, RegistryError> {
-        // A replay needs neither space nor a directory, and is answered on a full disk, too.
+        // A replay needs neither space nor a directory, so it also works on a full disk.
         if let Some(key) = &task.idempotency
             && let Some(existing) = find_by_key(&self.db, key).map_err(|error| self.map_error(error))?
         {
@@ -49,19 +52,19 @@ impl Registry {
         });
         crash_point(CrashPoint::RowCommitted);
         if !matches!(inserted, Ok(InsertOutcome::New(_)) | Err(RegistryError::Database { .. })) {
-            // Nobody will come for it. After an error of the disk it stays: whether the row is there will only be known
-            // after a restart, and until then it is a leftover like that of a crash.
+            // The directory is not needed. After a disk error it stays: whether the row was committed is only known
+            // after a restart, and until then it is a leftover as after a crash.
             self.discard(&task.id);
         }
         end_submit(entry);
         into_submission(inserted?, request)
     }
 
-    /// Makes the directory of a task that has no row yet, under an entry that says so.
+    /// Creates the directory of a task that has no row yet, protected by an entry.
     pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
         let folder = self.dir.submitting();
         let entry = SubmitEntry::create(&folder, &task.id)
-            .map_err(RegistryError::file(&folder, "make an entry in"))?;
+            .map_err(RegistryError::file(&folder, "create an entry in"))?;
         crash_point(CrashPoint::SubmitEntered);
         match self.dir.task(&task.id).create(launch, &task.text) {
             Ok(()) => Ok(entry),
@@ -72,7 +75,7 @@ impl Registry {
         }
     }
 
-    /// The space that was free when it was asked for may be gone a moment later.
+    /// The disk may have filled up since free space was checked.
     fn as_disk_full(&self, error: RegistryError) -> RegistryError {
         match error {
             RegistryError::File { path, source, .. } if durable::is_out_of_space(&source) => {
@@ -91,8 +94,8 @@ impl Registry {
     }
 }
 
-/// The submit is over. An entry that cannot be removed is that of a dead submit once this process has ended; its task has
-/// a row, and is left alone.
+/// Ends the submit. If the entry cannot be removed, it looks like a dead submit once this process has ended; its task
+/// has a row and is left alone.
 pub(crate) fn end_submit(entry: SubmitEntry) {
     let _ = entry.remove();
     crash_point(CrashPoint::SubmitLeft);
@@ -112,7 +115,7 @@ pub(crate) fn into_submission(
     }
 }
 
-/// The task that was submitted with this key before.
+/// Finds the task that was submitted with this key.
 pub(crate) fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
     let sql = "SELECT * FROM tasks WHERE idempotency_key IN (?1, ?2) ORDER BY seq LIMIT 1";
     let first = db.query_row(sql, (request.stored_key(), request.legacy_key()), row::task_from).optional()?;

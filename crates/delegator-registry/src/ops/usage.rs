@@ -1,6 +1,6 @@
-//! What ended tasks cost: tokens and time, per task, per label and per day; and how long tasks take.
+//! Token usage and run times of ended tasks, by task, label and day; and typical durations.
 //!
-//! Sums are made by SQLite from the rows a filter lets pass. Days are those of UTC.
+//! SQLite computes the sums from the rows that match the filter. Days are in UTC.
 
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, Row, params_from_iter};
@@ -11,28 +11,27 @@ use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
 
-/// Tokens of one task.
+/// Token usage of one task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tokens {
     pub input: i64,
-    /// Of the input.
+    /// Included in `input`.
     pub cached_input: i64,
     pub output: i64,
-    /// Of the output.
+    /// Included in `output`.
     pub reasoning_output: i64,
 }
 
-/// What some tasks cost together.
+/// The total usage of some tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     pub tasks: u64,
-    /// Of these, tasks whose agent told no tokens.
+    /// Number of tasks whose agent reported no tokens.
     pub without_tokens: u64,
     pub ran_ms: i64,
     pub tokens: Tokens,
 }
 
-/// What one task cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskCost {
     pub id: TaskId,
@@ -40,21 +39,21 @@ pub struct TaskCost {
     pub cost: Cost,
 }
 
-/// What the ended tasks that pass a filter cost.
+/// The usage of the ended tasks that match a filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageTable {
     pub total: Cost,
-    /// The last ones to end, newest first.
+    /// The last tasks to end, newest first.
     pub tasks: Vec<TaskCost>,
     /// By `key=value`; a task with several labels counts for each.
     pub labels: Vec<(String, Cost)>,
-    /// By day of its end, newest first.
+    /// By the day the task ended, newest first.
     pub days: Vec<(String, Cost)>,
 }
 
-/// Labels and days that are told.
+/// Limit for labels and for days.
 const MAX_GROUPS: u32 = 100;
-/// How many ended tasks are looked at for how long tasks take.
+/// Limit for ended tasks that are read to find durations.
 const MAX_SCANNED: u32 = 500;
 
 const SUMS: &str = "count(*), count(*) - count(usage.task), coalesce(sum(ran_ms), 0), \
@@ -63,7 +62,7 @@ const SUMS: &str = "count(*), count(*) - count(usage.task), coalesce(sum(ran_ms)
 const FROM_TASKS: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
 
 impl Registry {
-    /// What ended tasks cost, or only this one; of single ones at most `limit` are told.
+    /// The usage of ended tasks, or only of one. Lists at most `limit` single tasks.
     pub fn usage(
         &self,
         filter: &Filter,
@@ -100,7 +99,7 @@ impl Registry {
         })
     }
 
-    /// How long the last completed tasks took, newest first: those of one directory, or of all.
+    /// Durations of the last completed tasks, newest first: in one directory, or in all.
     pub fn durations_ms(&self, working_dir: Option<&str>, limit: u32) -> Result<Vec<u64>, RegistryError> {
         self.read(|db| durations(db, working_dir, limit))
     }
@@ -116,7 +115,7 @@ fn durations(db: &Connection, working_dir: Option<&str>, limit: u32) -> rusqlite
 
 pub(crate) const DURATIONS_IN_DIR: &str = "SELECT ran_ms FROM tasks INDEXED BY tasks_dir WHERE working_dir = ?1 AND \
                                  state = 'completed' AND ran_ms IS NOT NULL ORDER BY created_at_ms DESC LIMIT ?2";
-/// However many failed lately, no more than some are looked at.
+/// Reads a limited number of tasks, however many of them failed.
 pub(crate) const DURATIONS_ANYWHERE: &str = "SELECT ran_ms FROM (SELECT ran_ms, state FROM tasks INDEXED BY tasks_ended WHERE ended_order IS NOT NULL \
      ORDER BY ended_order DESC LIMIT ?1) WHERE state = 'completed' AND ran_ms IS NOT NULL LIMIT ?2";
 
@@ -143,7 +142,7 @@ fn group_from(row: &Row<'_>) -> rusqlite::Result<(String, Cost)> {
     Ok((row.get(7)?, cost_from(row)?))
 }
 
-/// Writes down what a task used, with its end.
+/// Stores a task's token usage with its end.
 pub(crate) fn insert_tokens(db: &Connection, seq: i64, tokens: &Tokens) -> rusqlite::Result<()> {
     let sql = "INSERT INTO usage (task, input_tokens, cached_input_tokens, output_tokens, \
                reasoning_output_tokens) VALUES (?1, ?2, ?3, ?4, ?5)";

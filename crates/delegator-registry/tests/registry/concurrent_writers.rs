@@ -1,4 +1,4 @@
-//! Who else was writing while a task ran.
+//! Finding tasks that wrote to the same work tree at the same time.
 
 use delegator_domain::task::{Mode, TaskEnd, WorkTree};
 use delegator_registry::{Attempt, Claim, Finish, NewTask, Registry};
@@ -11,14 +11,14 @@ fn task(tree: &str, mode: Mode) -> NewTask {
 
 fn start(registry: &mut Registry, new: &NewTask) -> Claim {
     registry.submit(new, b"", 1).unwrap();
-    let claimed = registry.claim_all(&slots(99), 1).unwrap().remove(0);
-    begin(registry, &claimed);
-    claimed
+    let claim = registry.claim_all(&slots(99), 1).unwrap().remove(0);
+    begin(registry, &claim);
+    claim
 }
 
-fn end(registry: &mut Registry, claimed: &Claim) {
-    let attempt = Attempt::working(claimed.nonce.clone());
-    registry.finish(&claimed.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(99), 2).unwrap();
+fn end(registry: &mut Registry, claim: &Claim) {
+    let attempt = Attempt::working(claim.nonce.clone());
+    registry.finish(&claim.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(99), 2).unwrap();
 }
 
 #[test]
@@ -33,12 +33,12 @@ fn only_writers_of_the_same_tree_at_the_same_time_count() {
     let elsewhere = start(&mut registry, &task("/b", Mode::WorkspaceWrite));
     let during = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
     let running = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
-    for claimed in [&before, &reader, &elsewhere, &during] {
-        end(&mut registry, claimed);
+    for claim in [&before, &reader, &elsewhere, &during] {
+        end(&mut registry, claim);
     }
     let mut writers = registry.concurrent_writers(&own.task.id).unwrap();
     writers.sort();
-    let mut expected = [before, during, running].map(|claimed| claimed.task.id);
+    let mut expected = [before, during, running].map(|claim| claim.task.id);
     expected.sort();
     assert_eq!(writers, expected);
     assert_eq!(registry.concurrent_writers(&crate::support::fresh_id()).unwrap(), []);

@@ -1,4 +1,5 @@
-//! Damaged files: reported with the file and the next step, kept, and never an empty registry in their place (F37).
+//! Damaged files are reported with their path and the next step, never changed, and never replaced by an empty
+//! registry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use delegator_registry::{
 
 use crate::support::{World, ended, submit};
 
-/// A registry with some tasks, closed, so that everything is in the file.
+/// A closed registry with some tasks, so that everything is in the database file.
 fn filled_registry() -> (World, PathBuf) {
     let world = World::new();
     let mut registry = world.registry();
@@ -81,8 +82,8 @@ fn a_database_of_another_program_is_damaged() {
     assert_damaged(&world, &file);
 }
 
-/// SQLite keeps no sums of its pages, so a flipped bit in a text cannot be seen. What can: nothing panics, and nothing
-/// that is damaged reads as a registry with other tasks.
+/// SQLite has no page checksums, so a flipped bit in a text cannot be detected. But nothing may panic, and a damaged
+/// file must not read as a registry with other tasks.
 #[test]
 fn flipped_bytes_are_found_or_change_no_state() {
     let (world, file) = filled_registry();
@@ -90,7 +91,7 @@ fn flipped_bytes_are_found_or_change_no_state() {
     let pages = whole.len() / 4_096;
     let mut found = 0;
     for page in 0..pages {
-        // The head of a page: what it is, how many cells it has, where they begin.
+        // The page header: type, number of cells, start of the cell content.
         for offset in [0, 3, 4, 5, 8] {
             let mut flipped = whole.clone();
             let head = if page == 0 { 100 } else { 0 };
@@ -120,7 +121,10 @@ fn a_database_that_needs_a_newer_writer_is_refused() {
     change("PRAGMA user_version = 99");
     let error = open_checked(&world.path(), IntegrityCheck::IfCheap).map(drop).unwrap_err();
     let message = error.to_string();
-    assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 99, knows: 3.., .. }), "{error:?}");
+    assert!(
+        matches!(error, RegistryError::NeedsNewerWriter { required: 99, supported: 3.., .. }),
+        "{error:?}"
+    );
     assert!(
         message.contains(file.to_str().unwrap()) && message.contains("Use the newer program"),
         "{message}"
@@ -129,7 +133,7 @@ fn a_database_that_needs_a_newer_writer_is_refused() {
     assert!(open_checked(&world.path(), IntegrityCheck::IfCheap).is_ok(), "a newer file that we may write");
     change("UPDATE meta SET value = 98 WHERE key = 'min_writer_version'");
     let error = open_checked(&world.path(), IntegrityCheck::IfCheap).map(drop).unwrap_err();
-    assert!(matches!(error, RegistryError::NeedsNewerWriter { needs: 98, .. }), "{error:?}");
+    assert!(matches!(error, RegistryError::NeedsNewerWriter { required: 98, .. }), "{error:?}");
 }
 
 #[test]
@@ -146,7 +150,7 @@ fn only_a_damaged_database_is_set_aside_and_its_files_remain() {
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), 21, "results were touched");
     let registry = world.registry();
     assert_eq!(registry.list(&Filter::default(), 9, None).unwrap().tasks, []);
-    // The old tasks have no row now; their results are still not thrown away by cleaning.
+    // The old tasks have no row now; cleaning must still not remove their results.
     fs::write(&file, "broken again").unwrap();
     drop(registry);
     fs::write(&file, "broken again").unwrap();
@@ -177,7 +181,7 @@ fn a_database_that_was_not_closed_is_complete() {
     let world = World::new();
     let mut registry = world.registry();
     let id = ended(&mut registry, TaskEnd::Completed, 2_000);
-    // As after a kill: the files as they are, the log not written back.
+    // As after a kill: a copy of the files, with the log not checkpointed.
     let copy = world.folder.path().join("copy");
     fs::create_dir(&copy).unwrap();
     fs::create_dir(copy.join("tasks")).unwrap();
@@ -188,14 +192,13 @@ fn a_database_that_was_not_closed_is_complete() {
     assert_eq!(after.get(&id).unwrap(), registry.get(&id).unwrap());
 }
 
-/// What a process that keeps a connection asks before it uses it again.
 #[test]
 fn is_current_detects_a_replaced_or_migrated_database() {
     let (world, file) = filled_registry();
     let registry = world.registry();
     assert!(registry.is_current());
     submit(&mut world.registry());
-    assert!(registry.is_current(), "what is in it may change");
+    assert!(registry.is_current(), "its content may change");
     let version = |number: i64| {
         let newer = rusqlite::Connection::open(&file).unwrap();
         newer.pragma_update(None, "user_version", number).unwrap();
@@ -205,11 +208,11 @@ fn is_current_detects_a_replaced_or_migrated_database() {
         db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
     version(ours + 1);
-    assert!(!registry.is_current(), "a newer program was here");
+    assert!(!registry.is_current(), "a newer program has migrated it");
     version(ours);
     assert!(registry.is_current());
     fs::rename(&file, file.with_extension("aside")).unwrap();
-    assert!(!registry.is_current(), "it is gone");
+    assert!(!registry.is_current(), "the file is gone");
     fs::copy(file.with_extension("aside"), &file).unwrap();
-    assert!(!registry.is_current(), "it is another one");
+    assert!(!registry.is_current(), "it is a different file");
 }

@@ -1,6 +1,9 @@
-//! The directory of a task: locks, streams, reports, removal (F39).
+//! The directory of a task: locks, streams, reports, removal.
 
-#![expect(clippy::disallowed_methods, reason = "what a child inherits can only be seen with a child")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "inherited descriptors can only be tested with a child process"
+)]
 
 use std::fs;
 use std::io::Write;

@@ -1,6 +1,6 @@
-//! A full disk: no task is taken on, every end is recorded. On a small file system in a mount namespace of our own.
+//! On a full disk no task is accepted, and every end is recorded. Uses a small file system in a mount namespace.
 
-#![expect(clippy::disallowed_methods, reason = "a small disk needs a mount, and a mount another process")]
+#![expect(clippy::disallowed_methods, reason = "mounting a small disk needs another process")]
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ use crate::support::{new_task, slots, submit, working};
 const SMALL_DISK: &str = "REGISTRY_TEST_SMALL_DISK";
 const RESERVE_BYTES: u64 = 1024 * 1024;
 
-/// Runs the test named `inner` of this program on a disk of 8 MiB. Shows nothing where no mount may be made.
-#[expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
+/// Runs the test `inner` of this binary on a disk of 8 MiB. Skips it where mounting is not permitted.
+#[expect(clippy::print_stderr, reason = "a skipped test reports it")]
 fn run_on_small_disk(inner: &str) {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
@@ -29,7 +29,7 @@ fn run_on_small_disk(inner: &str) {
     let probe =
         Command::new("unshare").args(namespaces).args(["mount", "-t", "tmpfs", "none"]).arg(&disk).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        eprintln!("{inner} was not run: no mount may be made here");
+        eprintln!("{inner} was skipped: mounting is not permitted here");
         return;
     }
     let script = "mount -t tmpfs -o size=8m none \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
@@ -67,17 +67,17 @@ fn reserve_size(disk: &Path) -> u64 {
 }
 
 fn finish_all(registry: &mut Registry, tasks: &[delegator_registry::Claim]) -> Result<(), RegistryError> {
-    for claimed in tasks {
-        let attempt = Attempt::working(claimed.nonce.clone());
+    for claim in tasks {
+        let attempt = Attempt::working(claim.nonce.clone());
         let finish = Finish { summary: Some("x".repeat(500)), ..Finish::bare(TaskEnd::Completed) };
-        let done = registry.finish(&claimed.task.id, &attempt, &finish, &slots(0), 5)?;
+        let done = registry.finish(&claim.task.id, &attempt, &finish, &slots(0), 5)?;
         assert_eq!(done, Cas::Applied(vec![]));
     }
     Ok(())
 }
 
 #[test]
-fn ends_with_held_back_space() {
+fn ends_with_reserve() {
     let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
     let disk = Path::new(&disk);
     let mut registry = open(disk, RESERVE_BYTES);
@@ -91,9 +91,9 @@ fn ends_with_held_back_space() {
     report.write_report(&[b'x'; 100_000]).unwrap();
     finish_all(&mut registry, &tasks).unwrap();
     registry.request_cancel(&waiting, None, 6).unwrap();
-    assert!(reserve_size(disk) < RESERVE_BYTES, "nothing was given up");
-    assert!(reserve_size(disk) > 0, "everything was given up at once");
-    // Opening takes space, too: the index of the log.
+    assert!(reserve_size(disk) < RESERVE_BYTES, "no reserve was released");
+    assert!(reserve_size(disk) > 0, "the whole reserve was released at once");
+    // Opening also takes space: the shared-memory index of the log.
     drop(registry);
     fill(disk);
     let mut registry = open(disk, RESERVE_BYTES);
@@ -102,13 +102,13 @@ fn ends_with_held_back_space() {
     assert_eq!(report.read_report().unwrap().unwrap().len(), 100_000);
     fs::remove_file(disk.join("junk")).unwrap();
     submit(&mut registry);
-    assert_eq!(reserve_size(disk), RESERVE_BYTES, "not held back again");
+    assert_eq!(reserve_size(disk), RESERVE_BYTES, "the reserve was not filled again");
     registry.check().unwrap();
 }
 
-/// The same without held-back space fails: so it is that space that helps.
+/// Without a reserve the same steps fail, which shows that the reserve is what helps.
 #[test]
-fn ends_without_held_back_space() {
+fn ends_without_reserve() {
     let Some(disk) = std::env::var_os(SMALL_DISK) else { return };
     let disk = Path::new(&disk);
     let mut registry = open(disk, 0);
@@ -117,10 +117,9 @@ fn ends_without_held_back_space() {
     let failed = finish_all(&mut registry, &tasks);
     assert!(matches!(failed, Err(RegistryError::DiskFull { .. })), "{failed:?}");
     fs::remove_file(disk.join("junk")).unwrap();
-    // What was told to have failed has not happened, and can be done again.
-    let left = tasks
-        .iter()
-        .filter(|claimed| registry.get(&claimed.task.id).unwrap().unwrap().state == State::Working);
+    // A failed operation has changed nothing and can be repeated.
+    let left =
+        tasks.iter().filter(|claim| registry.get(&claim.task.id).unwrap().unwrap().state == State::Working);
     let left: Vec<_> = left.cloned().collect();
     assert!(!left.is_empty());
     finish_all(&mut registry, &left).unwrap();
@@ -129,10 +128,10 @@ fn ends_without_held_back_space() {
 
 #[test]
 fn an_end_is_recorded_on_a_full_disk() {
-    run_on_small_disk("full_disk::ends_with_held_back_space");
+    run_on_small_disk("full_disk::ends_with_reserve");
 }
 
 #[test]
 fn without_a_reserve_recording_an_end_fails_with_disk_full() {
-    run_on_small_disk("full_disk::ends_without_held_back_space");
+    run_on_small_disk("full_disk::ends_without_reserve");
 }

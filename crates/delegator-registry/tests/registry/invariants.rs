@@ -1,4 +1,4 @@
-//! Whatever is done in whatever order, by whoever is too late: every task keeps to the table of the domain.
+//! Any sequence of operations, including late ones, preserves the domain's transition table.
 
 use delegator_domain::task::{FailureKind, LimitKind, State, TaskEnd, TaskId, transition};
 use delegator_registry::{Attempt, BeginOutcome, Cas, Finish, Nonce, Registry, Task};
@@ -8,9 +8,9 @@ use crate::support::{World, fresh_nonce, identity, slots, submit};
 
 const SLOTS: usize = 2;
 
-/// One step of somebody; the number chooses among the tasks there are, the nonce among all there ever were.
+/// One operation. Numbers choose among existing tasks and among all attempts ever made.
 #[derive(Debug, Clone)]
-enum Step {
+enum Operation {
     Submit,
     Claim,
     Begin { attempt: usize },
@@ -18,21 +18,21 @@ enum Step {
     Cancel { task: usize },
     Finish { attempt: usize, from: bool, end: usize },
     Thread { attempt: usize },
-    Forget { task: usize },
+    Prune { task: usize },
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn operation() -> impl Strategy<Value = Operation> {
     let n = 0..1_000_usize;
     prop_oneof![
-        2 => Just(Step::Submit),
-        3 => Just(Step::Claim),
-        3 => n.clone().prop_map(|attempt| Step::Begin { attempt }),
-        2 => n.clone().prop_map(|attempt| Step::GiveBack { attempt }),
-        1 => n.clone().prop_map(|task| Step::Cancel { task }),
+        2 => Just(Operation::Submit),
+        3 => Just(Operation::Claim),
+        3 => n.clone().prop_map(|attempt| Operation::Begin { attempt }),
+        2 => n.clone().prop_map(|attempt| Operation::GiveBack { attempt }),
+        1 => n.clone().prop_map(|task| Operation::Cancel { task }),
         3 => (n.clone(), any::<bool>(), 0..4_usize)
-            .prop_map(|(attempt, from, end)| Step::Finish { attempt, from, end }),
-        1 => n.clone().prop_map(|attempt| Step::Thread { attempt }),
-        1 => n.prop_map(|task| Step::Forget { task }),
+            .prop_map(|(attempt, from, end)| Operation::Finish { attempt, from, end }),
+        1 => n.clone().prop_map(|attempt| Operation::Thread { attempt }),
+        1 => n.prop_map(|task| Operation::Prune { task }),
     ]
 }
 
@@ -54,7 +54,7 @@ struct Model {
 
 impl Model {
     fn attempt(&self, which: usize) -> (TaskId, Nonce) {
-        // Now and then one that nobody ever made.
+        // Before the first claim: an attempt that does not exist.
         match self.attempts.len() {
             0 => (crate::support::fresh_id(), fresh_nonce()),
             count => self.attempts[which % count].clone(),
@@ -69,38 +69,38 @@ impl Model {
         }
     }
 
-    fn take(&mut self, registry: &mut Registry, step: &Step) {
-        match *step {
-            Step::Submit => self.tasks.push(submit(registry).id),
-            Step::Claim => {
-                let claimed = registry.claim_next(&slots(SLOTS), 2).unwrap();
-                self.attempts.extend(claimed.map(|claimed| (claimed.task.id, claimed.nonce)));
+    fn apply(&mut self, registry: &mut Registry, operation: &Operation) {
+        match *operation {
+            Operation::Submit => self.tasks.push(submit(registry).id),
+            Operation::Claim => {
+                let claim = registry.claim_next(&slots(SLOTS), 2).unwrap();
+                self.attempts.extend(claim.map(|claim| (claim.task.id, claim.nonce)));
             }
-            Step::Begin { attempt } => {
+            Operation::Begin { attempt } => {
                 let (id, nonce) = self.attempt(attempt);
                 if registry.begin_work(&id, &nonce, &identity(1), None, 3).unwrap() == BeginOutcome::Working {
                     assert!(!self.began.contains(&nonce), "one attempt began twice");
                     self.began.push(nonce);
                 }
             }
-            Step::GiveBack { attempt } => {
+            Operation::GiveBack { attempt } => {
                 let (id, nonce) = self.attempt(attempt);
                 registry.give_back(&id, &nonce, 4).unwrap();
             }
-            Step::Cancel { task } => drop(registry.request_cancel(&self.task(task), None, 5).unwrap()),
-            Step::Finish { attempt, from, end: which } => {
+            Operation::Cancel { task } => drop(registry.request_cancel(&self.task(task), None, 5).unwrap()),
+            Operation::Finish { attempt, from, end: which } => {
                 let (id, nonce) = self.attempt(attempt);
                 let attempt = if from { Attempt::starting(nonce) } else { Attempt::working(nonce) };
-                let done = registry.finish(&id, &attempt, &Finish::bare(end(which)), &slots(SLOTS), 6);
-                if let Ok(Cas::Applied(next)) = done {
-                    self.attempts.extend(next.into_iter().map(|claimed| (claimed.task.id, claimed.nonce)));
+                let outcome = registry.finish(&id, &attempt, &Finish::bare(end(which)), &slots(SLOTS), 6);
+                if let Ok(Cas::Applied(next)) = outcome {
+                    self.attempts.extend(next.into_iter().map(|claim| (claim.task.id, claim.nonce)));
                 }
             }
-            Step::Thread { attempt } => {
+            Operation::Thread { attempt } => {
                 let (id, nonce) = self.attempt(attempt);
                 registry.set_thread(&id, &nonce, "thread", 7).unwrap();
             }
-            Step::Forget { task } => drop(registry.prune(&[self.task(task)]).unwrap()),
+            Operation::Prune { task } => drop(registry.prune(&[self.task(task)]).unwrap()),
         }
     }
 }
@@ -109,7 +109,7 @@ fn check_invariants(registry: &Registry, tasks: &[TaskId], before: &[Option<Task
     let now: Vec<_> = tasks.iter().map(|id| registry.get(id).unwrap()).collect();
     for (id, task) in tasks.iter().zip(&now) {
         let Some(task) = task else {
-            assert!(!registry.dir().task(id).exists(), "forgotten, but its files are there");
+            assert!(!registry.dir().task(id).exists(), "pruned, but its files are there");
             continue;
         };
         let history = registry.history_of(id).unwrap();
@@ -126,7 +126,7 @@ fn check_invariants(registry: &Registry, tasks: &[TaskId], before: &[Option<Task
     for (before, now) in before.iter().zip(&now) {
         let had_ended = before.as_ref().is_some_and(|task| task.state.is_terminal());
         assert!(!had_ended || now.is_none() || before == now, "an end was changed: {before:?} {now:?}");
-        assert!(before.is_none() || had_ended || now.is_some(), "a living task was forgotten");
+        assert!(before.is_none() || had_ended || now.is_some(), "a live task was pruned");
     }
     assert!(registry.active().unwrap().len() <= SLOTS);
     now
@@ -136,14 +136,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_task_keeps_to_the_law(steps in prop::collection::vec(step(), 1..40)) {
+    fn every_task_follows_the_transition_table(operations in prop::collection::vec(operation(), 1..40)) {
         let world = World::new();
         let mut registry = world.registry();
-        let mut play = Model::default();
-        let mut seen = Vec::new();
-        for step in &steps {
-            play.take(&mut registry, step);
-            seen = check_invariants(&registry, &play.tasks, &seen);
+        let mut model = Model::default();
+        let mut tasks = Vec::new();
+        for operation in &operations {
+            model.apply(&mut registry, operation);
+            tasks = check_invariants(&registry, &model.tasks, &tasks);
         }
         registry.check().unwrap();
     }

@@ -1,4 +1,4 @@
-//! One task through its life: every operation, applied and lost.
+//! One task through its lifecycle: every operation, applied and lost.
 
 use crate::support::{
     World, begin, ended, finish, fresh_id, fresh_nonce, identity, slots, submit, submit_and_claim, working,
@@ -12,14 +12,14 @@ use delegator_registry::{
 fn every_state_change_is_recorded() {
     let world = World::new();
     let mut registry = world.registry();
-    let claimed = working(&mut registry);
-    let id = claimed.task.id.clone();
-    assert_eq!((claimed.task.state, claimed.task.starts), (State::Starting, 1));
+    let claim = working(&mut registry);
+    let id = claim.task.id.clone();
+    assert_eq!((claim.task.state, claim.task.starts), (State::Starting, 1));
     let at_work = registry.get(&id).unwrap().unwrap();
     assert_eq!(at_work.supervisor, Some(identity(7)));
     assert_eq!(at_work.containment.as_deref(), Some("subreaper"));
     assert_eq!(at_work.ended, None);
-    assert_eq!(registry.set_thread(&id, &claimed.nonce, "thread-1", 1_003).unwrap(), Cas::Applied(()));
+    assert_eq!(registry.set_thread(&id, &claim.nonce, "thread-1", 1_003).unwrap(), Cas::Applied(()));
     let end = TaskEnd::Failed {
         kind: FailureKind::UsageLimit,
         message: "come back".into(),
@@ -33,7 +33,7 @@ fn every_state_change_is_recorded() {
         kill_incomplete: Some(serde_json::json!([4711])),
         tokens: None,
     };
-    let attempt = Attempt::working(claimed.nonce.clone());
+    let attempt = Attempt::working(claim.nonce.clone());
     assert_eq!(registry.finish(&id, &attempt, &report, &slots(9), 2_000).unwrap(), Cas::Applied(vec![]));
     let task = world.registry().get(&id).unwrap().unwrap();
     let recorded = task.ended.clone().unwrap();
@@ -71,7 +71,7 @@ fn every_end_reads_back() {
     for end in ends {
         let id = ended(&mut registry, end.clone(), 2_000);
         let task = registry.get(&id).unwrap().unwrap();
-        assert_eq!((task.state, task.ended.map(|told| told.end)), (end.state(), Some(end)));
+        assert_eq!((task.state, task.ended.map(|record| record.end)), (end.state(), Some(end)));
     }
 }
 
@@ -90,7 +90,7 @@ fn the_oldest_is_claimed_while_a_slot_is_free() {
     let attempt = Attempt::working(first.nonce.clone());
     let done = registry.finish(&ids[0], &attempt, &Finish::bare(TaskEnd::Completed), &slots(3), 5).unwrap();
     let Cas::Applied(successors) = done else { panic!("{done:?}") };
-    assert_eq!(successors.iter().map(|claimed| &claimed.task.id).collect::<Vec<_>>(), [&ids[2], &ids[3]]);
+    assert_eq!(successors.iter().map(|claim| &claim.task.id).collect::<Vec<_>>(), [&ids[2], &ids[3]]);
     assert_ne!(successors[0].nonce, successors[1].nonce);
     assert_eq!(registry.claim_all(&slots(9), 6).unwrap(), []);
 }
@@ -113,17 +113,17 @@ fn a_paused_queue_starts_nothing() {
 fn begin_work_requires_the_nonce_of_the_current_attempt() {
     let world = World::new();
     let mut registry = world.registry();
-    let claimed = submit_and_claim(&mut registry);
-    let id = &claimed.task.id;
+    let claim = submit_and_claim(&mut registry);
+    let id = &claim.task.id;
     let lost = |actual| BeginOutcome::Lost(Lost { actual });
     let other = registry.begin_work(id, &fresh_nonce(), &identity(1), None, 2).unwrap();
     assert_eq!(other, lost(Some(State::Starting)));
-    assert_eq!(registry.give_back(id, &claimed.nonce, 3).unwrap(), GiveBackOutcome::Queued { starts: 1 });
-    let late = registry.begin_work(id, &claimed.nonce, &identity(1), None, 4).unwrap();
+    assert_eq!(registry.give_back(id, &claim.nonce, 3).unwrap(), GiveBackOutcome::Queued { starts: 1 });
+    let late = registry.begin_work(id, &claim.nonce, &identity(1), None, 4).unwrap();
     assert_eq!(late, lost(Some(State::Queued)));
     let again = registry.claim_next(&slots(1), 5).unwrap().unwrap();
     assert_eq!(
-        registry.begin_work(id, &claimed.nonce, &identity(1), None, 6).unwrap(),
+        registry.begin_work(id, &claim.nonce, &identity(1), None, 6).unwrap(),
         lost(Some(State::Starting))
     );
     begin(&mut registry, &again);
@@ -145,9 +145,9 @@ fn a_returned_task_keeps_its_queue_position_and_fails_after_three_starts() {
     let first = submit(&mut registry).id;
     submit(&mut registry);
     for starts in 1..=3 {
-        let claimed = registry.claim_next(&slots(1), 1).unwrap().unwrap();
-        assert_eq!((&claimed.task.id, claimed.task.starts), (&first, starts));
-        let outcome = registry.give_back(&first, &claimed.nonce, 2).unwrap();
+        let claim = registry.claim_next(&slots(1), 1).unwrap().unwrap();
+        assert_eq!((&claim.task.id, claim.task.starts), (&first, starts));
+        let outcome = registry.give_back(&first, &claim.nonce, 2).unwrap();
         let expected =
             if starts < 3 { GiveBackOutcome::Queued { starts } } else { GiveBackOutcome::Failed { starts } };
         assert_eq!(outcome, expected);
@@ -180,16 +180,16 @@ fn a_waiting_task_is_cancelled_at_once_and_never_starts() {
 fn a_cancel_during_start_prevents_the_agent_from_starting() {
     let world = World::new();
     let mut registry = world.registry();
-    let claimed = submit_and_claim(&mut registry);
-    let id = &claimed.task.id;
+    let claim = submit_and_claim(&mut registry);
+    let id = &claim.task.id;
     let outcome = world.registry().request_cancel(id, Some("stop"), 5).unwrap();
     assert!(
         matches!(outcome, CancelOutcome::Requested { state: State::Starting, first: true, .. }),
         "{outcome:?}"
     );
-    let began = registry.begin_work(id, &claimed.nonce, &identity(7), None, 6).unwrap();
+    let began = registry.begin_work(id, &claim.nonce, &identity(7), None, 6).unwrap();
     assert!(matches!(&began, BeginOutcome::CancelRequested(request) if request.at_ms == 5), "{began:?}");
-    let attempt = Attempt::starting(claimed.nonce.clone());
+    let attempt = Attempt::starting(claim.nonce.clone());
     let end = Finish::bare(TaskEnd::Cancelled { reason: Some("stop".to_owned()) });
     assert_eq!(registry.finish(id, &attempt, &end, &slots(1), 7).unwrap(), Cas::Applied(vec![]));
 }
@@ -198,18 +198,18 @@ fn a_cancel_during_start_prevents_the_agent_from_starting() {
 fn a_cancelled_task_ends_when_its_attempt_is_returned() {
     let world = World::new();
     let mut registry = world.registry();
-    let claimed = submit_and_claim(&mut registry);
-    registry.request_cancel(&claimed.task.id, None, 5).unwrap();
-    assert_eq!(registry.give_back(&claimed.task.id, &claimed.nonce, 6).unwrap(), GiveBackOutcome::Cancelled);
+    let claim = submit_and_claim(&mut registry);
+    registry.request_cancel(&claim.task.id, None, 5).unwrap();
+    assert_eq!(registry.give_back(&claim.task.id, &claim.nonce, 6).unwrap(), GiveBackOutcome::Cancelled);
 }
 
 #[test]
 fn the_first_cancel_request_is_retained() {
     let world = World::new();
     let mut registry = world.registry();
-    let claimed = working(&mut registry);
-    registry.request_cancel(&claimed.task.id, Some("first"), 5).unwrap();
-    let outcome = registry.request_cancel(&claimed.task.id, Some("second"), 6).unwrap();
+    let claim = working(&mut registry);
+    registry.request_cancel(&claim.task.id, Some("first"), 5).unwrap();
+    let outcome = registry.request_cancel(&claim.task.id, Some("second"), 6).unwrap();
     let CancelOutcome::Requested { request, first, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!((request.at_ms, request.reason.as_deref(), first), (5, Some("first"), false));
     assert_eq!(registry.active().unwrap()[0].cancel, Some(request));
@@ -219,16 +219,16 @@ fn the_first_cancel_request_is_retained() {
 fn nothing_overwrites_an_end() {
     let world = World::new();
     let mut registry = world.registry();
-    let claimed = working(&mut registry);
-    let id = &claimed.task.id;
-    finish(&mut registry, &claimed, TaskEnd::Completed, 2_000);
+    let claim = working(&mut registry);
+    let id = &claim.task.id;
+    finish(&mut registry, &claim, TaskEnd::Completed, 2_000);
     let before = registry.get(id).unwrap();
-    let attempt = Attempt::working(claimed.nonce.clone());
+    let attempt = Attempt::working(claim.nonce.clone());
     for end in [TaskEnd::Completed, TaskEnd::Cancelled { reason: None }, TaskEnd::Timeout(LimitKind::Hard)] {
         let late = registry.finish(id, &attempt, &Finish::bare(end), &slots(9), 3_000).unwrap();
         assert_eq!(late, Cas::Lost(Lost { actual: Some(State::Completed) }));
     }
-    let thread = registry.set_thread(id, &claimed.nonce, "late", 3_000).unwrap();
+    let thread = registry.set_thread(id, &claim.nonce, "late", 3_000).unwrap();
     assert_eq!(thread, Cas::Lost(Lost { actual: Some(State::Completed) }));
     registry.request_cancel(id, None, 3_000).unwrap();
     assert_eq!(registry.get(id).unwrap(), before);
@@ -238,9 +238,9 @@ fn nothing_overwrites_an_end() {
 fn an_illegal_transition_is_an_error() {
     let world = World::new();
     let mut registry = world.registry();
-    let claimed = submit_and_claim(&mut registry);
-    let attempt = Attempt::starting(claimed.nonce.clone());
-    let done = registry.finish(&claimed.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(1), 9);
+    let claim = submit_and_claim(&mut registry);
+    let attempt = Attempt::starting(claim.nonce.clone());
+    let done = registry.finish(&claim.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(1), 9);
     assert!(matches!(done, Err(RegistryError::IllegalTransition(_))), "{done:?}");
 }
 
@@ -272,5 +272,5 @@ fn changes_by_this_and_other_connections_are_detected() {
         last = mark;
     }
     first.counts().unwrap();
-    assert_eq!(first.change_mark().unwrap(), last, "a question is no change");
+    assert_eq!(first.change_mark().unwrap(), last, "a query is not a change");
 }

@@ -1,12 +1,12 @@
-//! Finding tasks again.
+//! Finding and listing tasks.
 
 use delegator_domain::task::{State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Cas, Cursor, Filter, NewTask, PrefixMatch, Registry};
 
 use crate::support::{World, begin, ended, finish, new_task, slots, submit, working};
 
-fn with_bits(registry: &mut Registry, place: TaskLocation, bits: [u8; 16]) -> TaskId {
-    let id = TaskId::from_random(place, bits);
+fn with_bits(registry: &mut Registry, location: TaskLocation, bits: [u8; 16]) -> TaskId {
+    let id = TaskId::from_random(location, bits);
     registry.submit(&NewTask { id: id.clone(), ..new_task() }, b"", 1).unwrap();
     id
 }
@@ -120,7 +120,7 @@ fn pages_join_without_a_gap_while_tasks_arrive() {
         assert!(listed.len() == 7 || listed.len() == 10, "{}", listed.len());
     }
     let exactly = registry.list(&Filter::default(), 14, None).unwrap();
-    assert_eq!((exactly.tasks.len(), exactly.next), (14, None), "a full last page is the last");
+    assert_eq!((exactly.tasks.len(), exactly.next), (14, None), "a full last page has no next page");
     assert!("x".parse::<Cursor>().is_err());
 }
 
@@ -129,7 +129,7 @@ fn ended_tasks_are_ordered_by_end_regardless_of_the_clock() {
     let world = World::new();
     let mut registry = world.registry();
     let first = ended(&mut registry, TaskEnd::Completed, 9_000);
-    // Two hours back.
+    // The clock was set back.
     let second = ended(&mut registry, TaskEnd::Cancelled { reason: None }, 2_000);
     let old = ended(&mut registry, TaskEnd::Completed, 10);
     let page = |filter: &Filter, limit, before| {
@@ -140,7 +140,7 @@ fn ended_tasks_are_ordered_by_end_regardless_of_the_clock() {
     assert_eq!(page(&any, 9, None), (vec![second.clone(), first.clone()], 2, None));
     let (shown, total, next) = page(&any, 1, None);
     assert_eq!((shown, total), (vec![second.clone()], 2));
-    assert_eq!(page(&any, 1, next), (vec![first], 2, None), "the total is of all pages");
+    assert_eq!(page(&any, 1, next), (vec![first], 2, None), "the total counts all pages");
     let cancelled = Filter { states: vec![State::Cancelled], ..any.clone() };
     assert_eq!(page(&cancelled, 9, None), (vec![second], 1, None));
     let elsewhere = Filter { working_dir: Some("/elsewhere".to_owned()), ..any };

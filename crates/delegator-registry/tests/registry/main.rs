@@ -1,6 +1,6 @@
 //! The registry with real SQLite and real files.
 
-#![expect(clippy::unwrap_used, reason = "what the tests share stops them")]
+#![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
 
 mod concurrent_writers;
 mod damage;

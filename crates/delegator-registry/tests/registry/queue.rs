@@ -1,4 +1,4 @@
-//! Who may start beside whom, and who is overtaken.
+//! Which queued tasks may start, and which are overtaken.
 
 use delegator_domain::task::{Mode, Obstacle, TaskEnd, TaskId, WorkTree};
 use delegator_registry::{Attempt, BlockedBy, Cas, Claim, Finish, NewTask, Registry};
@@ -21,15 +21,15 @@ fn submit_all(registry: &mut Registry, tasks: &[NewTask]) -> Vec<TaskId> {
     tasks.iter().map(|task| registry.submit(task, b"", 1).unwrap().task.id).collect()
 }
 
-fn ids(claimed: &[Claim]) -> Vec<TaskId> {
-    claimed.iter().map(|claimed| claimed.task.id.clone()).collect()
+fn ids(claims: &[Claim]) -> Vec<TaskId> {
+    claims.iter().map(|claim| claim.task.id.clone()).collect()
 }
 
-fn end(registry: &mut Registry, claimed: &Claim) -> Vec<TaskId> {
-    begin(registry, claimed);
-    let attempt = Attempt::working(claimed.nonce.clone());
+fn end(registry: &mut Registry, claim: &Claim) -> Vec<TaskId> {
+    begin(registry, claim);
+    let attempt = Attempt::working(claim.nonce.clone());
     let finish = Finish::bare(TaskEnd::Completed);
-    match registry.finish(&claimed.task.id, &attempt, &finish, &slots(9), 2).unwrap() {
+    match registry.finish(&claim.task.id, &attempt, &finish, &slots(9), 2).unwrap() {
         Cas::Applied(next) => ids(&next),
         Cas::Lost(lost) => panic!("{lost:?}"),
     }
@@ -41,10 +41,10 @@ fn writers_that_share_an_additional_directory_wait_for_each_other() {
     let mut registry = world.registry();
     let new = [writer_of_all(&["/a", "/shared"]), writer_of_all(&["/b", "/shared"]), writer("/shared/c")];
     let tasks = submit_all(&mut registry, &new);
-    let claimed = registry.claim_all(&slots(9), 1).unwrap();
-    assert_eq!(ids(&claimed), [tasks[0].clone()]);
-    assert_eq!(claimed[0].task.work_trees, new[0].work_trees);
-    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()]);
+    let claims = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claims), [tasks[0].clone()]);
+    assert_eq!(claims[0].task.work_trees, new[0].work_trees);
+    assert_eq!(end(&mut registry, &claims[0]), [tasks[1].clone()]);
 }
 
 #[test]
@@ -52,22 +52,22 @@ fn a_blocked_task_is_overtaken() {
     let world = World::new();
     let mut registry = world.registry();
     let tasks = submit_all(&mut registry, &[writer("/a"), writer("/a/below"), writer("/b")]);
-    let claimed = registry.claim_all(&slots(9), 1).unwrap();
-    assert_eq!(ids(&claimed), [tasks[0].clone(), tasks[2].clone()]);
+    let claims = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claims), [tasks[0].clone(), tasks[2].clone()]);
     assert_eq!(registry.claim_all(&slots(9), 1).unwrap(), []);
-    assert_eq!(end(&mut registry, &claimed[1]), [], "the other tree does not matter");
-    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()], "the end and the next claim are one");
+    assert_eq!(end(&mut registry, &claims[1]), [], "the other tree does not matter");
+    assert_eq!(end(&mut registry, &claims[0]), [tasks[1].clone()], "the end also claims the next task");
 }
 
 #[test]
 fn a_blocked_task_is_not_starved_by_later_tasks() {
     let world = World::new();
     let mut registry = world.registry();
-    // The second needs the whole tree; the third could start beside the first, but would hold up the second.
+    // The second needs the whole tree; the third could start beside the first, but would delay the second.
     let tasks = submit_all(&mut registry, &[writer("/a/one"), writer("/a"), writer("/a/two")]);
-    let claimed = registry.claim_all(&slots(9), 1).unwrap();
-    assert_eq!(ids(&claimed), [tasks[0].clone()]);
-    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()]);
+    let claims = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claims), [tasks[0].clone()]);
+    assert_eq!(end(&mut registry, &claims[0]), [tasks[1].clone()]);
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn tasks_of_one_thread_run_in_order_one_at_a_time() {
     let world = World::new();
     let mut registry = world.registry();
     let tasks = submit_all(&mut registry, &[resume("t"), resume("t"), resume("u"), resume("t")]);
-    let claimed = registry.claim_all(&slots(9), 1).unwrap();
-    assert_eq!(ids(&claimed), [tasks[0].clone(), tasks[2].clone()]);
-    assert_eq!(end(&mut registry, &claimed[0]), [tasks[1].clone()]);
+    let claims = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claims), [tasks[0].clone(), tasks[2].clone()]);
+    assert_eq!(end(&mut registry, &claims[0]), [tasks[1].clone()]);
 }
 
 #[test]
@@ -88,16 +88,16 @@ fn the_queue_reports_what_blocks_each_task() {
     let reader = NewTask { mode: Mode::ReadOnly, ..writer("/a") };
     let tasks =
         submit_all(&mut registry, &[writer("/a"), writer("/a"), parallel_writer, reader, writer("/a")]);
-    let claimed = registry.claim_next(&slots(1), 1).unwrap().unwrap();
-    assert_eq!(claimed.task.id, tasks[0]);
+    let claim = registry.claim_next(&slots(1), 1).unwrap().unwrap();
+    assert_eq!(claim.task.id, tasks[0]);
     let first = Some(BlockedBy { task: tasks[0].clone(), obstacle: Obstacle::WorkTree });
     let expected = [first.clone(), None, None, first.clone()];
     let expected: Vec<_> = tasks[1..].iter().cloned().zip(expected).collect();
     assert_eq!(registry.queue_with_blockers().unwrap(), expected);
     let last = registry.get(&tasks[4]).unwrap().unwrap();
     assert_eq!(registry.blocked_by_running(&last).unwrap(), first);
-    let claimed = registry.claim_all(&slots(9), 1).unwrap();
-    assert_eq!(ids(&claimed), [tasks[2].clone(), tasks[3].clone()]);
+    let claims = registry.claim_all(&slots(9), 1).unwrap();
+    assert_eq!(ids(&claims), [tasks[2].clone(), tasks[3].clone()]);
 }
 
 #[test]

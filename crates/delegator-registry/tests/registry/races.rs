@@ -1,4 +1,4 @@
-//! Many at once: exactly one wins, whoever they are.
+//! Concurrent operations of threads and processes: exactly one wins.
 
 #![expect(clippy::disallowed_methods, reason = "other processes are part of the test")]
 
@@ -25,8 +25,8 @@ fn ends() -> Vec<TaskEnd> {
     vec![TaskEnd::Completed, failed, TaskEnd::Cancelled { reason: None }, TaskEnd::Timeout(LimitKind::Hard)]
 }
 
-/// Runs the rounds in lockstep in each thread, and gives what each thread was told in each round. Nothing in here may
-/// panic: the others would wait for it for ever.
+/// Runs the rounds in lockstep in each thread, and returns the results by thread and round. `step` must not panic: the
+/// other threads would wait for ever.
 fn run_concurrently<T: Send>(
     world: &World,
     rounds: usize,
@@ -57,16 +57,18 @@ fn exactly_one_finish_wins() {
     let mut registry = world.registry();
     let tasks: Vec<_> = (0..ROUNDS).map(|_| working(&mut registry)).collect();
     let results = run_concurrently(&world, ROUNDS, |thread, round, registry| {
-        let claimed = &tasks[round];
+        let claim = &tasks[round];
         let end = Finish::bare(ends().swap_remove((thread + round) % 4));
-        registry.finish(&claimed.task.id, &Attempt::working(claimed.nonce.clone()), &end, &slots(0), 5)
+        registry.finish(&claim.task.id, &Attempt::working(claim.nonce.clone()), &end, &slots(0), 5)
     });
-    for (round, claimed) in tasks.iter().enumerate() {
-        let won = results.iter().filter(|told| matches!(told[round].as_ref().unwrap(), Cas::Applied(_)));
+    for (round, claim) in tasks.iter().enumerate() {
+        let won = results
+            .iter()
+            .filter(|thread_results| matches!(thread_results[round].as_ref().unwrap(), Cas::Applied(_)));
         assert_eq!(won.count(), 1);
-        let history = registry.history_of(&claimed.task.id).unwrap();
+        let history = registry.history_of(&claim.task.id).unwrap();
         assert_eq!(history.iter().filter(|step| step.to.is_terminal()).count(), 1);
-        let task = registry.get(&claimed.task.id).unwrap().unwrap();
+        let task = registry.get(&claim.task.id).unwrap().unwrap();
         assert_eq!(task.ended.unwrap().end.state(), task.state);
     }
 }
@@ -83,12 +85,14 @@ fn exactly_one_begin_wins_and_none_after_a_cancel() {
         }
         registry.begin_work(id, &tasks[round].nonce, &identity(7), None, 5).map(Some)
     });
-    for (round, claimed) in tasks.iter().enumerate() {
-        let outcomes: Vec<_> =
-            results.iter().filter_map(|told| told[round].as_ref().unwrap().as_ref()).collect();
-        let began = outcomes.iter().filter(|told| ***told == BeginOutcome::Working).count();
-        let refused = outcomes.iter().any(|told| matches!(told, BeginOutcome::CancelRequested(_)));
-        let task = registry.get(&claimed.task.id).unwrap().unwrap();
+    for (round, claim) in tasks.iter().enumerate() {
+        let outcomes: Vec<_> = results
+            .iter()
+            .filter_map(|thread_results| thread_results[round].as_ref().unwrap().as_ref())
+            .collect();
+        let began = outcomes.iter().filter(|outcome| ***outcome == BeginOutcome::Working).count();
+        let refused = outcomes.iter().any(|outcome| matches!(outcome, BeginOutcome::CancelRequested(_)));
+        let task = registry.get(&claim.task.id).unwrap().unwrap();
         assert!(task.cancel.is_some());
         let expected = if refused { (0, State::Starting) } else { (1, State::Working) };
         assert_eq!((began, task.state), expected);
@@ -105,9 +109,10 @@ fn exactly_one_submit_per_key_wins() {
         registry.submit(&NewTask { idempotency, ..new_task() }, b"launch", 1)
     });
     for key in 0..KEYS {
-        let outcomes: Vec<_> = results.iter().map(|told| told[key].as_ref().unwrap()).collect();
-        assert_eq!(outcomes.iter().filter(|told| !told.replayed).count(), 1);
-        assert_eq!(outcomes.iter().map(|told| &told.task.id).collect::<BTreeSet<_>>().len(), 1);
+        let outcomes: Vec<_> =
+            results.iter().map(|thread_results| thread_results[key].as_ref().unwrap()).collect();
+        assert_eq!(outcomes.iter().filter(|outcome| !outcome.replayed).count(), 1);
+        assert_eq!(outcomes.iter().map(|outcome| &outcome.task.id).collect::<BTreeSet<_>>().len(), 1);
     }
     assert_eq!(fs::read_dir(world.path().join("tasks")).unwrap().count(), KEYS);
 }
@@ -135,7 +140,8 @@ const WORKER_STATE_DIR: &str = "REGISTRY_TEST_STATE";
 const TASK_COUNT: usize = 200;
 const SLOTS: usize = 5;
 
-/// What each of the processes below does: claim, begin, end, until nothing is left. Without the variable it is nobody.
+/// Runs in each of the processes below: claims, begins and finishes tasks until none is left. Without the variable it
+/// does nothing.
 #[test]
 fn worker() {
     let Ok(state) = std::env::var(WORKER_STATE_DIR) else { return };
@@ -143,23 +149,22 @@ fn worker() {
     let started = Instant::now();
     let mut own_claims: Vec<_> = registry.claim_next(&slots(SLOTS), 2).unwrap().into_iter().collect();
     while registry.counts().unwrap().of(State::Completed) < TASK_COUNT as u64 {
-        let Some(claimed) = own_claims.pop().or_else(|| registry.claim_next(&slots(SLOTS), 2).unwrap())
-        else {
-            // Only when another of us has failed; without this the failure would be a wait without end.
-            assert!(started.elapsed() < Duration::from_secs(30), "the others never finished");
+        let Some(claim) = own_claims.pop().or_else(|| registry.claim_next(&slots(SLOTS), 2).unwrap()) else {
+            // Only happens when another process has failed; without this limit the test would hang.
+            assert!(started.elapsed() < Duration::from_secs(30), "the other processes never finished");
             std::thread::yield_now();
             continue;
         };
-        let id = &claimed.task.id;
-        let began = registry.begin_work(id, &claimed.nonce, &identity(std::process::id()), None, 3).unwrap();
+        let id = &claim.task.id;
+        let began = registry.begin_work(id, &claim.nonce, &identity(std::process::id()), None, 3).unwrap();
         assert_eq!(began, BeginOutcome::Working);
         println!("began {id}");
-        assert!(registry.active().unwrap().len() <= SLOTS, "more than the slots are taken");
-        let attempt = Attempt::working(claimed.nonce.clone());
+        assert!(registry.active().unwrap().len() <= SLOTS, "more tasks are active than there are slots");
+        let attempt = Attempt::working(claim.nonce.clone());
         let end = Finish::bare(TaskEnd::Completed);
         match registry.finish(id, &attempt, &end, &slots(SLOTS), 4).unwrap() {
             Cas::Applied(successors) => own_claims.extend(successors),
-            Cas::Lost(lost) => panic!("{id} was ended by another: {lost:?}"),
+            Cas::Lost(lost) => panic!("{id} was ended by another process: {lost:?}"),
         }
     }
 }

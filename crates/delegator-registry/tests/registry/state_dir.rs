@@ -1,4 +1,4 @@
-//! Whose the state directory is, and who may look into it (F38).
+//! Ownership and permissions of the state directory.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! Taking tasks on, and what a crash in the middle leaves.
+//! Submitting tasks, and what a crash in between leaves.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -54,7 +54,7 @@ fn the_same_key_returns_the_first_task_while_it_exists() {
         matches!(&other, Err(RegistryError::IdempotencyConflict { first: id, .. }) if *id == first.id),
         "{other:?}"
     );
-    // A row of an earlier version is found by what that version would have written.
+    // A row of an earlier version is found by the hash that version stored.
     let mut updated = with_key("k", "new");
     updated.idempotency.as_mut().unwrap().legacy_hash = Some("h".to_owned());
     assert_eq!(registry.submit(&updated, b"", 3).unwrap().task, first);
@@ -75,7 +75,7 @@ fn a_key_stored_in_plain_text_by_an_earlier_version_is_recognised() {
     db.execute("UPDATE tasks SET idempotency_key = 'k'", ()).unwrap();
     let again = registry.submit(&with_key("k", "h"), b"", 2).unwrap();
     assert_eq!((again.replayed, again.task.id), (true, first.id));
-    // A key that looks like the digest of another one is a key of its own.
+    // A key that looks like the digest of another key is a key of its own.
     db.execute("UPDATE tasks SET idempotency_key = ?1", [&digest]).unwrap();
     assert!(!registry.submit(&with_key(&digest, "h"), b"", 3).unwrap().replayed);
 }
@@ -101,9 +101,9 @@ fn every_text_goes_through_the_sink() {
             ..with_key(secret, "h")
         };
         let task = registry.submit(&request, b"", 1).unwrap().task;
-        let claimed = registry.claim_next(&slots(usize::MAX), 1).unwrap().unwrap();
-        begin(&mut registry, &claimed);
-        let attempt = Attempt::working(claimed.nonce);
+        let claim = registry.claim_next(&slots(usize::MAX), 1).unwrap().unwrap();
+        begin(&mut registry, &claim);
+        let attempt = Attempt::working(claim.nonce);
         registry.set_thread(&task.id, &attempt.nonce, &text(), 2).unwrap();
         registry.request_cancel(&task.id, Some(&text()), 3).unwrap();
         let end = TaskEnd::Failed { kind: FailureKind::Internal, message: text(), retry_at: Some(text()) };
@@ -149,13 +149,13 @@ fn a_crash_between_launch_and_row_is_found_and_cleaned() {
     let world = World::new();
     let mut registry = world.registry();
     let submitted = submit(&mut registry).id;
-    // What a submit leaves that dies before its row is committed.
+    // What a submit leaves if it dies before its row is committed.
     let id = fresh_id();
     let dir = registry.dir().task(&id);
     fs::create_dir(dir.path()).unwrap();
     fs::write(dir.file(TaskFile::Launch), "secret").unwrap();
     fs::create_dir(world.path().join("tasks/not-a-task")).unwrap();
-    assert_eq!(registry.orphans(0).unwrap(), [], "it may be a submit under way");
+    assert_eq!(registry.orphans(0).unwrap(), [], "it may be a running submit");
     let found = registry.orphans(future_ms()).unwrap();
     assert_eq!(found, [Leftover { id, kind: LeftoverKind::NeverSubmitted }]);
     assert_eq!(registry.remove_orphans(&found).unwrap(), found);
@@ -229,9 +229,9 @@ fn pruning_is_finished_later_while_a_supervisor_holds_the_lock() {
     let mut registry = world.registry();
     let id = ended(&mut registry, TaskEnd::Completed, 2_000);
     let dir = registry.dir().task(&id);
-    let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("nobody else is here") };
+    let LockAttempt::Locked(lock) = dir.try_lock().unwrap() else { panic!("the lock is held") };
     assert_eq!(registry.prune(std::slice::from_ref(&id)).unwrap().pruned, [id]);
-    assert!(dir.exists(), "a supervisor is still in it");
+    assert!(dir.exists(), "a supervisor still holds the lock");
     assert_eq!(registry.orphans(0).unwrap()[0].kind, LeftoverKind::Pruned);
     drop(lock);
     assert_eq!(registry.finish_pruning().unwrap(), 1);
@@ -239,7 +239,7 @@ fn pruning_is_finished_later_while_a_supervisor_holds_the_lock() {
     assert_eq!(registry.finish_pruning().unwrap(), 0);
 }
 
-/// A submit that stops before its row is committed, as a process that is killed there leaves it.
+/// The files of a submit that was killed before its row was committed.
 fn killed_submit(registry: &Registry) -> TaskId {
     let id = fresh_id();
     let dir = registry.dir().task(&id);
@@ -283,14 +283,14 @@ fn a_running_submit_is_left_alone_at_any_age() {
     let world = World::new();
     let mut registry = world.registry();
     let id = killed_submit(&registry);
-    // The lock is what a living submit has and a killed one has not.
+    // A running submit holds this lock, a killed one does not.
     let entry = fs::File::open(registry.dir().path().join("submitting").join(id.as_str())).unwrap();
     rustix::fs::flock(&entry, rustix::fs::FlockOperation::LockExclusive).unwrap();
     assert_eq!(registry.remove_dead_submits().unwrap(), []);
     assert_eq!(registry.orphans(future_ms()).unwrap(), []);
     assert!(registry.dir().task(&id).file(TaskFile::Launch).exists());
     drop(entry);
-    assert_eq!(registry.orphans(0).unwrap().len(), 1, "it needs no age once it is known to be dead");
+    assert_eq!(registry.orphans(0).unwrap().len(), 1, "the age does not matter once it is known to be dead");
     assert_eq!(registry.remove_dead_submits().unwrap(), [id]);
 }
 

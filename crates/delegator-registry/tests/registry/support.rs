@@ -1,6 +1,6 @@
-//! A state directory of its own for each test, and the way of a task through it.
+//! A separate state directory for each test, and helpers that move a task through its states.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,12 +40,12 @@ pub(crate) fn registry_at(path: &Path) -> Registry {
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Sixteen bytes nobody else has: this process, and a number.
+/// Sixteen unique bytes: the process id and a counter.
 pub(crate) fn fresh_bits() -> [u8; 16] {
     let mut bits = [0; 16];
     bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
-    // The counting digits last, so that the beginnings differ, too.
+    // The counter comes first, so that prefixes differ, too.
     bits.reverse();
     bits
 }
@@ -61,12 +61,12 @@ pub(crate) fn fresh_nonce() -> Nonce {
 pub(crate) fn new_task() -> NewTask {
     NewTask {
         work_trees: vec![WorkTree::from_text("/home/me/project")],
-        // Most tests are about one task at a time; those about sharing a tree say so.
+        // Most tests are about a single task; tests about sharing a tree set this to false.
         allow_parallel_writes: true,
         mode: Mode::WorkspaceWrite,
-        title: "mend the parser".to_owned(),
+        title: "fix the parser".to_owned(),
         input: serde_json::json!({"mode": "workspace-write"}),
-        ..NewTask::reading(fresh_id(), "/home/me/project", "mend the parser\nand test it")
+        ..NewTask::reading(fresh_id(), "/home/me/project", "fix the parser\nand test it")
     }
 }
 
@@ -87,32 +87,32 @@ pub(crate) fn submit_and_claim(registry: &mut Registry) -> Claim {
     registry.claim_next(&slots(usize::MAX), 1_001).unwrap().unwrap()
 }
 
-/// A task that works.
+/// Submits, claims and begins a task.
 pub(crate) fn working(registry: &mut Registry) -> Claim {
-    let claimed = submit_and_claim(registry);
-    begin(registry, &claimed);
-    claimed
+    let claim = submit_and_claim(registry);
+    begin(registry, &claim);
+    claim
 }
 
-pub(crate) fn begin(registry: &mut Registry, claimed: &Claim) {
-    let began = registry.begin_work(&claimed.task.id, &claimed.nonce, &identity(7), Some("subreaper"), 1_002);
+pub(crate) fn begin(registry: &mut Registry, claim: &Claim) {
+    let began = registry.begin_work(&claim.task.id, &claim.nonce, &identity(7), Some("subreaper"), 1_002);
     assert_eq!(began.unwrap(), BeginOutcome::Working);
 }
 
-/// A task that has ended.
+/// Runs a task to its end.
 pub(crate) fn ended(registry: &mut Registry, end: TaskEnd, now_ms: i64) -> TaskId {
-    let claimed = working(registry);
-    finish(registry, &claimed, end, now_ms);
-    claimed.task.id
+    let claim = working(registry);
+    finish(registry, &claim, end, now_ms);
+    claim.task.id
 }
 
-pub(crate) fn finish(registry: &mut Registry, claimed: &Claim, end: TaskEnd, now_ms: i64) {
-    let attempt = Attempt::working(claimed.nonce.clone());
-    let done = registry.finish(&claimed.task.id, &attempt, &Finish::bare(end), &slots(0), now_ms);
+pub(crate) fn finish(registry: &mut Registry, claim: &Claim, end: TaskEnd, now_ms: i64) {
+    let attempt = Attempt::working(claim.nonce.clone());
+    let done = registry.finish(&claim.task.id, &attempt, &Finish::bare(end), &slots(0), now_ms);
     assert!(matches!(done, Ok(Cas::Applied(_))), "{done:?}");
 }
 
-/// Every file and directory below, with its mode.
+/// Every file and directory below `folder`, with its mode.
 pub(crate) fn modes_below(folder: &Path) -> Vec<(PathBuf, u32)> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = Vec::new();

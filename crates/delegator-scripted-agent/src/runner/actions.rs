@@ -1,6 +1,6 @@
-//! Work that is really done: commands and changes of files.
+//! Steps that do real work: commands and file changes.
 
-#![expect(clippy::disallowed_methods, reason = "an agent runs commands; this is the agent")]
+#![expect(clippy::disallowed_methods, reason = "the scripted agent runs commands")]
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::{RunEnd, Runner, StepResult, script_error};
 use crate::script::{Command, Program, Replacement, WrittenFile};
 
-/// Codex keeps this much of an output's beginning, and of its end.
+/// Codex retains this many bytes of the start of an output, and as many of its end.
 const MAX_OUTPUT_HALF: u64 = 512 * 1024;
-/// What shells answer for a program that cannot be run.
+/// Exit code of shells for a program that cannot be run.
 const EXIT_NOT_FOUND: i32 = 127;
 
 impl Runner {
@@ -25,9 +25,9 @@ impl Runner {
             Program::Args(args) => args.clone(),
         };
         let Some((program, arguments)) = args.split_first() else {
-            return Err(RunEnd::ScriptError("a command without words".to_owned()));
+            return Err(RunEnd::ScriptError("a command without arguments".to_owned()));
         };
-        let command_line = args.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ");
+        let command_line = args.iter().map(|arg| shell_quote(arg)).collect::<Vec<_>>().join(" ");
         let id = self.new_item();
         let details = |output: &str, code: Option<i32>, status: &str| {
             json!({"type": "command_execution", "command": command_line, "aggregated_output": output,
@@ -37,7 +37,7 @@ impl Runner {
         let mut process = self.process(program);
         process.args(arguments);
         let (code, output) =
-            match run_and_capture(process).map_err(script_error("cannot keep a command's output"))? {
+            match run_and_capture(process).map_err(script_error("cannot store the output of a command"))? {
                 Ok((status, output)) => (exit_code_of(status), output),
                 Err(error) => (EXIT_NOT_FOUND, format!("{program}: {error}\n")),
             };
@@ -46,7 +46,7 @@ impl Runner {
         if code == 0 { Ok(()) } else { self.steps(&command.if_failed) }
     }
 
-    /// A process with the agent's variables in the agent's directory, and nothing of its streams.
+    /// A process with the variables and the directory of the agent, but none of its streams.
     pub(super) fn process(&self, program: &str) -> Process {
         let mut process = Process::new(program);
         process.env_clear().envs(self.env.iter().map(|(key, value)| (key, value))).stdin(Stdio::null());
@@ -85,7 +85,7 @@ impl Runner {
         self.change(&path, "delete", &[], || std::fs::remove_file(&path))
     }
 
-    /// Announces a change, makes it, and tells how it went.
+    /// Reports the start of a change, makes it, and reports the result.
     fn change(
         &mut self,
         path: &Path,
@@ -105,8 +105,8 @@ impl Runner {
     }
 }
 
-/// A word as a POSIX shell reads it back.
-fn shell_quoted(word: &str) -> String {
+/// Quotes a word for a POSIX shell.
+fn shell_quote(word: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || "+-./:=@_,%".contains(c);
     if !word.is_empty() && word.chars().all(is_bare) {
         return word.to_owned();
@@ -114,13 +114,13 @@ fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What shells say: the exit code, or 128 and the signal.
+/// The exit code as shells report it: 128 plus the signal number for a signal.
 fn exit_code_of(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-/// Runs to the end of the process. The output goes through a file: with a pipe, a process left behind by the command
-/// would keep the agent waiting.
+/// Runs the process to its end. The output goes to a file: with a pipe, a process left behind by the command would
+/// keep the agent waiting.
 fn run_and_capture(mut process: Process) -> io::Result<Result<(ExitStatus, String), io::Error>> {
     let mut output_file = tempfile::tempfile()?;
     process.stdout(output_file.try_clone()?).stderr(output_file.try_clone()?);

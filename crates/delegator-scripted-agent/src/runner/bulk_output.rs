@@ -1,4 +1,4 @@
-//! Much of everything: long lines, floods, a million events. Memory stays at one chunk.
+//! Bulk output: long lines, floods, a million events. Memory use stays at one chunk.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use super::pace::Pace;
 use super::{Runner, StepResult};
 use crate::script::{BigLine, Events, Flood, LineShape, Stream};
 
-/// How much is written at once.
+/// Bytes per write.
 const CHUNK: usize = 64 * 1024;
 const LINE_BYTES: usize = 80;
 
@@ -39,7 +39,7 @@ impl Runner {
             0 => vec![b'x'],
             length => [vec![b'x'; length - 1], vec![b'\n']].concat(),
         };
-        // One line more than a chunk: a chunk may begin anywhere in a line.
+        // One line more than a chunk, because a chunk may start anywhere in a line.
         let supply = line.repeat(CHUNK / line.len() + 2);
         let mut pace = Pace::new(flood.bytes_per_second);
         let mut written: u64 = 0;
@@ -95,7 +95,7 @@ fn message_head(id: &str) -> String {
     format!(r#"{{"type":"item.completed","item":{{"id":"{id}","type":"agent_message","text":""#)
 }
 
-/// Any process of this machine reads the same clock.
+/// Microseconds of the monotonic clock, which is the same for all processes of the machine.
 fn monotonic_us() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000

@@ -1,7 +1,7 @@
-//! Processes that are started and left to themselves.
+//! Child processes that are started and not waited for.
 //!
-//! All of them are shells that become `sleep` or go on as they are, so nothing but `sh` is needed, and `setsid` for a
-//! session of their own.
+//! All of them are shells that become `sleep` or keep running, so only `sh` is needed, and `setsid` for a separate
+//! session.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -15,7 +15,8 @@ const DEFAULT_SECONDS: u32 = 600;
 const DEFAULT_WIDTH: u32 = 2;
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Process `$1` of `$2` in a tree in which each has `$3` children at most: starts its children, then becomes `sleep`.
+/// Process `$1` of `$2` in a tree in which each has at most `$3` children: starts its children, then becomes
+/// `sleep`.
 const TREE: &str = r#"
 k=1
 while [ "$k" -le "$3" ]; do
@@ -63,7 +64,7 @@ impl Runner {
     }
 
     fn share_output(&self, process: &mut Command) -> StepResult {
-        let failed = "cannot lend an output";
+        let failed = "cannot share an output";
         if let Some(stdout) = &self.stdout {
             process.stdout(stdout.try_clone().map_err(script_error(failed))?);
         }
@@ -85,7 +86,7 @@ impl Runner {
     }
 }
 
-/// A shell's script; its first argument is the file for the process id, if there is one.
+/// The shell script of a child; its first argument is the file for the process id, if there is one.
 fn child_script(child: &ChildProcess) -> String {
     let names: Vec<&str> = child.ignore.iter().map(|signal| signal.name()).collect();
     let ignore_signals =

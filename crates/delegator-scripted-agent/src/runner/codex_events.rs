@@ -1,4 +1,4 @@
-//! What Codex says, in its words and its order of keys.
+//! Codex exec events, with the names and the key order of Codex.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Runner, StepResult};
 use crate::script::{PlanSteps, ThreadStarted, Usage};
 
-/// A plan whose turn is not over.
+/// The plan of a turn that has not ended.
 #[derive(Debug)]
 pub(super) struct OpenPlan {
     item: String,
@@ -24,11 +24,11 @@ impl OpenPlan {
     }
 }
 
-/// `--cd DIR` or `-C DIR`; else here.
+/// The directory of `--cd DIR` or `-C DIR`; empty for the current directory.
 pub(super) fn requested_directory(argv: &[OsString]) -> PathBuf {
-    let requested = argv.windows(2).find(|words| words[0] == "--cd" || words[0] == "-C");
+    let requested = argv.windows(2).find(|pair| pair[0] == "--cd" || pair[0] == "-C");
     match requested {
-        Some(words) if words[1] != "." => PathBuf::from(&words[1]),
+        Some(pair) if pair[1] != "." => PathBuf::from(&pair[1]),
         _ => PathBuf::new(),
     }
 }
@@ -36,8 +36,8 @@ pub(super) fn requested_directory(argv: &[OsString]) -> PathBuf {
 impl Runner {
     /// The thread of `resume THREAD`.
     pub(super) fn requested_thread(&self) -> Option<String> {
-        let mut args = self.argv.iter().skip(1).skip_while(|word| *word != "resume").skip(1);
-        args.next().filter(|word| *word != "-").map(|word| word.to_string_lossy().into_owned())
+        let mut args = self.argv.iter().skip(1).skip_while(|arg| *arg != "resume").skip(1);
+        args.next().filter(|arg| *arg != "-").map(|arg| arg.to_string_lossy().into_owned())
     }
 
     pub(super) fn thread_started(&mut self, which: &ThreadStarted) -> StepResult {
@@ -127,7 +127,7 @@ impl Runner {
         self.item("item.completed", &id, details)
     }
 
-    /// An event about an item: its id comes first, then its details.
+    /// Writes an event about an item: its id first, then its details.
     pub(super) fn item(&mut self, phase: &str, id: &str, details: Value) -> StepResult {
         let mut item = json!({"id": id});
         if let (Value::Object(item), Value::Object(details)) = (&mut item, details) {

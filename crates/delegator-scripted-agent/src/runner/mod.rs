@@ -1,7 +1,7 @@
-//! Playing a script: one step after the other, on one thread.
+//! Runs a script: one step after the other, on one thread.
 //!
-//! Steps either do what they say or end the agent; there is no state but what Codex itself would keep: the number of
-//! the next item, the open plan, whether the last turn failed.
+//! A step either does what it describes or ends the agent. The only state is what Codex itself would have: the
+//! number of the next item, the open plan, whether the last turn failed.
 
 mod actions;
 mod bulk_output;
@@ -20,31 +20,31 @@ use std::time::{Duration, Instant};
 use crate::process_context::ProcessContext;
 use crate::script::{Choice, RawBytes, Repeat, Script, StdinRead, Step, Stream};
 
-/// The script asks for what cannot be done.
+/// The script contains a step that cannot be executed.
 const EXIT_SCRIPT_ERROR: u8 = 2;
 /// Codex panics when its stdout is closed.
 const EXIT_OUTPUT_CLOSED: u8 = 101;
 
-/// Why no further step is played.
+/// Why the script ended before its last step.
 #[derive(Debug)]
 enum RunEnd {
-    /// The script says so.
+    /// An `exit` step.
     Exit(u8),
-    /// Nobody reads what the agent says.
+    /// The reader closed the output.
     OutputClosed,
-    /// The script asks for what cannot be done.
+    /// The script contains a step that cannot be executed.
     ScriptError(String),
 }
 
 type StepResult = Result<(), RunEnd>;
 
-/// What went wrong, and with what.
+/// Converts an I/O error, with a description of what failed.
 fn script_error(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> RunEnd {
     move |error| RunEnd::ScriptError(format!("{what}: {error}"))
 }
 
-/// Plays a script to its end and returns the exit code. It takes the process as its own: steps may trap signals, end
-/// the process or have it killed.
+/// Runs a script to its end and returns the exit code. It takes over the process: steps may trap signals, end the
+/// process or have it killed.
 pub fn run(script: &Script, context: ProcessContext) -> u8 {
     let mut runner = Runner::new(script, context);
     match runner.steps(&script.steps) {
@@ -52,35 +52,35 @@ pub fn run(script: &Script, context: ProcessContext) -> u8 {
         Err(RunEnd::Exit(code)) => code,
         Err(RunEnd::OutputClosed) => EXIT_OUTPUT_CLOSED,
         Err(RunEnd::ScriptError(message)) => {
-            // If nobody hears it, the exit code still says it.
+            // If stderr is closed, the exit code still reports the error.
             let _ = writeln!(runner.stderr, "scripted-agent: {message}");
             EXIT_SCRIPT_ERROR
         }
     }
 }
 
-/// An agent at work.
+/// A running script.
 #[derive(Debug)]
 struct Runner {
     started_at: Instant,
     argv: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// What `--cd` says, or here.
+    /// The directory of `--cd`; empty for the current directory.
     directory: PathBuf,
     stdin: Option<File>,
     stdout: Option<File>,
     stderr: File,
-    /// What else is open, for the record: looked up before the agent opens anything itself.
+    /// Other open descriptors, for `record`: listed before the agent opens any itself.
     inherited: serde_json::Map<String, serde_json::Value>,
-    /// What was read from stdin.
+    /// Bytes read from stdin so far.
     stdin_bytes: Vec<u8>,
     stdin_ended: bool,
     random: fastrand::Rng,
     next_item: u64,
     plan: Option<codex_events::OpenPlan>,
     exit_code: u8,
-    /// Processes that were started and not waited for.
+    /// Started processes that were not waited for.
     children: Vec<std::process::Child>,
 }
 
@@ -158,7 +158,7 @@ impl Runner {
         }
     }
 
-    /// A line on stdout in one write: Codex's stream is never cut inside a line.
+    /// Writes a line to stdout in one write, because Codex never splits a line either.
     fn line(&mut self, text: &str) -> StepResult {
         self.write(Stream::Stdout, format!("{text}\n").as_bytes())
     }
@@ -199,7 +199,7 @@ impl Runner {
                 stdin.take(1).read_to_end(&mut self.stdin_bytes).map_err(failed)?;
                 self.stdin = None;
             }
-            // Byte by byte: what follows the line stays where it is.
+            // Byte by byte, so that the text after the line stays unread.
             StdinRead::Line => loop {
                 let before = self.stdin_bytes.len();
                 stdin
@@ -235,7 +235,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Where a path of the script leads.
+    /// Resolves a path of the script.
     fn path(&self, text: &str) -> PathBuf {
         self.directory.join(text.replace("{pid}", &std::process::id().to_string()))
     }

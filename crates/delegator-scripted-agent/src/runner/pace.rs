@@ -1,15 +1,12 @@
-//! Time: waiting as long as a script says, and writing as fast as it says.
+//! Timing: delays, and output at a limited rate.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a script says how long to wait; that is the behaviour to be shown"
-)]
+#![expect(clippy::disallowed_methods, reason = "a script defines how long to wait")]
 
 use std::time::{Duration, Instant};
 
 use super::{Runner, StepResult};
 
-/// The shortest sleep worth the trouble.
+/// Shortest sleep.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 pub(super) fn sleep(time: Duration) {
@@ -35,7 +32,7 @@ impl Runner {
     }
 }
 
-/// Says how many units may be written now.
+/// Limits output to a rate.
 #[derive(Debug)]
 pub(super) struct Pace {
     started_at: Instant,
@@ -44,12 +41,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// No rate is as fast as possible.
+    /// Without a rate, output is as fast as possible.
     pub(super) fn new(per_second: Option<f64>) -> Self {
         Self { started_at: Instant::now(), per_second: per_second.filter(|rate| *rate > 0.0), granted: 0 }
     }
 
-    /// Waits until something is due, then grants between 1 and `most`.
+    /// Waits until a unit is due, then grants between 1 and `max` units.
     pub(super) fn next(&mut self, max: u64) -> u64 {
         let Some(rate) = self.per_second else { return max };
         loop {

@@ -1,6 +1,6 @@
-//! Signals: catching them, and dying of them.
+//! Signals: trapping them, and dying from them.
 
-#![expect(clippy::disallowed_methods, reason = "a caught signal ends the agent wherever it stands")]
+#![expect(clippy::disallowed_methods, reason = "a trapped signal may end the agent at any point")]
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -16,7 +16,7 @@ use super::{RunEnd, Runner, StepResult, pace, script_error};
 use crate::script::{SignalName, Trap};
 
 impl Runner {
-    /// Signals are caught as soon as this returns; children do not inherit that.
+    /// Traps signals; effective as soon as this returns. Children do not inherit the traps.
     pub(super) fn trap(&mut self, trap: &Trap) -> StepResult {
         if let Some(signal) = trap.signals.iter().find(|signal| FORBIDDEN.contains(&signal.number())) {
             return Err(RunEnd::ScriptError(format!("SIG{} cannot be caught", signal.name())));
@@ -31,7 +31,7 @@ impl Runner {
                 let name = SignalName::from_number(number).map_or("?", SignalName::name);
                 if let Some(log) = &log {
                     let line = format!("{name} {}\n", started_at.elapsed().as_millis());
-                    // A test that reads the log will miss the line.
+                    // On an error the line is missing, which the test that reads the log will notice.
                     let file = OpenOptions::new().create(true).append(true).open(log);
                     let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
                 }
@@ -49,17 +49,17 @@ impl Runner {
     }
 }
 
-/// Sends this process a signal; returns only if it is not a deadly one.
+/// Sends this process a signal; returns only if the signal is not fatal.
 pub(super) fn raise(signal: SignalName) -> StepResult {
-    // No core files in the directory of a test. If that cannot be had, a core file is no harm.
+    // Prevents core files in test directories; if that fails, a core file does no harm.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     kill_process(getpid(), signal.signal())
         .map_err(|error| RunEnd::ScriptError(format!("cannot raise SIG{}: {error}", signal.name())))?;
     if !signal.is_fatal() {
         return Ok(());
     }
-    // Still here: our runtime ignores PIPE and looks at SEGV and BUS itself, or a step has set a trap. A shell that
-    // takes over this process has no such habits.
+    // Still running: the Rust runtime ignores PIPE and handles SEGV and BUS, or a step has set a trap. A shell that
+    // replaces this process does neither.
     let error = Command::new("/bin/sh").args(["-c", "kill -$0 $$", &signal.number().to_string()]).exec();
     Err(RunEnd::ScriptError(format!("cannot die of SIG{}: {error}", signal.name())))
 }

@@ -1,4 +1,4 @@
-//! Files by which a test and the agent tell each other things.
+//! Files through which a test and the agent synchronise and exchange data.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{Runner, StepResult, pace, script_error};
 use crate::script::Record;
 
-/// A file that is awaited for long is looked for less often: hundreds of agents may wait for the same one.
+/// The interval grows while waiting, because hundreds of agents may wait for the same file.
 const FIRST_POLL: Duration = Duration::from_millis(2);
 const MAX_POLL: Duration = Duration::from_millis(50);
 
@@ -27,7 +27,7 @@ impl Runner {
         let path = self.path(path);
         let mut poll_interval = FIRST_POLL;
         while !path.exists() {
-            // Where our own folder is gone, nobody is left who could put it there.
+            // If our working directory was deleted, the file will never appear.
             if getcwd(Vec::new()).is_err() {
                 return Err(script_error(path.display())(io::ErrorKind::NotFound.into()));
             }
@@ -48,7 +48,7 @@ impl Runner {
     }
 
     fn start_record(&self) -> Value {
-        let argv: Vec<_> = self.argv.iter().map(|word| word.to_string_lossy()).collect();
+        let argv: Vec<_> = self.argv.iter().map(|arg| arg.to_string_lossy()).collect();
         let pair = |(key, value): &(std::ffi::OsString, std::ffi::OsString)| {
             (key.to_string_lossy().into_owned(), Value::from(value.to_string_lossy()))
         };
@@ -75,7 +75,7 @@ impl Runner {
     }
 }
 
-/// What is open above the standard streams and is not the agent's own, by number.
+/// Open descriptors above the standard streams, except the agent's own, by number.
 pub(super) fn inherited_descriptors(own: [&File; 3]) -> Map<String, Value> {
     let own = own.map(AsRawFd::as_raw_fd);
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
@@ -84,14 +84,14 @@ pub(super) fn inherited_descriptors(own: [&File; 3]) -> Map<String, Value> {
         .filter(|number| *number > 2 && !own.contains(number))
         .filter_map(|number| {
             let target = std::fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
-            // The directory that is being read.
+            // Skips the directory that is being listed.
             let is_fd_directory = target.starts_with("/proc") && target.ends_with("fd");
             (!is_fd_directory).then(|| (number.to_string(), Value::from(target.to_string_lossy())))
         })
         .collect()
 }
 
-/// It can only be read by setting it.
+/// The umask can only be read by setting it.
 fn current_umask() -> Mode {
     let mask = umask(Mode::empty());
     umask(mask);
@@ -104,13 +104,13 @@ fn status_line(key: &str) -> Option<String> {
     status.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned()))
 }
 
-/// The agent's group or session as its own pid namespace numbers it: 0 when its leader is outside of it, which
-/// the system calls' wrappers take for impossible.
+/// The agent's group or session in its own pid namespace: 0 if the leader is outside of it, which the wrappers of
+/// the system calls do not expect.
 fn own_id(key: &str) -> Option<u32> {
     status_line(key)?.split_whitespace().last()?.parse().ok()
 }
 
-/// Whoever waits for the file finds it whole.
+/// Writes to a temporary file and renames it, so that a waiting process never finds an incomplete file.
 fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".part");

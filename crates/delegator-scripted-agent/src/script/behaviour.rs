@@ -1,29 +1,25 @@
-//! Settings of the steps that behave: streams, input, processes, flow.
+//! Settings of the steps for streams, input, processes and control flow.
 
 use serde::Deserialize;
 
 use super::{SignalName, Step};
 
-/// Where something is written.
+/// The stream to write to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
-    /// To stdout.
     #[default]
     Stdout,
-    /// To stderr.
     Stderr,
 }
 
-/// Bytes: `text`, then `hex`.
+/// Raw bytes: `text`, then `hex`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RawBytes {
-    /// As UTF-8.
     pub text: String,
-    /// Two digits each; blanks between bytes are skipped.
+    /// Two digits per byte; white space is ignored.
     pub hex: String,
-    /// To where.
     pub stream: Stream,
 }
 
@@ -31,26 +27,24 @@ pub struct RawBytes {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BigLine {
-    /// Its length without the newline; never less than its JSON needs.
+    /// Length without the newline; never less than its JSON needs.
     pub bytes: u64,
-    /// What it is.
     #[serde(default)]
     pub shape: LineShape,
-    /// To where.
     #[serde(default)]
     pub stream: Stream,
 }
 
-/// What a long line is.
+/// Content of a long line.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineShape {
-    /// A message of the agent.
+    /// An agent message event.
     #[default]
     Message,
-    /// A command that printed much and ended with 7: status and exit code come after the output.
+    /// A command event with long output and exit code 7; status and exit code come after the output.
     Command,
-    /// No JSON.
+    /// Plain text.
     Plain,
 }
 
@@ -58,148 +52,142 @@ pub enum LineShape {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Flood {
-    /// To where.
     pub stream: Stream,
-    /// How much in all; without end unless told.
+    /// Total number of bytes; unlimited by default.
     pub bytes: Option<u64>,
-    /// Of these in a second; as fast as they are taken unless told.
+    /// As fast as possible by default.
     pub bytes_per_second: Option<f64>,
-    /// The length of a line with its newline; 80 unless told, 0 for no newlines at all.
+    /// Length of a line including the newline; 80 by default, 0 for no newlines at all.
     pub line_bytes: Option<usize>,
 }
 
-/// Many messages.
+/// Many message events.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Events {
-    /// How many in all; without end unless told.
+    /// Number of events; unlimited by default.
     pub count: Option<u64>,
-    /// The length of each line with its newline, at least what its JSON needs.
+    /// Length of each line including the newline; never less than its JSON needs.
     pub bytes: usize,
-    /// How many in a second; as fast as they are taken unless told.
+    /// Events per second; as fast as possible by default.
     pub per_second: Option<f64>,
-    /// Whether each tells when it was said: `event 1 at MICROSECONDS …`, by the machine's monotonic clock.
+    /// Whether each event contains its time: `event 1 at MICROSECONDS …`, by the monotonic clock of the machine.
     pub timed: bool,
 }
 
-/// How much of stdin is read.
+/// How much of stdin to read.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StdinRead {
-    /// All, to its end.
+    /// Everything, to the end of file.
     All,
     /// The next line.
     Line,
-    /// One byte; then stdin is closed for real.
+    /// One byte; then stdin is really closed.
     OneByte,
-    /// Nothing; it is closed for real.
+    /// Nothing; stdin is really closed.
     Close,
-    /// Nothing; it stays open.
+    /// Nothing; stdin stays open.
     Never,
 }
 
-/// What is written down: argv, environment, directory, umask, process ids, signal masks, limits, inherited
-/// descriptors, and what was read from stdin so far. The file appears at once and whole.
+/// Records argv, environment, directory, umask, process ids, signal masks, limits, inherited descriptors, and the
+/// stdin read so far. The file appears atomically.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Where, as a JSON object.
+    /// The file for the JSON object.
     pub file: String,
-    /// Where the bytes of stdin go as they are.
+    /// The file for the raw bytes of stdin.
     pub stdin_file: Option<String>,
 }
 
-/// What becomes of signals.
+/// How to handle signals.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trap {
-    /// Which.
     pub signals: Vec<SignalName>,
-    /// A file that gets a line `NAME MILLISECONDS-SINCE-START` for each.
+    /// A file that gets a line `NAME MILLISECONDS-SINCE-START` per signal.
     pub log: Option<String>,
-    /// The code to end with; they are ignored unless told.
+    /// The exit code; without it the signals are ignored.
     pub exit: Option<u8>,
-    /// How long the end takes.
+    /// Delay before the exit.
     #[serde(default)]
     pub exit_after_ms: u64,
 }
 
-/// A process that is left to itself.
+/// A process that is started and not waited for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChildProcess {
-    /// What it does.
     pub work: ChildWork,
-    /// For how many seconds it sleeps; 600 unless told.
+    /// How long it sleeps; 600 by default.
     pub seconds: Option<u32>,
-    /// Where it belongs.
     pub session: Session,
-    /// Whether its parent is gone at once (a double fork).
+    /// Whether its parent exits at once (a double fork).
     pub orphan: bool,
-    /// Whether it holds the agent's stdout and stderr open.
+    /// Whether it keeps the stdout and stderr of the agent open.
     pub hold_output: bool,
-    /// Whether it starts without a single variable.
+    /// Whether it starts with an empty environment.
     pub clear_env: bool,
-    /// Signals it ignores, as everything it starts does.
+    /// Signals that it and its children ignore.
     pub ignore: Vec<SignalName>,
-    /// Where it writes its process id; the agent waits for that.
+    /// The file for its process id; the agent waits for it.
     pub pid_file: Option<String>,
 }
 
-/// What a process does.
+/// What a child process does.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildWork {
-    /// It sleeps.
     #[default]
     Sleep,
-    /// It burns CPU without end.
+    /// Uses CPU forever.
     Spin,
-    /// It prints a line ten times a second without end.
+    /// Prints a line ten times per second forever.
     Chatter,
 }
 
-/// Where a process belongs.
+/// Session and process group of a child.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Session {
-    /// To the agent's process group.
+    /// The process group of the agent.
     #[default]
     Same,
-    /// To a process group of its own.
+    /// A separate process group.
     OwnGroup,
-    /// To a session of its own, by the program `setsid`.
+    /// A separate session, created by the program `setsid`.
     Own,
 }
 
-/// A tree of processes that sleep.
+/// A tree of sleeping processes.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessTree {
-    /// How many in all.
+    /// Total number of processes.
     pub processes: u32,
-    /// How many children each has at most; 2 unless told.
+    /// Maximum number of children of each process; 2 by default.
     pub width: Option<u32>,
-    /// For how many seconds they sleep; 600 unless told.
+    /// How long they sleep; 600 by default.
     pub seconds: Option<u32>,
 }
 
-/// One of several.
+/// A random choice of steps.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// Makes this choice the same in every run.
+    /// Seed that makes this choice reproducible.
     pub seed: Option<u64>,
-    /// Lists of steps, each as likely as the others.
+    /// Lists of steps with equal probability.
     pub among: Vec<Vec<Step>>,
 }
 
-/// Again and again.
+/// Repeated steps.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repeat {
-    /// How often; without end unless told.
+    /// Number of repetitions; unlimited by default.
     pub times: Option<u64>,
-    /// What.
     pub steps: Vec<Step>,
 }

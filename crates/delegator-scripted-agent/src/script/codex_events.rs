@@ -1,16 +1,16 @@
-//! Settings of the steps that say what Codex says.
+//! Settings of the steps that write Codex exec events.
 
 use serde::Deserialize;
 
 use super::Step;
 
-/// Which thread is announced: the one of `resume ID`, else a new one, unless told.
+/// The thread to announce: by default that of `resume ID`, else a new one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreadStarted {
-    /// This one, whatever was asked for.
+    /// This thread, whatever was requested.
     pub id: Option<String>,
-    /// A new one, even when another was to be resumed.
+    /// A new thread, even if another should be resumed.
     pub new: bool,
 }
 
@@ -18,74 +18,67 @@ pub struct ThreadStarted {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSteps {
-    /// What is to be done.
     pub steps: Vec<String>,
-    /// How many of them are.
+    /// Number of completed steps.
     #[serde(default)]
     pub done: usize,
 }
 
-/// A command.
+/// A command to run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// What is run.
     pub run: Program,
-    /// What is done when its exit code is not 0.
+    /// Steps to run if its exit code is not 0.
     #[serde(default)]
     pub if_failed: Vec<Step>,
 }
 
-/// What is run: a text for `/bin/sh -c`, or a list of words.
+/// What to run: a text for `/bin/sh -c`, or a list of arguments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Program {
-    /// Through a shell.
+    /// With a shell.
     Shell(String),
-    /// Without one.
+    /// Without a shell.
     Args(Vec<String>),
 }
 
-/// A file as it shall be.
+/// A file to write.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenFile {
-    /// Where; missing directories are made.
+    /// Missing directories are created.
     pub path: String,
-    /// What is in it.
     pub text: String,
-    /// What is done when it cannot be written.
+    /// Steps to run if the file cannot be written.
     #[serde(default)]
     pub if_failed: Vec<Step>,
 }
 
-/// A change of a file.
+/// A replacement of text in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replacement {
-    /// Which file.
     pub path: String,
-    /// The text that goes, at its first occurrence.
+    /// The text to replace, at its first occurrence.
     pub old: String,
-    /// The text that comes.
     pub new: String,
-    /// What is done when the file cannot be read or written, or the text is not in it.
+    /// Steps to run if the file cannot be read or written, or does not contain the text.
     #[serde(default)]
     pub if_failed: Vec<Step>,
 }
 
-/// Tokens of a thread.
+/// Token usage of a thread.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// In.
     pub input_tokens: u64,
-    /// Of these from a cache.
+    /// Part of `input_tokens` read from a cache.
     pub cached_input_tokens: u64,
-    /// Of these put into a cache.
+    /// Part of `input_tokens` written to a cache.
     pub cache_write_input_tokens: u64,
-    /// Out.
     pub output_tokens: u64,
-    /// Of these for reasoning.
+    /// Part of `output_tokens` used for reasoning.
     pub reasoning_output_tokens: u64,
 }

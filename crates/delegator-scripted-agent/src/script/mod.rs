@@ -1,4 +1,4 @@
-//! Scripts: what an agent does, as data.
+//! Scripts: the behaviour of an agent as data.
 
 mod behaviour;
 mod codex_events;
@@ -17,38 +17,31 @@ pub use codex_events::{Command, PlanSteps, Program, Replacement, ThreadStarted, 
 pub use signal::SignalName;
 pub use step::Step;
 
-/// What an agent does from its start to its end.
+/// The behaviour of an agent from its start to its end.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// What it is for; for readers only.
+    /// The purpose of the script; for readers only.
     #[serde(default)]
     pub about: String,
-    /// What `--version` answers; Codex 0.166.0's answer unless told.
+    /// Output of `--version`; that of Codex 0.166.0 by default.
     pub version: Option<String>,
-    /// Makes every random choice the same in every run.
+    /// Seed that makes every random choice reproducible.
     pub seed: Option<u64>,
-    /// One after the other.
     pub steps: Vec<Step>,
 }
 
-/// Why there is no script.
+/// Why a script cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the script {path}: {cause}")]
-    Unreadable {
-        /// Where it was looked for.
-        path: String,
-        /// What the system says.
-        cause: std::io::Error,
-    },
-    /// It is not a script.
+    Unreadable { path: String, cause: std::io::Error },
+    /// The text is not a valid script.
     #[error("{name} is not a script: {cause}")]
     Malformed {
-        /// Which.
         name: String,
-        /// What is wrong, and where.
+        /// The problem and its position.
         cause: serde_json::Error,
     },
 }

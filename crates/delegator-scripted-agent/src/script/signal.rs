@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde::Deserialize;
 
-/// The signals every Linux has, by their short names.
+/// The standard signals of Linux, by their short names.
 const NAMES: [(&str, Signal); 31] = [
     ("HUP", Signal::HUP),
     ("INT", Signal::INT),
@@ -38,7 +38,7 @@ const NAMES: [(&str, Signal); 31] = [
     ("SYS", Signal::SYS),
 ];
 
-/// A signal: `INT`, `SIGINT`.
+/// A signal, written as `INT` or `SIGINT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct SignalName(Signal);
@@ -56,27 +56,24 @@ impl TryFrom<String> for SignalName {
 }
 
 impl SignalName {
-    /// The signal with this number.
     pub(crate) fn from_number(number: i32) -> Option<Self> {
         NAMES.iter().find(|(_, signal)| signal.as_raw() == number).map(|(_, signal)| Self(*signal))
     }
 
-    /// As the system knows it.
     pub fn signal(self) -> Signal {
         self.0
     }
 
-    /// Its number.
     pub fn number(self) -> i32 {
         self.0.as_raw()
     }
 
-    /// Its name without `SIG`.
+    /// The name without `SIG`.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, signal)| *signal == self.0).map_or("?", |(name, _)| name)
     }
 
-    /// Whether it ends a process that does nothing about it.
+    /// Whether its default action ends a process.
     pub fn is_fatal(self) -> bool {
         !matches!(self.name(), "CHLD" | "CONT" | "STOP" | "TSTP" | "TTIN" | "TTOU" | "URG" | "WINCH")
     }

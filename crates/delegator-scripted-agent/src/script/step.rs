@@ -9,41 +9,41 @@ use super::behaviour::{
 use super::codex_events::{Command, PlanSteps, Replacement, ThreadStarted, Usage, WrittenFile};
 use super::signal::SignalName;
 
-/// One thing an agent does. In JSON the name in `snake_case`.
+/// One action of the agent. Its JSON name is in `snake_case`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
-    // What Codex says.
+    // What Codex does.
     /// `thread.started`.
     ThreadStarted(ThreadStarted),
     /// `turn.started`.
     TurnStarted,
-    /// A message of the agent.
+    /// An agent message.
     Message(String),
-    /// A thought of the agent.
+    /// Reasoning of the agent.
     Reasoning(String),
     /// The agent's plan; a later one replaces it.
     Plan(PlanSteps),
-    /// The first so many steps of the plan are done.
+    /// Marks the first steps of the plan as completed.
     PlanDone(usize),
-    /// An item `error`: a warning.
+    /// An `error` item, which is a warning.
     Warning(String),
-    /// A top-level `error`, which by itself ends nothing.
+    /// A top-level `error`, which does not end the turn.
     Error(String),
-    /// Runs a command for real, between `item.started` and `item.completed`.
+    /// Really runs a command, between `item.started` and `item.completed`.
     Command(Command),
-    /// Writes a file for real, with its `file_change` items.
+    /// Really writes a file, with its `file_change` items.
     WriteFile(WrittenFile),
-    /// Replaces a text in a file for real, with its `file_change` items.
+    /// Really replaces text in a file, with its `file_change` items.
     ReplaceInFile(Replacement),
-    /// Removes a file for real, with its `file_change` items.
+    /// Really deletes a file, with its `file_change` items.
     DeleteFile(String),
     /// `turn.completed`; an open plan is completed first.
     TurnCompleted(Usage),
     /// `turn.failed` with this message; the exit code becomes 1.
     TurnFailed(String),
 
-    // What nobody should say.
+    // Invalid and excessive output.
     /// Any JSON value as a line.
     Event(Value),
     /// This text as a line.
@@ -52,19 +52,19 @@ pub enum Step {
     StderrLine(String),
     /// These bytes, no newline added.
     Raw(RawBytes),
-    /// A line of any length; it is never in memory as a whole.
+    /// A line of any length, which is never in memory as a whole.
     BigLine(BigLine),
-    /// Bytes in lines, many or without end.
+    /// Lines of bytes, many or without end.
     Flood(Flood),
-    /// Messages, many or without end. Their texts are `event 1 xxx…`, `event 2 xxx…`.
+    /// Messages, many or without end, with the texts `event 1 xxx…`, `event 2 xxx…`.
     Events(Events),
-    /// Closes stdout for real. What is said afterwards ends the agent with 101.
+    /// Really closes stdout. Any later output ends the agent with 101.
     CloseStdout,
 
-    // Input and evidence.
-    /// Reads from stdin. A script without this step never does.
+    // Input and synchronisation files.
+    /// Reads from stdin. Without this step, stdin is never read.
     ReadStdin(StdinRead),
-    /// Writes down how the agent was started.
+    /// Records how the agent was started.
     Record(Record),
     /// Creates an empty file.
     TouchFile(String),
@@ -72,30 +72,30 @@ pub enum Step {
     WaitForFile(String),
 
     // Time.
-    /// Does nothing for so many milliseconds.
+    /// Waits this many milliseconds.
     DelayMs(u64),
-    /// Does nothing for a random time: at least, at most.
+    /// Waits a random time: minimum and maximum in milliseconds.
     DelayBetweenMs(u64, u64),
-    /// Burns CPU for so many milliseconds.
+    /// Uses CPU for this many milliseconds.
     SpinMs(u64),
-    /// Does nothing ever after.
+    /// Waits forever.
     Silent,
 
     // Processes and signals.
-    /// Catches signals.
+    /// Traps signals.
     Trap(Trap),
-    /// Starts a process and goes on.
+    /// Starts a process and continues.
     Child(ChildProcess),
-    /// Starts a tree of processes and goes on.
+    /// Starts a tree of processes and continues.
     ForkTree(ProcessTree),
-    /// Ends with this code.
+    /// Exits with this code.
     Exit(u8),
-    /// Sends itself a signal; goes on if it is not a deadly one.
+    /// Sends itself a signal; continues if the signal is not fatal.
     Raise(SignalName),
 
-    // Flow.
-    /// Does one of several things.
+    // Control flow.
+    /// Runs one of several lists of steps.
     Choose(Choice),
-    /// Does something again and again.
+    /// Runs steps repeatedly.
     Repeat(Repeat),
 }

@@ -1,4 +1,4 @@
-//! The program, started with a script in a directory of its own.
+//! Starts the program with a script in a temporary directory.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and wait for conditions")]
 
@@ -41,9 +41,9 @@ impl Stage {
     }
 
     /// The program with piped streams and the script in its environment.
-    pub(crate) fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.args(words).current_dir(self.folder.path());
+        command.args(args).current_dir(self.folder.path());
         command.env("SCRIPTED_AGENT_SCRIPT", self.path("script.json"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -57,8 +57,8 @@ impl Stage {
         self.command(&["exec", "--json", "-"]).output().unwrap()
     }
 
-    pub(crate) fn run_with(&self, words: &[&str], stdin: &[u8]) -> Output {
-        let mut child = self.command(words).stdin(Stdio::piped()).spawn().unwrap();
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> Output {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let stdin = stdin.to_vec();
         let writer = std::thread::spawn(move || pipe.write_all(&stdin).is_ok());
@@ -67,7 +67,7 @@ impl Stage {
         output
     }
 
-    /// The process id in a file that appears.
+    /// The process id in a file, after waiting for it.
     pub(crate) fn pid_in(&self, name: &str) -> u32 {
         wait_until(name, || std::fs::read_to_string(self.path(name)).is_ok_and(|text| text.ends_with('\n')));
         self.read(name).trim().parse().unwrap()
@@ -91,16 +91,16 @@ pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(name)
 }
 
-/// Waits for a condition; a test that waits in vain has failed.
+/// Waits for a condition; panics after 20 seconds.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        assert!(started_at.elapsed() < Duration::from_secs(20), "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// A field of `/proc/PID/stat` after the program's name: 0 is the state, 1 the parent, 2 the group, 3 the session.
+/// A field of `/proc/PID/stat` after the program name: 0 is the state, 1 the parent, 2 the group, 3 the session.
 pub(crate) fn stat(pid: u32, field: usize) -> Option<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text.rsplit_once(')')?.1.split_whitespace().nth(field).map(str::to_owned)
@@ -110,7 +110,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     stat(pid, 0).is_some_and(|state| state != "Z" && state != "X")
 }
 
-/// Ends a process a test has made.
+/// Kills a process when it is dropped.
 pub(crate) struct KillOnDrop(pub(crate) u32);
 
 impl Drop for KillOnDrop {

@@ -1,4 +1,4 @@
-//! Much of everything.
+//! Bulk output and timing.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
@@ -110,14 +110,14 @@ fn a_million_events_arrive() {
 
 #[test]
 fn a_rate_is_not_exceeded() {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let output = run_steps(json!([{"events": {"count": 51, "per_second": 100.0}}]));
     assert_eq!(json_lines(&output).len(), 51);
-    assert!(begun.elapsed() >= Duration::from_millis(500));
-    let begun = Instant::now();
+    assert!(started_at.elapsed() >= Duration::from_millis(500));
+    let started_at = Instant::now();
     let output = run_steps(json!([{"flood": {"bytes": 50_001, "bytes_per_second": 100_000}}]));
     assert_eq!(output.stdout.len(), 50_001);
-    assert!(begun.elapsed() >= Duration::from_millis(500));
+    assert!(started_at.elapsed() >= Duration::from_millis(500));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_first_event_of_a_slow_stream_comes_at_once() {
 
 #[test]
 fn delays_and_spinning_take_their_time() {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     run_steps(json!([{"delay_ms": 100}, {"delay_between_ms": [50, 60]}, {"spin_ms": 100}]));
-    assert!(begun.elapsed() >= Duration::from_millis(250));
+    assert!(started_at.elapsed() >= Duration::from_millis(250));
 }

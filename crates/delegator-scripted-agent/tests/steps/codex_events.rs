@@ -1,4 +1,4 @@
-//! What Codex says, and the work behind it.
+//! Codex exec events, and the work behind them.
 
 use delegator_transcript::{FoldOptions, LineLimits, Report, StreamOutcome, Summarizer};
 use serde_json::{Value, json};
@@ -65,8 +65,8 @@ fn a_failed_turn_ends_with_1() {
 
 #[test]
 fn the_thread_is_the_requested_one_unless_the_script_sets_it() {
-    let announced = |settings: Value, words: &[&str]| {
-        let output = Stage::with(json!([{"thread_started": settings}])).run_with(words, b"");
+    let announced = |settings: Value, args: &[&str]| {
+        let output = Stage::with(json!([{"thread_started": settings}])).run_with(args, b"");
         json_lines(&output)[0]["thread_id"].as_str().unwrap().to_owned()
     };
     let resume = ["exec", "--json", "--sandbox", "read-only", "resume", "old", "-"];

@@ -52,9 +52,9 @@ fn run_demo(folder: &Path) -> (Output, Report) {
 fn the_demo_fixes_the_bug_for_real() {
     let folder = repository();
     assert!(!test_passes(folder.path()), "there is a bug");
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let (output, report) = run_demo(folder.path());
-    assert!(begun.elapsed() >= Duration::from_secs(3), "progress can be seen");
+    assert!(started_at.elapsed() >= Duration::from_secs(3), "progress is visible");
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert!(test_passes(folder.path()), "the bug is gone");
 

@@ -1,4 +1,4 @@
-//! Which script is played, and what is said when there is none.
+//! Which script is run, and the errors when there is none.
 
 use std::process::{Output, Stdio};
 
@@ -50,7 +50,8 @@ fn a_script_beside_the_program_is_found() {
     let link = program(stage.path("codex")).env_clear().arg("exec").status().unwrap();
     assert_eq!(link.code(), Some(7));
     std::fs::remove_file(stage.path("codex")).unwrap();
-    // Not by this process: a test that forks meanwhile would hold the copy open for writing, and it could not be run.
+    // Not by this process: a test that forks meanwhile would hold the copy open for writing, and it could not be
+    // executed.
     assert!(program("cp").arg(PROGRAM).arg(stage.path("codex")).status().unwrap().success());
     let command = "PATH=$0; export PATH; codex exec";
     let found_on_path = program("/bin/sh").args(["-c", command]).arg(stage.path("")).status().unwrap();

@@ -1,4 +1,4 @@
-//! Every step, played by the real program.
+//! Runs every step in the real program.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Signals and children.
+//! Signals and child processes.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -82,7 +82,7 @@ fn a_trapped_signal_can_still_kill() {
     assert_eq!(output.status.signal(), Some(15));
 }
 
-/// Plays a child's life; the agent goes on until `go` appears.
+/// Runs a script that starts a child with these settings; the agent continues until `go` exists.
 fn child_of(settings: &Value) -> (Stage, std::process::Child, KillOnDrop) {
     let mut settings = settings.clone();
     settings["pid_file"] = json!("pid");
@@ -191,7 +191,7 @@ fn a_tree_has_the_requested_number_of_processes() {
     wait_until("forty processes", || {
         let now = sleepers();
         let complete = now.len() == 40;
-        // A sleeper of an incomplete tree must live on.
+        // Processes of an incomplete tree must not be killed.
         if complete {
             found = now
         } else {

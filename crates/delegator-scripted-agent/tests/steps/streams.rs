@@ -1,4 +1,4 @@
-//! Input, raw output, evidence and flow.
+//! Input, raw output, synchronisation files and control flow.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -44,8 +44,8 @@ fn a_record_contains_how_the_agent_was_started() {
     let stage = Stage::with(json!([{"record": {"file": "{pid}.json"}}]));
     let mut command = crate::agent::program("/bin/sh");
     let program = crate::agent::PROGRAM;
-    let words = ["-c", "umask 027; exec 7</dev/zero; ulimit -Sn 200; exec \"$@\"", "sh", program];
-    command.args(words).args(["exec", "--json", "resume", "T", "-"]).current_dir(stage.path("."));
+    let args = ["-c", "umask 027; exec 7</dev/zero; ulimit -Sn 200; exec \"$@\"", "sh", program];
+    command.args(args).args(["exec", "--json", "resume", "T", "-"]).current_dir(stage.path("."));
     command.env_clear().env("SCRIPTED_AGENT_SCRIPT", stage.path("script.json")).env("ODD", "a=b\nc");
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
     let pid = child.id();
@@ -61,7 +61,7 @@ fn a_record_contains_how_the_agent_was_started() {
     assert_eq!(record["pid"], pid);
     assert_eq!(record["parent_pid"], std::process::id());
     assert_eq!(record["open_files_limit"]["soft"], 200);
-    // Whoever started the tests may have left others open; the agent's own are not among them.
+    // The test runner may have left other descriptors open; the agent's own are not among them.
     let inherited = record["inherited_descriptors"].as_object().unwrap();
     assert_eq!(inherited["7"], "/dev/zero");
     assert!(inherited.keys().all(|number| number.parse::<i32>().unwrap() > 6), "{inherited:?}");
@@ -110,7 +110,7 @@ fn stdout_is_closed_for_real() {
     let stage = Stage::with(json!([{"line": "last"}, "close_stdout", {"wait_for_file": "go"}, {"exit": 4}]));
     let mut child = stage.start();
     let mut output = String::new();
-    // Returns only when nobody holds the other end.
+    // Returns only when the other end is closed.
     std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut output).unwrap();
     assert_eq!(output, "last\n");
     assert!(child.try_wait().unwrap().is_none());

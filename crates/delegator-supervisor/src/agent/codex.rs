@@ -1,8 +1,8 @@
-//! How Codex is called: a pure function from validated values to words.
+//! Builds Codex's command line: a pure function from validated values to arguments.
 //!
-//! The task text goes to standard input and nowhere else. Every value that came from a caller is attached to its flag
-//! (`--model=…`) or quoted inside `-c key=…`, so none can become a flag of its own; what cannot be said safely is an
-//! error. Flags come before `resume`, where Codex refuses them.
+//! The task text goes to standard input and nowhere else. Every caller-supplied value is attached to its flag
+//! (`--model=…`) or quoted inside `-c key=…`, so that none can become a flag; a value that cannot be passed safely is
+//! an error. Flags precede `resume`, because Codex rejects them after it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -18,16 +18,16 @@ use super::toml_text;
 use super::version::{Ability, CodexVersion};
 use crate::run::ending::EndingRecipe;
 
-/// What Codex calls the core variables: what its commands need to work at all.
+/// Codex's core variables: those its commands need to work at all.
 pub(super) const CORE_NAMES: [&str; 11] =
     ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER"];
 
-/// Before the task text of a preview.
+/// Prepended to the task text of a preview.
 pub const PREVIEW_INSTRUCTION: &str = "This is a preview. Make a plan and do not act: read whatever you need, but do \
 not change, create or delete files, and do not run commands that change anything. Answer with the steps you would \
 take, the files you would touch and the risks you see.\n\nThe task:\n\n";
 
-/// A task as it is handed to Codex. Values are validated before they come here.
+/// A task as passed to Codex. Values are validated before.
 #[derive(Debug, Clone)]
 pub struct LaunchRequest {
     pub program: PathBuf,
@@ -35,48 +35,48 @@ pub struct LaunchRequest {
     pub mode: Mode,
     /// Read-only, with the instruction to plan and not act.
     pub preview: bool,
-    /// Where it works, canonical: the directory the agent will find itself in.
+    /// Canonical working directory of the agent.
     pub workdir: PathBuf,
     pub model: Option<String>,
     pub profile: Option<String>,
     pub reasoning_effort: Option<String>,
     pub images: Vec<PathBuf>,
     pub add_dirs: Vec<PathBuf>,
-    /// The file the schema was written to.
+    /// The file that contains the schema.
     pub output_schema: Option<PathBuf>,
     pub skip_git_repo_check: bool,
     pub env_policy: EnvPolicy,
-    /// The value of the marker, see [`super::environment::task_marker`].
+    /// Value of the task marker, see [`super::environment::task_marker`].
     pub marker: String,
-    /// The thread to go on with.
+    /// The thread to continue.
     pub resume: Option<String>,
-    /// A directory its commands must not read, where this version can see to that.
+    /// A directory its commands must not read; enforced where this version supports it.
     pub denied_dir: Option<PathBuf>,
     pub project_trust: ProjectTrust,
 }
 
-/// How an agent is started, fed and ended.
+/// How an agent is started, what it reads and how it is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchPlan {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Set on top of the agent's environment.
+    /// Added to the agent's environment.
     pub env: Vec<(String, String)>,
     pub stdin: Vec<u8>,
     pub ending: EndingRecipe,
-    /// The thread that must be announced.
+    /// The thread the agent must announce.
     pub expected_thread: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    #[error("codex {version} cannot do this: {} needs {} or newer", ability.name(), ability.since())]
+    #[error("codex {version} does not support {}; install codex {} or newer", ability.name(), ability.since())]
     TooOld { version: CodexVersion, ability: Ability },
     #[error("{field} cannot be passed to codex: {problem}")]
     Value { field: &'static str, problem: &'static str },
 }
 
-/// The words for one run.
+/// Builds the launch plan of one run.
 pub fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<LaunchPlan, PlanError> {
     validate(request, version)?;
     let mut args = ArgList::default();
@@ -132,11 +132,11 @@ fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanEr
     }
     let invalid = |field, problem| Err(PlanError::Value { field, problem });
     if request.resume.as_deref().is_some_and(|thread| thread.starts_with('-') || thread.trim().is_empty()) {
-        return invalid("thread_id", "it would be read as an option");
+        return invalid("thread_id", "it is empty or starts with a dash");
     }
-    // Codex splits the value at commas, whatever stands around them.
+    // Codex splits the value at commas, even quoted ones.
     if request.images.iter().any(|image| image.as_os_str().as_bytes().contains(&b',')) {
-        return invalid("images", "a path with a comma is taken for two");
+        return invalid("images", "codex splits paths at commas; rename the file");
     }
     let texts = [
         ("model", &request.model),
@@ -146,26 +146,26 @@ fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanEr
     ];
     for (field, text) in texts {
         if text.as_deref().is_some_and(|text| text.contains('\0')) {
-            return invalid(field, "it contains NUL");
+            return invalid(field, "it contains a NUL character");
         }
     }
     let paths = request.images.iter().chain(&request.add_dirs).chain(&request.output_schema);
     if paths.into_iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
-        return invalid("paths", "one contains NUL");
+        return invalid("paths", "one contains a NUL character");
     }
-    // Nor does Codex itself (0.166) come up in such a directory.
+    // Codex itself (0.166) does not start in such a directory.
     if request.workdir.to_str().is_none() && version.supports(Ability::UntrustedProjects) {
-        return invalid("working_dir", "its name is not UTF-8");
+        return invalid("working_dir", "the path is not valid UTF-8");
     }
     Ok(())
 }
 
 fn push_features(args: &mut ArgList, version: CodexVersion) {
-    // Without a connection it would otherwise wait for one for ever.
+    // Without a connection Codex would otherwise retry forever.
     if version.supports(Ability::UnboundedRetries) {
         args.push(&["--disable", "unbounded_connection_retries"]);
     }
-    // A snapshot has every exported variable in it and outlives a forced end.
+    // A snapshot contains every exported variable and survives a forced end.
     if version.supports(Ability::ShellSnapshots) {
         args.push(&["--disable", "shell_snapshot"]);
     }
@@ -185,7 +185,7 @@ fn push_settings(args: &mut ArgList, request: &LaunchRequest, version: CodexVers
     };
     args.push_setting("shell_environment_policy.inherit", &toml_text::string(inherit));
     if let EnvPolicy::AllowList(names) = &request.env_policy {
-        // The filter is applied after `set`: without its name there the marker would be lost.
+        // Codex applies this filter after `set`: without its name here the marker would be lost.
         let included = CORE_NAMES.into_iter().chain([MARKER]).chain(names.iter().map(String::as_str));
         args.push_setting("shell_environment_policy.include_only", &toml_text::array(included));
     }
@@ -204,7 +204,7 @@ impl ArgList {
         self.0.extend(args.iter().map(OsString::from));
     }
 
-    /// `--flag=value`: whatever the value begins with, it is one.
+    /// `--flag=value`: a value that starts with a dash stays a value.
     pub(super) fn push_option(&mut self, flag: &str, value: Option<&str>) {
         self.0.extend(value.map(|value| OsString::from(format!("{flag}={value}"))));
     }
@@ -222,8 +222,8 @@ impl ArgList {
 }
 
 impl EndingRecipe {
-    /// SIGINT lets Codex end its commands itself; they have sessions of their own, so nothing else reaches them but
-    /// the tree.
+    /// SIGINT lets Codex end its own commands. They run in their own sessions, so only signals to the whole process
+    /// tree reach them otherwise.
     pub fn for_codex_exec() -> EndingRecipe {
         EndingRecipe::graceful(Duration::from_secs(5), Duration::from_secs(5))
     }

@@ -1,4 +1,4 @@
-//! What an agent sees of the submitter's environment: an allow-list, and one variable of ours.
+//! Builds the agent's environment: an allow-list of the submitter's variables, plus the task marker.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::task::TaskId;
 
-/// Marks everything that belongs to a task: `DELEGATOR_TASK=<id>:<depth>`.
+/// Marks every process of a task: `DELEGATOR_TASK=<id>:<depth>`.
 pub const MARKER: &str = "DELEGATOR_TASK";
 
 pub type Variables = Vec<(OsString, OsString)>;
 
-/// Passed on under their own names. `TERM` is not: it becomes `dumb`.
+/// Passed unchanged. `TERM` is not among them: it is set to `dumb`.
 const PASSED_VARIABLES: [&str; 26] = [
     "PATH",
     "HOME",
@@ -36,7 +36,7 @@ const PASSED_VARIABLES: [&str; 26] = [
     "NODE_EXTRA_CA_CERTS",
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
-    // The agent's own keys.
+    // Credentials of the agent.
     "OPENAI_API_KEY",
     "CODEX_API_KEY",
     "CODEX_ACCESS_TOKEN",
@@ -44,15 +44,15 @@ const PASSED_VARIABLES: [&str; 26] = [
     "OPENAI_PROJECT",
 ];
 
-/// Never passed on, whatever the configuration names: backtraces end up in error messages, and the marker is ours.
+/// Never passed, even if the configuration names them: backtraces end up in error messages, and the marker is ours.
 const NEVER_PASSED: [&str; 3] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE", MARKER];
 
-/// The marker's value. The depth counts tasks started by tasks.
+/// Value of the marker. `depth` counts tasks started by tasks.
 pub fn task_marker(task: &TaskId, depth: u32) -> String {
     format!("{task}:{depth}")
 }
 
-/// Those variables that the built-in list or the user's configuration (`named`) allows.
+/// The variables that the built-in list or the user's configuration (`named`) allows.
 pub fn allowed_variables<'a>(
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     named: &[String],
@@ -77,23 +77,23 @@ pub fn agent_environment<'a>(
     variables
 }
 
-/// Whether a variable of the submitter reaches the agent.
+/// Whether a variable of the submitter is passed to the agent.
 fn is_allowed(name: &str, named: &[String]) -> bool {
     name != "TERM" && variable_access(name, named) == VariableAccess::Passed
 }
 
-/// What an agent gets of a variable.
+/// Whether a variable is passed to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableAccess {
     /// The built-in list or the user's configuration names it.
     Passed,
     /// Only the user's configuration could add it.
     NotListed,
-    /// Nothing can add it.
+    /// No configuration can add it.
     Never,
 }
 
-/// What the agent gets of a variable where the user's configuration names these.
+/// Whether a variable is passed to the agent, given the names in the user's configuration.
 pub fn variable_access(name: &str, named: &[String]) -> VariableAccess {
     let is_listed = PASSED_VARIABLES.contains(&name)
         || name.starts_with("LC_")
@@ -106,7 +106,7 @@ pub fn variable_access(name: &str, named: &[String]) -> VariableAccess {
     }
 }
 
-/// Where Codex keeps its own things in that environment.
+/// Codex's home directory in that environment.
 pub fn codex_home(environment: &Variables) -> Option<PathBuf> {
     let value = |wanted: &str| {
         let found = environment.iter().find(|(name, _)| name == wanted);
@@ -115,8 +115,8 @@ pub fn codex_home(environment: &Variables) -> Option<PathBuf> {
     value("CODEX_HOME").map(Path::to_path_buf).or_else(|| value("HOME").map(|home| home.join(".codex")))
 }
 
-/// Whether Codex will refuse to make its sandbox helper: every sandboxed command then dies without a trace. Both paths
-/// are compared as they are written; who knows the canonical ones gives those.
+/// Whether Codex will refuse to create its sandbox helper, after which every sandboxed command fails silently. Paths
+/// are compared as written; callers that know the canonical paths pass those.
 pub fn codex_home_is_temporary(environment: &Variables) -> bool {
     let temporary = environment.iter().find(|(name, _)| name == "TMPDIR");
     let temporary = temporary.map_or(Path::new("/tmp"), |(_, value)| Path::new(value));

@@ -1,8 +1,9 @@
-//! Which program is the agent: an absolute path, found once.
+//! Finds the agent's program and resolves it to an absolute path.
 //!
-//! A name is looked up on the PATH it is given, in absolute entries only and never below the working directory, so a
-//! program planted in a repository is not found. What npm installs as `codex` is a node script that starts the real
-//! program; killed, it leaves that running. Where the real program lies beside the script, it is taken instead.
+//! A bare name is looked up on the given PATH, in absolute entries only and never below the working directory, so that
+//! a program planted in a repository is not found. npm installs `codex` as a node script that starts the native
+//! program; killing the script leaves the native program running. Where the native program lies next to the script, it
+//! is used instead.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,27 +18,27 @@ use rustix::fs::{Access, access};
 pub struct ProgramLocation {
     /// Absolute, links resolved.
     pub program: PathBuf,
-    /// What was found first, when the program is the one behind it.
+    /// The npm script that was found first, if `program` is the native program behind it.
     pub wrapper: Option<PathBuf>,
-    /// A directory of helpers the wrapper would have put before PATH.
+    /// Directory of helper programs that the wrapper would have prepended to PATH.
     pub helpers: Option<PathBuf>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum LocateError {
-    #[error("{} is not an absolute path", given.display())]
+    #[error("{} is not an absolute path; give an absolute path or a bare name", given.display())]
     Relative { given: PathBuf },
-    #[error("{} is not there", given.display())]
+    #[error("{} does not exist", given.display())]
     Missing { given: PathBuf },
-    #[error("{} is not a program: {problem}", path.display())]
+    #[error("{} cannot be executed: {problem}", path.display())]
     NotExecutable { path: PathBuf, problem: &'static str },
-    #[error("no program named {name:?} on PATH")]
+    #[error("no program named {name:?} was found on PATH")]
     NotOnPath { name: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Finds the agent: `given` is an absolute path or a bare name. `path` is the submitter's PATH.
+/// Finds the agent. `given` is an absolute path or a bare name; `path` is the submitter's PATH.
 pub fn locate(
     given: &OsStr,
     path: Option<&OsStr>,
@@ -95,13 +96,13 @@ fn check_program(path: &Path) -> Result<(), LocateError> {
             Err(LocateError::Missing { given: path.to_path_buf() })
         }
         Err(error) => Err(io_error(path, error)),
-        Ok(metadata) if !metadata.is_file() => problem("not a file"),
-        Ok(_) if access(path, Access::EXEC_OK).is_err() => problem("not executable"),
+        Ok(metadata) if !metadata.is_file() => problem("it is not a regular file"),
+        Ok(_) if access(path, Access::EXEC_OK).is_err() => problem("it has no execute permission"),
         Ok(_) => Ok(()),
     }
 }
 
-/// The program behind npm's wrapper, with the directory of its helpers.
+/// The native program behind npm's wrapper, with the directory of its helpers.
 fn native_program(script: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     if !is_node_script(script) {
         return None;
@@ -114,7 +115,7 @@ fn native_program(script: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
         package.join("vendor"),
     ];
     vendors.iter().map(|vendor| vendor.join(triple)).find_map(|root| {
-        // Newer packages, then those before 0.126 or so.
+        // Layout of current packages, then of those before about 0.126.
         let program = ["bin/codex", "codex/codex"].iter().map(|inner| root.join(inner));
         let program = program.into_iter().find(|path| check_program(path).is_ok())?;
         let helpers = Some(root.join("path")).filter(|helpers| helpers.is_dir());
@@ -191,7 +192,7 @@ mod tests {
         let link = modules.join(".bin/codex");
         symlink("../@openai/codex/bin/codex.js", &link).unwrap();
         let (package, triple) = platform().unwrap();
-        // Not installed: the wrapper is better than nothing.
+        // The native package is not installed: fall back to the wrapper.
         let found = locate(link.as_os_str(), None, None).unwrap();
         assert_eq!(found, ProgramLocation { program: script.clone(), wrapper: None, helpers: None });
         for inner in ["codex/codex", "bin/codex"] {

@@ -1,4 +1,4 @@
-//! What is special about an agent: how it is found, started and cleaned up after.
+//! What is specific to an agent: how its program is found, started and cleaned up after.
 
 pub mod codex;
 pub mod environment;

@@ -1,10 +1,10 @@
-//! The permission profile under which Codex runs commands that must not read a directory.
+//! The Codex permission profile for commands that must not read a directory.
 //!
-//! A sandbox mode of Codex lets commands read the whole machine. A permission profile that extends the built-in one of
-//! the same mode can deny a directory (measured with 0.166: same writable places, same network, also after `resume`).
-//! `--sandbox` and `sandbox_mode` on the command line win over a profile and would open the directory again, so a
-//! command line has one or the other. A profile does not read `[sandbox_workspace_write]` of the user's Codex
-//! configuration (neither what it opens nor what it closes), so further writable directories are named in the profile.
+//! Codex's sandbox modes let commands read the whole machine. A permission profile that extends the built-in profile of
+//! the same mode can deny a directory (measured with 0.166: same writable directories, same network, also after
+//! `resume`). `--sandbox` and `sandbox_mode` on the command line override a profile and would allow the directory
+//! again, so a command line has one or the other. A profile ignores `[sandbox_workspace_write]` of the user's Codex
+//! configuration, so additional writable directories are listed in the profile.
 
 use std::path::{Path, PathBuf};
 
@@ -16,36 +16,36 @@ use super::version::{Ability, CodexVersion};
 
 const PROFILE: &str = "mcp_delegator";
 
-/// What holds the agent's commands.
+/// The restriction of the agent's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
     /// The sandbox mode alone.
     Mode(Mode),
-    /// The mode without reading what lies in this directory.
+    /// The mode, and reading `denied_dir` is denied.
     DenyRead { mode: Mode, denied_dir: PathBuf },
 }
 
 impl Confinement {
-    /// Hides the directory where this version of Codex and the mode can.
+    /// Denies the directory where this version of Codex and the mode support it.
     pub fn of(mode: Mode, denied_dir: Option<&Path>, version: CodexVersion) -> Confinement {
         match denied_dir {
-            Some(hidden)
+            Some(dir)
                 if version.supports(Ability::DeniedReads)
                     && mode != Mode::DangerFullAccess
-                    && hidden.to_str().is_some() =>
+                    && dir.to_str().is_some() =>
             {
-                Confinement::DenyRead { mode, denied_dir: hidden.to_owned() }
+                Confinement::DenyRead { mode, denied_dir: dir.to_owned() }
             }
             _ => Confinement::Mode(mode),
         }
     }
 
-    /// The settings of a profile; none where the mode says it all. `writable` are further directories.
+    /// Adds the profile's settings; none for a mode alone. `writable` are additional directories.
     pub(super) fn push_settings(&self, writable: &[PathBuf], args: &mut ArgList) {
-        let Confinement::DenyRead { mode, denied_dir: hidden } = self else { return };
+        let Confinement::DenyRead { mode, denied_dir } = self else { return };
         let built_in = if *mode == Mode::ReadOnly { ":read-only" } else { ":workspace" };
         let writable = if *mode == Mode::ReadOnly { &[] } else { writable };
-        let rights = writable.iter().map(|path| (path, "write")).chain([(hidden, "deny")]);
+        let rights = writable.iter().map(|path| (path, "write")).chain([(denied_dir, "deny")]);
         let rights = rights
             .filter_map(|(path, right)| Some(format!("{}=\"{right}\"", toml_text::string(path.to_str()?))));
         let rights: Vec<String> = rights.collect();
@@ -65,7 +65,7 @@ mod tests {
         let mut args = ArgList::default();
         let confinement = Confinement::of(mode, hidden.map(Path::new), version);
         confinement.push_settings(&["/more \"x\"".into()], &mut args);
-        args.0.into_iter().map(|word| word.into_string().unwrap()).collect()
+        args.0.into_iter().map(|arg| arg.into_string().unwrap()).collect()
     }
 
     #[test]

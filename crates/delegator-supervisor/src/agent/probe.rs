@@ -1,6 +1,6 @@
-//! Asks a program for its version, or for a sandbox, and does not wait for ever.
+//! Runs a program to learn its version, or whether its sandbox works, with a time limit.
 
-#![expect(clippy::disallowed_methods, reason = "this room starts programs")]
+#![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -19,21 +19,22 @@ const MAX_OUTPUT_BYTES: usize = 16 << 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    #[error("it cannot be started: {0}")]
+    #[error("the program could not be started: {0}")]
     Spawn(#[source] io::Error),
-    #[error("it did not answer within {} s", .0.as_secs_f32())]
+    #[error("the program did not respond within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    #[error("it does not say which version it is: {output:?}")]
+    #[error("the program printed no version: {output:?}")]
     NoVersion { output: String },
-    #[error("it runs nothing in a sandbox{}", said(output))]
+    #[error("its sandbox could not run a command{}", last_line_suffix(output))]
     NoSandbox { output: String },
-    #[error("its sandbox keeps nothing out")]
+    #[error("its sandbox does not restrict writing")]
     SandboxNotEnforced,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-fn said(output: &str) -> String {
+/// `: ` and the last line of the output, shortened; empty if there is none.
+fn last_line_suffix(output: &str) -> String {
     let last = output.lines().rfind(|line| !line.trim().is_empty());
     last.map(|line| format!(": {}", line.chars().take(200).collect::<String>())).unwrap_or_default()
 }
@@ -56,7 +57,7 @@ pub fn probe_version(
     CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })
 }
 
-/// Runs a plan that makes the forbidden file, and is content when the command ran and the file is not there.
+/// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
 pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
     let (reader, writer) = io::pipe()?;
     let child = {
@@ -68,17 +69,17 @@ pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Re
         command.spawn().map_err(ProbeError::Spawn)?
     };
     let output = read_output(child, reader, limit)?;
-    let is_witness = |line: &str| plan.sentinel.as_deref() == Some(line);
+    let is_sentinel = |line: &str| plan.sentinel.as_deref() == Some(line);
     if std::fs::remove_file(forbidden).is_ok() {
         return Err(ProbeError::SandboxNotEnforced);
     }
-    if output.lines().any(is_witness) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
+    if output.lines().any(is_sentinel) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
 }
 
-/// What a program says until its end, or enough of it.
+/// Reads a program's output until it exits or the size limit is reached, then kills it.
 fn read_output(mut child: Child, pipe: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
     let outcome = read_until_exit(&child, pipe, limit);
-    // It has answered, or never will.
+    // It has printed its output, or never will.
     let _ = child.kill();
     child.wait()?;
     outcome
@@ -88,10 +89,10 @@ fn read_until_exit(child: &Child, mut pipe: impl Read + AsFd, limit: Duration) -
     let deadline = Instant::now() + limit;
     let mut output = Vec::new();
     let mut buffer = [0; 1024];
-    let gone = || io::Error::other("it was never there");
+    let gone = || io::Error::other("the process could not be found");
     let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?.ok_or_else(gone)?;
     while output.len() < MAX_OUTPUT_BYTES {
-        // A background process may hold the pipe: the end of the program is an end too.
+        // A background process may hold the pipe open, so the program's exit ends the output too.
         let ready = wait_readable(&[&pipe, &pidfd], deadline)?;
         match ready {
             Readiness::TimedOut => return Err(ProbeError::TimedOut(limit)),
@@ -136,7 +137,7 @@ mod tests {
         let generous = Duration::from_secs(20);
         let version = probe("[ \"$1\" = --version ] && echo codex-cli 0.150.2", generous).unwrap();
         assert_eq!(version, CodexVersion::new(0, 150, 2));
-        // Its child keeps the pipe open.
+        // Its child holds the pipe open.
         let version = probe("echo codex-cli 0.150.2; sleep 3 & exit 0", generous).unwrap();
         assert_eq!(version, CodexVersion::new(0, 150, 2));
         assert!(matches!(probe("echo hello", generous), Err(ProbeError::NoVersion { .. })));

@@ -1,21 +1,20 @@
-//! Which projects Codex is told to trust, so that it obeys no `.codex` folder of theirs.
+//! Decides which directories Codex trusts, so that it never applies a project's own `.codex` folder.
 //!
-//! Such a folder gives orders to the model, starts servers, widens the sandbox, and by its rules lets commands run
-//! outside of it, also where the agent may only read; hooks wait for a consent of their own. Measured with 0.166:
-//! Codex goes from the working directory up to the top of the repository and obeys the folder of every directory that
-//! is trusted. Trust is looked up by the name of that directory, then of the repository's top, then (in a linked work
-//! tree, which also gets the hooks of the main one) of the main work tree's top. So a user who trusts a repository
-//! trusts every folder in it, whatever is said about the working directory alone. What the command line says of a
-//! directory by its own name goes before all of that, in every mode, for new threads and old ones, and is recorded
-//! nowhere; told nothing, Codex records that a directory it may write to is trusted.
+//! Such a folder can instruct the model, start servers, widen the sandbox, and by its rules run commands outside of it,
+//! even in read-only mode. Measured with 0.166: Codex walks from the working directory up to the repository root and
+//! applies the folder of every trusted directory. Trust is looked up by the directory's path, then by the repository
+//! root, then, in a linked work tree, by the root of the main work tree (whose hooks it also gets). So a user who
+//! trusts a repository trusts every folder in it. An entry for the directory itself on the command line overrides all
+//! of that, in every mode, for new and resumed threads, and is not recorded. Without an entry, Codex records every
+//! writable working directory as trusted.
 //!
-//! So everything above is called untrusted. The working directory itself decides about AGENTS.md too, its own and
-//! those above it up to the repository's top. Without a `.codex` there is nothing in it to be obeyed, and it is
-//! trusted for this run. With one it is not, and then no AGENTS.md of the project is read: no flag tells them apart.
-//! The user's own AGENTS.md, in Codex's home, is read either way.
+//! Therefore every parent directory is passed as untrusted. The working directory's own entry also controls AGENTS.md,
+//! its own and those up to the repository root. Without a `.codex` folder there is nothing to apply, and the directory
+//! is trusted for this run. With one it is untrusted, and no AGENTS.md of the project is read: no flag separates the
+//! two. The user's own AGENTS.md in Codex's home is always read.
 //!
-//! Two things are out of our hands: what `.codex/skills` says is shown to the model whatever the trust, as
-//! `.agents/skills` is, as text; and what an administrator configures for Codex goes before the command line.
+//! Not controllable: the text of `.codex/skills` and `.agents/skills` is shown to the model regardless of trust, and an
+//! administrator's Codex configuration overrides the command line.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -24,13 +23,13 @@ use rustix::fs::{AtFlags, statat};
 
 use super::toml_text;
 
-/// What Codex is told about its working directory, for one run.
+/// Trust level of the working directory for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProjectTrust {
-    /// Neither its own configuration is read nor (since 0.150 or so) any AGENTS.md of the project.
+    /// Codex reads neither the project's configuration nor (since about 0.150) any AGENTS.md of the project.
     #[default]
     Untrusted,
-    /// Only said where there is no configuration.
+    /// Only used where there is no configuration.
     Trusted,
 }
 
@@ -43,7 +42,7 @@ impl ProjectTrust {
     }
 }
 
-/// What Codex may be told about the directory it will start in. A folder that cannot be looked for counts as one.
+/// Trust level of the directory the agent will start in. If `.codex` cannot be checked, it counts as present.
 pub fn project_trust(workdir: impl AsFd) -> ProjectTrust {
     match statat(workdir, ".codex", AtFlags::SYMLINK_NOFOLLOW) {
         Err(rustix::io::Errno::NOENT) => ProjectTrust::Trusted,
@@ -51,10 +50,10 @@ pub fn project_trust(workdir: impl AsFd) -> ProjectTrust {
     }
 }
 
-/// The setting `projects`: the working directory, which is canonical, as it is trusted, and nothing above it.
+/// Value of the setting `projects`: `trust` for the canonical working directory, untrusted for all its parents.
 pub(super) fn projects_setting(workdir: &Path, trust: ProjectTrust) -> String {
     let levels = std::iter::once(trust).chain(std::iter::repeat(ProjectTrust::Untrusted));
-    // One whose name is not UTF-8 cannot be named, and Codex does not come up there.
+    // A path that is not UTF-8 cannot be passed, and Codex does not start there.
     let entries = workdir.ancestors().zip(levels).filter_map(|(directory, trust)| {
         let name = toml_text::string(directory.to_str()?);
         Some(format!("{name}={{trust_level=\"{}\"}}", trust.level()))

@@ -1,7 +1,7 @@
-//! What Codex leaves behind after a forced end: shell snapshots, files with every exported variable in them.
+//! Removes the shell snapshots Codex leaves behind after a forced end: files that contain every exported variable.
 //!
-//! They are named after the thread (`<thread>.<nonce>.sh`, `<thread>.tmp-<nonce>`), and only those of our own thread
-//! are touched: other runs share the directory.
+//! They are named after the thread (`<thread>.<nonce>.sh`, `<thread>.tmp-<nonce>`). Only files of our own thread are
+//! removed: other runs share the directory.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
     is_first_dot && (ending == "sh" || ending.starts_with("tmp-"))
 }
 
-/// Removes the snapshots of that thread and says how many there were.
+/// Removes the snapshots of that thread and returns their number.
 pub fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
     let folder = codex_home.join(FOLDER);
     let entries = match std::fs::read_dir(&folder) {

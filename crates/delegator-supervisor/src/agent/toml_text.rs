@@ -1,7 +1,7 @@
-//! Values as TOML, for `-c key=value`.
+//! Formats values as TOML for `-c key=value`.
 //!
-//! Codex takes what it cannot parse as a plain string, so a badly escaped value would not fail but mean something
-//! else. Everything is a basic string on one line.
+//! Codex takes a value it cannot parse as a plain string, so a badly escaped value would not fail but change its
+//! meaning. Every string is therefore a basic string on one line.
 
 /// A basic string with its quotes.
 pub(super) fn string(text: &str) -> String {

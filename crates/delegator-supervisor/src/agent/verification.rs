@@ -1,15 +1,16 @@
-//! How the command that checks an agent's work is called: a pure function from validated values to words.
+//! Builds the command line of a verification: a pure function from validated values to arguments.
 //!
-//! It runs as the agent's own commands did: in the sandbox mode of the task, and with the environment its `env_policy`
-//! leaves them. The sandbox is Codex's own (`codex sandbox`, measured with 0.146 and 0.166; 0.110 wants other words and
-//! is found to have none by whoever tries): exit codes and signals come through as a shell tells them, the network is
-//! off, the environment is passed on as it is, `env_policy` is not applied to it.
-//! So the environment is made here. Codex itself needs one variable more than the command may see, and nothing tells
-//! a sandbox that did not come up from a command that failed; both are mended inside the sandbox by a constant script
-//! that says a word first, forgets the variable and becomes the command. The command's words are never part of a script.
+//! A verification runs like the agent's own commands: in the task's sandbox mode and with the environment its
+//! `env_policy` allows. The sandbox is `codex sandbox` (measured with 0.146 and 0.166; 0.110 takes other arguments, and
+//! a probe of it fails). It passes exit codes and signals through as a shell does, disables the network, and passes the
+//! environment on unchanged without applying `env_policy`; so the environment is built here.
 //!
-//! A project's own `.codex` could open the sandbox, see [`super::project`]. Here the directory is untrusted even without
-//! one: the agent may have made it by now, and nothing else that trust brings is needed by a verification.
+//! Two gaps are closed by a constant shell script inside the sandbox: Codex needs `CODEX_HOME`, which the command may
+//! not see, so the script unsets it; and a sandbox that failed to start looks like a failed command, so the script
+//! first prints a sentinel line. The command's arguments are never part of a script.
+//!
+//! A project's own `.codex` could widen the sandbox, see [`super::project`]. Here the directory is untrusted even
+//! without one: the agent may have created it meanwhile, and a verification needs nothing that trust provides.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,47 +28,47 @@ const SHELL: &str = "/bin/sh";
 const SENTINEL_SCRIPT: &str = r#"printf '%s\n' "$0"; exec "$@""#;
 const SENTINEL_SCRIPT_UNSET_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
 
-/// A check as it is asked for. Values are validated before they come here.
+/// A requested verification. Values are validated before.
 #[derive(Debug, Clone)]
 pub struct VerifyRequest {
-    /// The program and its arguments; never empty.
+    /// Program and arguments; never empty.
     pub command: Vec<String>,
     pub enclosure: Enclosure,
     pub env_policy: EnvPolicy,
-    /// The value of the marker, see [`super::environment::task_marker`].
+    /// Value of the task marker, see [`super::environment::task_marker`].
     pub marker: String,
 }
 
-/// What the command runs in.
+/// The sandbox of the command.
 #[derive(Debug, Clone)]
 pub enum Enclosure {
-    /// Nothing: the task has no sandbox, or the user allows it.
+    /// None: the task has no sandbox, or the user permits running without one.
     Unsandboxed,
     CodexSandbox {
         program: PathBuf,
         confinement: Confinement,
-        /// Where it works, canonical.
+        /// Working directory, canonical.
         workdir: PathBuf,
-        /// Further directories it may write to.
+        /// Additional writable directories.
         add_dirs: Vec<PathBuf>,
         profile: Option<String>,
     },
 }
 
-/// How the check is started.
+/// How a verification is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyPlan {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// All it sees.
+    /// The complete environment.
     pub environment: Variables,
-    /// The first line it prints from inside the sandbox.
+    /// First line printed from inside the sandbox.
     pub sentinel: Option<String>,
-    /// The command as it was asked for.
+    /// The command as requested.
     pub command: Vec<String>,
 }
 
-/// The words and the environment of a check, from the agent's environment.
+/// Arguments and environment of a verification, derived from the agent's environment.
 pub fn verify_plan(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
     let mut environment = command_environment(agent, &request.env_policy, &request.marker);
     let command = request.command.clone();
@@ -111,7 +112,7 @@ fn sandbox_args(enclosure: &Enclosure) -> ArgList {
     args
 }
 
-/// What a policy leaves of the agent's environment to commands, as Codex does it.
+/// The part of the agent's environment that `policy` passes to commands, filtered as Codex does it.
 fn command_environment(agent: &Variables, policy: &EnvPolicy, marker: &str) -> Variables {
     let is_core = |name: &str| CORE_NAMES.contains(&name);
     let is_inherited = |name: &str| match policy {
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn sandboxed_command_keeps_its_arguments() {
         let plan = plan_for(sandbox(Mode::WorkspaceWrite, &["/more"], Some("p")), EnvPolicy::InheritNone);
-        let args: Vec<&str> = plan.args.iter().map(|word| word.to_str().unwrap()).collect();
+        let args: Vec<&str> = plan.args.iter().map(|arg| arg.to_str().unwrap()).collect();
         let expected = [
             "sandbox",
             "--profile=p",
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn codex_home_is_visible_to_codex_but_not_to_the_command() {
         let plan_with = |policy| plan_for(sandbox(Mode::ReadOnly, &[], None), policy);
-        let has_script = |plan: &VerifyPlan, script: &str| plan.args.iter().any(|word| word == script);
+        let has_script = |plan: &VerifyPlan, script: &str| plan.args.iter().any(|arg| arg == script);
         let narrow = plan_with(EnvPolicy::InheritNone);
         assert_eq!(names(&narrow), ["PATH", MARKER, CODEX_HOME]);
         assert!(has_script(&narrow, SENTINEL_SCRIPT_UNSET_HOME));

@@ -1,7 +1,8 @@
-//! Versions of Codex, and what each of them understands.
+//! Versions of Codex and the features of each.
 //!
-//! The table was measured on the released programs (an unknown feature name after `--disable` is a fatal error, an
-//! unknown configuration key is not). A version newer than all of them is taken to understand what the newest did.
+//! The table was measured with released programs: an unknown feature name after `--disable` is a fatal error, an
+//! unknown configuration key is not. A version newer than all measured ones is assumed to support what the newest one
+//! does.
 
 use std::fmt;
 
@@ -12,21 +13,21 @@ pub struct CodexVersion {
     pub patch: u32,
 }
 
-/// Something that not every version can do.
+/// A feature that not every version has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ability {
     ExecResume,
     OutputSchema,
-    /// Dialect 001; before it `--json` prints the internal protocol.
+    /// Codex exec events; before, `--json` prints the internal protocol.
     ThreadEvents,
     DisableFeature,
     AddDir,
     UntrustedProjects,
     ShellSnapshots,
-    /// The setting that brings back the plan; before it, plans are always told.
+    /// The setting that enables plans; before, plans are always reported.
     PlanSetting,
     UnboundedRetries,
-    /// Permission profiles that deny reading a directory; earlier versions were not measured.
+    /// Permission profiles that deny reading a directory; versions before 0.166 were not measured.
     DeniedReads,
 }
 
@@ -65,16 +66,16 @@ impl Ability {
 }
 
 impl CodexVersion {
-    /// The newest one whose behaviour was measured.
+    /// The newest measured version.
     pub const NEWEST_MEASURED: CodexVersion = CodexVersion::new(0, 166, 0);
-    /// The oldest one whose behaviour was measured.
+    /// The oldest measured version.
     pub const OLDEST_MEASURED: CodexVersion = CodexVersion::new(0, 40, 0);
 
     pub const fn new(major: u32, minor: u32, patch: u32) -> CodexVersion {
         CodexVersion { major, minor, patch }
     }
 
-    /// Reads what `codex --version` prints: `codex-cli 0.166.0`, with or without an `-alpha.3` behind it.
+    /// Parses the output of `codex --version`: `codex-cli 0.166.0`, with or without a suffix such as `-alpha.3`.
     pub fn from_output(output: &str) -> Option<CodexVersion> {
         output.lines().flat_map(str::split_whitespace).find_map(CodexVersion::parse_token)
     }
@@ -91,7 +92,7 @@ impl CodexVersion {
         self >= ability.since()
     }
 
-    /// Newer than anything measured: it is tried, and `doctor` says so.
+    /// Newer than every measured version. It is used anyway, and `doctor` reports it.
     pub fn is_untested(self) -> bool {
         let newest = Self::NEWEST_MEASURED;
         (self.major, self.minor) > (newest.major, newest.minor)

@@ -1,17 +1,17 @@
-//! A control group of its own for each task, where the system lets us make one.
+//! A cgroup per task, where the system permits creating one.
 //!
-//! Whatever is in a group forks into it, and leaves it neither by a session of its own nor by clearing its environment;
-//! so even when a supervisor was killed, the group still says what belongs to the task.
+//! Children are born into the cgroup and leave it neither by a new session nor by clearing their environment; so even
+//! after a supervisor was killed, the cgroup still holds every process of the task.
 //!
-//! To move a process the kernel waits for a grace period of its own, ten milliseconds and more on a machine at rest,
-//! and only the first of several moves in a row is that slow. The agent does not wait for it: it is started, and a
-//! thread takes it in together with whatever it has started meanwhile, until a walk over all our descendants finds
-//! nothing outside. Until then, as where there is no group at all, the child subreaper holds them.
+//! Moving a process makes the kernel wait for a grace period, ten milliseconds and more on an idle machine; only the
+//! first of several moves in a row is that slow. The agent does not wait for it: a thread moves it after its start,
+//! together with everything it has started since, until a walk over all our descendants finds nothing outside. Until
+//! then, and where there is no cgroup, the child subreaper covers them.
 //!
-//! The group lies below the one the supervisor runs in, as delegation demands; but a supervisor that an agent asked for
-//! first leaves the agent's group, because its task has its own end. Every step may be refused (no cgroup v2, a group of
-//! somebody else, a container); then there is no group. A group ends with its value: whoever is still in it is put back
-//! outside, and the directory is removed.
+//! The cgroup lies below the supervisor's own, as delegation requires; but a supervisor started by an agent first
+//! leaves the agent's cgroup, because its task ends independently. Any step may be refused (no cgroup v2, missing
+//! permission, a container); then there is no cgroup. Dropping a `Cgroup` moves remaining members out and removes the
+//! directory.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -26,26 +26,26 @@ use super::tree::{WalkStep, walk};
 
 const PREFIX: &str = "mcp-delegator-";
 const MEMBERS: &str = "cgroup.procs";
-/// The most directories a search looks into.
+/// Maximum number of directories a search visits.
 const MAX_SEARCHED_DIRS: usize = 10_000;
-/// Walks over a tree that grows faster than it is taken in.
+/// Maximum number of walks over a tree that grows faster than it is moved.
 const MAX_WALKS: usize = 100;
-/// A walk needs little.
+/// A walk needs little stack.
 const STACK_BYTES: usize = 128 << 10;
 
-/// The group of one task.
+/// The cgroup of one task.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
 }
 
 impl Cgroup {
-    /// A group for a task; nothing where it cannot be had.
+    /// A cgroup for a task; `None` where none can be created.
     pub fn create(task: &TaskId) -> Option<Cgroup> {
         Cgroup::create_named(task.as_str())
     }
 
-    /// Whether groups can be had here: tries it, with ourselves.
+    /// Whether cgroups can be created here: tries it with this process.
     pub fn is_available() -> bool {
         let Some(group) = Cgroup::create_named(&format!("trial-{}", std::process::id())) else {
             return false;
@@ -57,17 +57,17 @@ impl Cgroup {
     fn create_named(name: &str) -> Option<Cgroup> {
         let path = own_group()?.join(format!("{PREFIX}{name}"));
         match std::fs::create_dir(&path) {
-            // Left by an attempt that came to nothing.
+            // An existing directory was left by an earlier attempt that failed: use it.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
             _ => {}
         }
         let group = Cgroup { path };
-        // What the kernel will ask for when it comes to moving.
+        // The kernel requires both permissions for moving a process.
         let may_move = |group: &Path| access(group.join(MEMBERS), Access::WRITE_OK).is_ok();
         (may_move(&group.path) && may_move(group.parent())).then_some(group)
     }
 
-    /// Leaves the group of the task whose agent asked for us, if we were born into one.
+    /// Leaves the cgroup of the task whose agent started us, if we were started in one.
     pub fn leave_task_group() {
         let location = mount().zip(std::fs::read_to_string("/proc/self/cgroup").ok());
         let own = location.and_then(|(mount, cgroup)| own_path(&mount, &cgroup));
@@ -76,13 +76,13 @@ impl Cgroup {
         }
     }
 
-    /// The group a lost supervisor left behind. It may have run anywhere, so all groups are looked through.
+    /// Finds the cgroup of a lost supervisor. It may have run anywhere, so all cgroups are searched.
     pub fn find_left_by(task: &TaskId) -> Option<Cgroup> {
         let name = format!("{PREFIX}{task}");
         let mut pending = VecDeque::from([mount()?.point]);
         for _ in 0..MAX_SEARCHED_DIRS {
-            let folder = pending.pop_front()?;
-            for child in subdirs(&folder) {
+            let dir = pending.pop_front()?;
+            for child in subdirs(&dir) {
                 if child.file_name().is_some_and(|found| *found == *name) {
                     return Some(Cgroup { path: child });
                 }
@@ -92,22 +92,22 @@ impl Cgroup {
         None
     }
 
-    /// Takes in everything that descends from `root`, on a thread of its own. Nothing where there can be none: then
-    /// the group stays empty.
+    /// Moves everything that descends from `root` into the cgroup, on a thread of its own. `None` if the thread cannot
+    /// be started; then the cgroup stays empty.
     pub(crate) fn adopt_descendants(&self, root: i32) -> Option<JoinHandle<()>> {
         let path = self.path.clone();
-        let thread = std::thread::Builder::new().name("gather".to_owned()).stack_size(STACK_BYTES);
+        let thread = std::thread::Builder::new().name("cgroup".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(move || adopt_descendants(&path, root)).ok()
     }
 
-    /// Everything in it, and in groups below it: those of tasks that were started by this one.
+    /// All members, including those of nested cgroups, which belong to tasks started by this one.
     pub(crate) fn members(&self) -> Vec<i32> {
         members(&self.path)
     }
 
-    /// Kills everything in it at once, however quickly it multiplies.
+    /// Kills all members at once, however fast they fork.
     pub(crate) fn kill(&self) {
-        // Older kernels do not have it; then one by one has to do.
+        // Kernels before 5.14 do not have it; then processes are only killed one by one.
         let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
     }
 
@@ -119,12 +119,12 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         for pid in self.members() {
-            // Exempt, or not to be killed: it goes on where it would have been without us.
+            // Exempt or unkillable: it continues where it would have run without us.
             let _ = move_process(self.parent(), &pid.to_string());
         }
-        for_each_subgroup(&self.path, &mut |folder| {
-            // What cannot be removed now, a later sweep may.
-            let _ = std::fs::remove_dir(folder);
+        for_each_subgroup(&self.path, &mut |dir| {
+            // If this fails, a later sweep may succeed.
+            let _ = std::fs::remove_dir(dir);
         });
     }
 }
@@ -139,10 +139,10 @@ fn adopt_descendants(group: &Path, root: i32) {
                 && move_process(group, &stat.pid.to_string()).is_ok()
             {
                 is_all_inside = false;
-                // Its number may have become another's in the meantime, who has no place here.
+                // The pid may have been reused meanwhile by a process that does not belong here.
                 let is_same = read_stat(stat.pid).is_none_or(|now| now.start == stat.start);
-                if let (false, Some(outside)) = (is_same, group.parent()) {
-                    let _ = move_process(outside, &stat.pid.to_string());
+                if let (false, Some(parent)) = (is_same, group.parent()) {
+                    let _ = move_process(parent, &stat.pid.to_string());
                 }
             }
             WalkStep::Descend
@@ -156,26 +156,26 @@ fn adopt_descendants(group: &Path, root: i32) {
 fn members(group: &Path) -> Vec<i32> {
     let me = rustix::process::getpid().as_raw_nonzero().get();
     let mut found = Vec::new();
-    for_each_subgroup(group, &mut |folder| {
-        let list = std::fs::read_to_string(folder.join(MEMBERS)).unwrap_or_default();
-        // Those in another pid namespace are numbered 0.
+    for_each_subgroup(group, &mut |dir| {
+        let list = std::fs::read_to_string(dir.join(MEMBERS)).unwrap_or_default();
+        // Members in another pid namespace are listed as 0.
         let pids = list.lines().filter_map(|line| line.parse::<i32>().ok());
         found.extend(pids.filter(|pid| *pid > 0 && *pid != me));
     });
     found
 }
 
-/// Moves a process into a group; 0 is whoever writes.
+/// Moves a process into a cgroup; pid 0 is the calling process.
 fn move_process(group: &Path, pid: &str) -> io::Result<()> {
     std::fs::write(group.join(MEMBERS), pid)
 }
 
-/// A folder and all below it, the innermost first.
-fn for_each_subgroup(folder: &Path, visit: &mut dyn FnMut(&Path)) {
-    for child in subdirs(folder) {
+/// Visits a directory and all below it, innermost first.
+fn for_each_subgroup(dir: &Path, visit: &mut dyn FnMut(&Path)) {
+    for child in subdirs(dir) {
         for_each_subgroup(&child, visit);
     }
-    visit(folder);
+    visit(dir);
 }
 
 fn subdirs(dir: &Path) -> Vec<PathBuf> {
@@ -184,7 +184,7 @@ fn subdirs(dir: &Path) -> Vec<PathBuf> {
     entries.filter(is_dir).map(|entry| entry.path()).collect()
 }
 
-/// Where the groups of version 2 are, and which of them is at the top there.
+/// Where cgroup v2 is mounted, and which cgroup is the root of that mount.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     point: PathBuf,
@@ -195,7 +195,7 @@ fn mount() -> Option<Mount> {
     parse_mount(&std::fs::read_to_string("/proc/self/mountinfo").ok()?)
 }
 
-/// The directory of the group we are in, or of the one that has the task we were born into.
+/// The cgroup this process is in, without any task's own cgroup.
 fn own_group() -> Option<PathBuf> {
     let own = own_path(&mount()?, &std::fs::read_to_string("/proc/self/cgroup").ok()?)?;
     Some(without_task_groups(&own))
@@ -219,7 +219,7 @@ fn parse_mount(mountinfo: &str) -> Option<Mount> {
 fn own_path(mount: &Mount, cgroup: &str) -> Option<PathBuf> {
     let own = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
     let below = Path::new(own).strip_prefix(&mount.root).ok()?;
-    // Outside of what is mounted here.
+    // Outside of the mounted part.
     let is_above = below.components().any(|part| part == std::path::Component::ParentDir);
     (!is_above).then(|| mount.point.join(below))
 }
@@ -244,7 +244,7 @@ mod tests {
             own_path_in(HYBRID, session).unwrap(),
             Path::new("/sys/fs/cgroup/unified/user.slice/app.scope")
         );
-        // A container that is shown a part of the tree.
+        // A container that sees only a part of the tree.
         let part = "40 30 0:35 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
         assert_eq!(own_path_in(part, "0::/docker/1/inner\n").unwrap(), Path::new("/sys/fs/cgroup/inner"));
     }

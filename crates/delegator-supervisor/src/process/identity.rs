@@ -1,7 +1,7 @@
-//! Which process is meant, beyond its number.
+//! Identifies a process beyond its reusable pid: boot id, pid, start time and pid namespace.
 //!
-//! A pid is reused; (boot, pid, start time, pid namespace) is not. A [`Handle`] is a pidfd opened first and compared
-//! with the identity second, so whatever happens afterwards it can only ever reach that one process.
+//! A [`ProcessHandle`] is a pidfd that is opened first and compared with the identity second, so it can only ever reach
+//! that one process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,26 +14,26 @@ use serde::{Deserialize, Serialize};
 use super::stat::read_stat;
 use crate::run::wait::{Readiness, wait_readable};
 
-/// One process, for ever.
+/// One process, unique across pid reuse and reboots.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pub boot_id: String,
     pub pid: i32,
     pub start_time: u64,
-    /// The namespace in which `pid` is that number.
+    /// The namespace in which `pid` is valid.
     pub pid_namespace: u64,
 }
 
 impl ProcessIdentity {
-    /// Nothing if there is no such process.
+    /// `None` if there is no such process.
     pub fn of(pid: i32) -> io::Result<Option<ProcessIdentity>> {
         let Some(stat) = read_stat(pid) else { return Ok(None) };
         let (boot_id, pid_namespace) = boot_and_namespace()?;
         Ok(Some(ProcessIdentity { boot_id, pid, start_time: stat.start, pid_namespace }))
     }
 
-    /// The identity a process gives itself: its number in its own pid namespace. Nothing if there is no such process, or
-    /// it may not be looked at.
+    /// The identity as the process itself would report it: its pid in its own pid namespace. `None` if there is no such
+    /// process or it may not be inspected.
     pub fn in_own_namespace(pid: i32) -> Option<ProcessIdentity> {
         let before = read_stat(pid)?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -41,7 +41,7 @@ impl ProcessIdentity {
         let own_pid = numbers.split_ascii_whitespace().last()?.parse().ok()?;
         let pid_namespace = std::fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
         let (boot_id, _) = boot_and_namespace().ok()?;
-        // Read in between, all of it is about the same process.
+        // The start time is equal before and after, so everything read in between belongs to the same process.
         let is_same = read_stat(pid).is_some_and(|after| after.start == before.start);
         is_same.then_some(ProcessIdentity { boot_id, pid: own_pid, start_time: before.start, pid_namespace })
     }
@@ -51,21 +51,21 @@ impl ProcessIdentity {
         ProcessIdentity::of(me)?.ok_or_else(|| io::Error::other("/proc does not show this process"))
     }
 
-    /// Whether it lives: here, now, under the same number, and not as a zombie.
+    /// Whether it is alive in this boot and namespace, under the same pid, and not a zombie.
     pub fn is_alive(&self) -> bool {
         let is_here = boot_and_namespace()
             .is_ok_and(|(boot, namespace)| boot == self.boot_id && namespace == self.pid_namespace);
         is_here && read_stat(self.pid).is_some_and(|stat| stat.start == self.start_time && !stat.is_dead())
     }
 
-    /// The way to watch and signal it; nothing if it is gone.
+    /// A handle to watch and signal it; `None` if it is gone.
     pub fn open(&self) -> io::Result<Option<ProcessHandle>> {
         let Some(pidfd) = open_pidfd(self.pid)? else { return Ok(None) };
         Ok(self.is_alive().then_some(ProcessHandle { pidfd }))
     }
 }
 
-/// A living process that was checked to be the one that is meant.
+/// A process that was verified to have the expected identity.
 #[derive(Debug)]
 pub struct ProcessHandle {
     pidfd: OwnedFd,
@@ -81,13 +81,13 @@ impl ProcessHandle {
         }
     }
 
-    /// Whether it ended before that time.
-    pub fn wait_until(&self, until: Instant) -> io::Result<bool> {
-        Ok(matches!(wait_readable(&[&self.pidfd], until)?, Readiness::Ready(_)))
+    /// Whether it exits before that time.
+    pub fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
+        Ok(matches!(wait_readable(&[&self.pidfd], deadline)?, Readiness::Ready(_)))
     }
 }
 
-/// Readable when the process has ended.
+/// Readable when the process has exited.
 impl AsFd for ProcessHandle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()

@@ -1,7 +1,7 @@
-//! Processes that carry a task's mark in their environment.
+//! Finds processes that carry a task's marker in their environment.
 //!
-//! The subreaper sees everything that descends from the agent. The mark finds the rest: what a daemon started on the
-//! agent's behalf, and everything that is left of a task whose supervisor was killed.
+//! The subreaper sees everything that descends from the agent. The marker finds the rest: processes a daemon started
+//! for the agent, and everything left by a task whose supervisor was killed.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -13,12 +13,12 @@ use super::stat::{ProcessStat, read_stat};
 use super::tree::for_each_pid;
 use crate::agent::environment::MARKER;
 
-/// Every living process with that task's mark, ourselves excepted.
+/// Every living process with that task's marker, except this one.
 pub fn find_marked(task: &TaskId) -> Vec<ProcessStat> {
     find_marked_except(task, &mut HashSet::new())
 }
 
-/// The same, without those that were found to carry no mark before; they are added to.
+/// The same, skipping the pids in `unmarked`. Pids without the marker are added to it.
 pub(crate) fn find_marked_except(task: &TaskId, unmarked: &mut HashSet<i32>) -> Vec<ProcessStat> {
     let needle = format!("{MARKER}={task}:").into_bytes();
     let me = rustix::process::getpid().as_raw_nonzero().get();
@@ -32,7 +32,7 @@ pub(crate) fn find_marked_except(task: &TaskId, unmarked: &mut HashSet<i32>) -> 
             unmarked.insert(pid);
             return;
         }
-        // Read between two looks at the environment, the record is that of the process that carries the mark.
+        // Read between two checks of the environment, the record belongs to the process that carries the marker.
         if let Some(stat) = read_stat(pid).filter(|stat| !stat.is_dead())
             && has_mark(pid, &needle, &mut buffer)
         {
@@ -48,7 +48,7 @@ fn has_mark(pid: i32, needle: &[u8], buffer: &mut [u8]) -> bool {
 
 /// Whether a NUL-separated list has an entry that begins with `needle`.
 fn contains_variable(mut list: impl Read, needle: &[u8], buffer: &mut [u8]) -> bool {
-    // What has been read and not been looked at stays at the front; the first entry has no NUL before it.
+    // Unchecked bytes stay at the front of the buffer. A NUL stands before the first entry.
     let mut filled = 1;
     buffer[0] = 0;
     loop {
@@ -70,7 +70,7 @@ fn contains_variable(mut list: impl Read, needle: &[u8], buffer: &mut [u8]) -> b
 mod tests {
     use super::*;
 
-    /// Gives a few bytes at a time.
+    /// Returns a few bytes per read.
     struct ChunkedReader<'a>(&'a [u8], usize);
 
     impl Read for ChunkedReader<'_> {

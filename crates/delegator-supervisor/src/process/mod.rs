@@ -1,4 +1,4 @@
-//! Pids: who is who, what descends from us, and signals that cannot hit the wrong process.
+//! Processes: identities, descendants, and signals that cannot reach the wrong process.
 
 pub mod cgroup;
 pub mod identity;

@@ -1,8 +1,8 @@
-//! Giving way. Agents are background work: whoever asks how they are, and whoever works at this machine, goes first.
+//! Raises the niceness of a run, so that interactive work and status queries get the processor first.
 //!
-//! Only where a processor is wanted by several does this change anything. Where the kernel groups processes by session
-//! (autogroup), it is the group's niceness that counts among sessions and a process's own only inside of one; so both
-//! are set. Whatever the supervisor starts inherits them.
+//! It only matters when the processor is contended. Where the kernel groups processes by session (autogroup), the
+//! group's niceness decides between sessions and the process's own only within one; so both are set. Children of the
+//! supervisor inherit both. Errors are ignored: they never fail a run.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::process::{getpid, getpriority_process, setpriority_process};
 
 use super::stat::read_stat;
 
-/// How nice a session is, and whether its group knows.
+/// The niceness of a session, and whether its autogroup has it yet.
 #[derive(Debug)]
 pub(crate) struct NicenessGuard {
     niceness: i32,
@@ -19,13 +19,13 @@ pub(crate) struct NicenessGuard {
 }
 
 impl NicenessGuard {
-    /// Sets it for this process, and for its session if it is its own; never takes back what whoever started us had
-    /// decided.
+    /// Sets it for this process, and for its session if this process leads one. Never lowers a niceness that the parent
+    /// set.
     pub(crate) fn apply(niceness: u8) -> NicenessGuard {
         let niceness = i32::from(niceness);
         let own = getpriority_process(None).unwrap_or(0);
         if own < niceness {
-            // It cannot fail where it is raised; and if it does, the task is worth more.
+            // Raising one's own niceness cannot fail; if it did, the task would still run.
             let _ = setpriority_process(None, niceness);
         }
         let me = getpid().as_raw_nonzero().get();
@@ -35,7 +35,7 @@ impl NicenessGuard {
         guard
     }
 
-    /// Groups are set only some times a second, for all of an ordinary user's sessions together.
+    /// The kernel limits autogroup changes to a few per second for all sessions of a user, so this is retried.
     pub(crate) fn retry_autogroup(&mut self) {
         if self.autogroup_is_set {
             return;

@@ -1,22 +1,22 @@
-//! `/proc/<pid>/stat`.
+//! Parses `/proc/<pid>/stat`.
 
 use std::fs::File;
 use std::io::Read;
 
-/// What the kernel says about a process.
+/// The kernel's record of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStat {
     pub pid: i32,
     pub parent: i32,
-    /// The process that leads its session; 0 if that one is out of sight.
+    /// Pid of the session leader; 0 if it is not visible here.
     pub session: i32,
     /// `Z` and `X` are dead.
     pub state: u8,
-    /// Ticks between the boot and its start.
+    /// Clock ticks from boot to its start.
     pub start: u64,
-    /// Ticks of processor time it used itself.
+    /// Processor time of the process itself, in clock ticks.
     pub own_ticks: u64,
-    /// Those of its children that it waited for.
+    /// Processor time of its reaped children, in clock ticks.
     pub reaped_ticks: u64,
     /// At most 15 bytes.
     pub name: String,
@@ -28,7 +28,7 @@ impl ProcessStat {
     }
 
     fn parse(text: &[u8]) -> Option<ProcessStat> {
-        // The name may contain anything, brackets too.
+        // The name may contain anything, including brackets.
         let open = memchr::memchr(b'(', text)?;
         let close = memchr::memrchr(b')', text)?;
         let pid = std::str::from_utf8(text.get(..open)?).ok()?.trim().parse().ok()?;
@@ -49,7 +49,7 @@ impl ProcessStat {
     }
 }
 
-/// Nothing if there is no such process.
+/// `None` if there is no such process.
 pub fn read_stat(pid: i32) -> Option<ProcessStat> {
     let mut buffer = [0; 1024];
     let mut filled = 0;

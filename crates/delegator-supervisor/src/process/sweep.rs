@@ -1,8 +1,8 @@
-//! After an agent's end nothing of it stays alive.
+//! Kills every process that a run left behind.
 //!
-//! Leftovers get SIGTERM, half a second, then SIGKILL again and again until none is left. Programs the user exempted
-//! (a shared build daemon) are left alone with what is below them, and listed. The time is bounded: what cannot be
-//! killed is told, not waited for.
+//! Leftovers get SIGTERM, half a second later SIGKILL, repeated until none is left. Programs the user exempted (a
+//! shared build daemon) are not touched, nor their children; they are listed. The time is bounded: a process that
+//! cannot be killed is reported, not waited for.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,15 +20,15 @@ use super::stat::{ProcessStat, read_stat};
 use super::tree::{SignalOutcome, WalkStep, signal_checked, walk};
 use crate::run::wait::wait_any;
 
-/// How often a sweep asks again about processes that may be supervisors.
+/// Poll interval for processes that may be supervisors.
 const UNDECIDED_POLL: Duration = Duration::from_millis(10);
 
-/// How long a sweep may take.
+/// Time limits of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SweepLimits {
-    /// Between SIGTERM and SIGKILL.
+    /// From SIGTERM to SIGKILL.
     pub grace: Duration,
-    /// After SIGKILL.
+    /// From SIGKILL to giving up.
     pub kill_timeout: Duration,
 }
 
@@ -38,62 +38,62 @@ impl Default for SweepLimits {
     }
 }
 
-/// A process that was found by a sweep.
+/// A process found by a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Leftover {
     pub pid: i32,
     pub program: String,
 }
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SweepReport {
-    /// How many processes were found alive and are no longer.
+    /// Number of processes that were found alive and have ended.
     pub ended: usize,
     /// Whether any of them needed SIGKILL.
     pub killed: bool,
-    /// Still alive: `kill_incomplete`.
+    /// Still alive; reported as `kill_incomplete`.
     pub survivors: Vec<Leftover>,
-    /// Left alone because the user said so.
+    /// Exempted by the user.
     pub exempt: Vec<Leftover>,
 }
 
-/// Where leftovers are looked for.
+/// Which processes a sweep covers.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
-    /// Everything below this process is meant.
+    /// Everything below this process.
     pub(crate) root: Option<i32>,
-    /// Everything with this mark is meant, with what is below it.
+    /// Everything with this task's marker, and everything below it.
     pub(crate) mark: Option<&'a TaskId>,
-    /// Everything in this group is meant.
+    /// Everything in this cgroup.
     pub(crate) group: Option<&'a Cgroup>,
     pub(crate) exempt: &'a [String],
     pub(crate) owner: OwnerLookup<'a>,
 }
 
-/// Which task a process belongs to.
+/// The task a process belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     ThisTask,
-    /// It supervises another task, which ends by itself: it is left alone with everything below it.
+    /// A supervisor of another task, which ends by itself. It and everything below it is not touched.
     AnotherTask,
-    /// It claims to be a supervisor that is just being started, which only its start can prove. It is left alone for as
-    /// long as a sweep may last anyway; then it is ended like the rest. A supervisor that is killed this early has not
-    /// begun, and its task is started again.
+    /// Claims to be a supervisor that is just starting, which only its recorded start can prove. It is spared for as
+    /// long as a sweep may last, then killed like the rest. A supervisor killed this early has not started its task,
+    /// which is then started again.
     Undecided,
 }
 
-/// Says of a pid to which task it belongs.
+/// Maps a pid to the task it belongs to.
 pub type OwnerLookup<'a> = &'a dyn Fn(i32) -> Owner;
 
-/// Ends what is left of a task whose supervisor is gone: what carries its mark, and what is in its group, which ends.
+/// Sweeps a task whose supervisor is gone: every process with its marker or in its cgroup. Removes the cgroup.
 pub fn sweep_lost(task: &TaskId, owner: OwnerLookup<'_>, limits: SweepLimits) -> io::Result<SweepReport> {
     let group = Cgroup::find_left_by(task);
     let scope = Scope { root: None, mark: Some(task), group: group.as_ref(), exempt: &[], owner };
     sweep(scope, limits, &mut |_, _| {})
 }
 
-/// Reaps every child that has ended. True when there are no children at all.
+/// Reaps every child that has exited. True if there are no children at all.
 pub(crate) fn reap(on_end: &mut dyn FnMut(i32, rustix::process::WaitStatus)) -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -119,10 +119,11 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
     let mut unmarked = HashSet::new();
     let survivors = loop {
         let no_children = scope.root.is_none() || reap(on_end);
-        // A mark on something outside the tree is rare and dear to look for: first and last only.
+        // Searching for markers outside the tree is expensive and rarely finds anything: only first and last.
         let with_marks = scope.root.is_none() || scan_marks || empty_rounds > 0;
         if scope.root.is_none() {
-            // The mark is all there is to go by, and one that was just becoming its program showed none.
+            // Only the marker identifies these processes, and a process just before its exec shows none: check all
+            // again.
             unmarked.clear();
         }
         let mut scan = ScanResult::scan(scope, with_marks.then_some(&mut unmarked));
@@ -151,7 +152,7 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
         let is_time_to_kill = now >= kill_at;
         let no_others = report.exempt.is_empty() && is_decided;
         if let (Some(group), true, true) = (scope.group, report.killed, no_others) {
-            // They were killed one by one, and there are still some: all at once, then.
+            // Killing them one by one left some alive: kill the whole cgroup.
             group.kill();
         }
         for stat in &members {
@@ -161,15 +162,15 @@ pub(crate) fn sweep(scope: Scope<'_>, limits: SweepLimits, on_end: OnEnd<'_>) ->
                 signal_checked(stat, Signal::TERM)?;
             }
         }
-        let until = if is_time_to_kill { give_up_at } else { kill_at };
-        wait_for_one(&members, until.min(now + Duration::from_millis(100)))?;
+        let deadline = if is_time_to_kill { give_up_at } else { kill_at };
+        wait_for_one(&members, deadline.min(now + Duration::from_millis(100)))?;
     };
     report.ended = observed.len() - survivors.len();
     report.survivors = survivors.iter().map(leftover).collect();
     Ok(report)
 }
 
-/// Sends a signal to everything in scope once, but for one process.
+/// Sends a signal once to everything in scope, except one process.
 pub(crate) fn signal_all_but(pid: i32, scope: Scope<'_>, signal: Signal) -> io::Result<()> {
     for stat in ScanResult::scan(scope, None).members.into_iter().filter(|stat| stat.pid != pid) {
         signal_checked(&stat, signal)?;
@@ -184,7 +185,7 @@ struct ScanResult {
 }
 
 impl ScanResult {
-    /// Says whether everything is decided; from `decide_by` on, what is not yet is to be ended like the rest.
+    /// Whether every process is decided. From `decide_by` on, undecided ones are treated as leftovers.
     fn decide(&mut self, decide_by: Instant) -> bool {
         if Instant::now() >= decide_by {
             self.members.append(&mut self.undecided);
@@ -192,7 +193,7 @@ impl ScanResult {
         self.undecided.is_empty()
     }
 
-    /// Looks for marks, too, if it is told which processes are known to have none.
+    /// Also searches for markers if `unmarked`, the pids known to have none, is given.
     fn scan(scope: Scope<'_>, unmarked: Option<&mut HashSet<i32>>) -> ScanResult {
         let mut result = ScanResult { members: Vec::new(), undecided: Vec::new(), exempt: Vec::new() };
         let mut known = HashSet::new();
@@ -236,7 +237,7 @@ impl ScanResult {
                 return WalkStep::Descend;
             }
         }
-        // What belongs to it is not ours either, marked or not.
+        // Its descendants belong to it, with or without a marker.
         walk(stat.pid, |below| {
             known.insert(below.pid);
             WalkStep::Descend
@@ -245,7 +246,7 @@ impl ScanResult {
     }
 }
 
-/// The living members of a group. Each record is read between two looks at the list, so it is that of a member.
+/// The living members of a cgroup. Each record is read between two reads of the list, so it belongs to a member.
 fn group_processes(group: &Cgroup) -> Vec<ProcessStat> {
     let read = group.members().into_iter().filter_map(read_stat);
     let living: Vec<ProcessStat> = read.filter(|stat| !stat.is_dead()).collect();
@@ -254,7 +255,7 @@ fn group_processes(group: &Cgroup) -> Vec<ProcessStat> {
     living.into_iter().filter(|stat| current.contains(&stat.pid)).collect()
 }
 
-/// Those we descend from are never leftovers of ours, whatever they carry.
+/// Our own ancestors are never leftovers, whatever marker they carry.
 fn ancestors() -> HashSet<i32> {
     let mut pid = rustix::process::getpid().as_raw_nonzero().get();
     let mut found = HashSet::new();
@@ -277,8 +278,8 @@ fn leftover(stat: &ProcessStat) -> Leftover {
     Leftover { pid: stat.pid, program: stat.name.clone() }
 }
 
-/// Waits until one of them has ended; with very many, until one of the first.
-fn wait_for_one(members: &[ProcessStat], until: Instant) -> io::Result<()> {
+/// Waits until one of the first `MAX_WATCHED` processes has exited.
+fn wait_for_one(members: &[ProcessStat], deadline: Instant) -> io::Result<()> {
     const MAX_WATCHED: usize = 32;
     let mut watched: Vec<OwnedFd> = Vec::new();
     for stat in members.iter().take(MAX_WATCHED) {
@@ -287,5 +288,5 @@ fn wait_for_one(members: &[ProcessStat], until: Instant) -> io::Result<()> {
             None => return Ok(()),
         }
     }
-    wait_any(&watched, until)
+    wait_any(&watched, deadline)
 }

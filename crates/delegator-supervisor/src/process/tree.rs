@@ -1,11 +1,11 @@
-//! What descends from a process.
+//! Walks the descendants of a process.
 //!
-//! The kernel lists the children of every thread, so a walk costs what the tree costs and not what the machine runs.
-//! Where it does not (`CONFIG_PROC_CHILDREN` is off), the whole of `/proc` is read once per walk.
+//! The kernel lists the children of every thread, so a walk costs as much as the tree is large, not as the machine is
+//! busy. Without these lists (`CONFIG_PROC_CHILDREN` is off) all of `/proc` is read once per walk.
 //!
-//! A listed child is believed only when its own record names the parent it was listed under, or us: everything
-//! orphaned below a child subreaper comes to it. A list read while processes end may miss one; who wants to be sure
-//! that nothing is left asks `wait`.
+//! A listed child counts only if its own record names the parent it was listed under, or the root: orphans below a
+//! child subreaper are reparented to it. A list read while processes exit may miss one; only `wait` proves that none is
+//! left.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,21 +16,21 @@ use super::identity::open_pidfd;
 use super::stat::{ProcessStat, read_stat};
 use super::sweep::{Owner, OwnerLookup};
 
-/// Whether to go on below a process.
+/// Whether to visit the children of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WalkStep {
     Descend,
     Skip,
 }
 
-/// Shows every process below `root`, dead ones too, parents before their children.
+/// Visits every process below `root`, including dead ones, parents before their children.
 pub(crate) fn walk(root: i32, mut visit: impl FnMut(&ProcessStat) -> WalkStep) {
     let by_parent = if has_children_lists() { None } else { Some(all_by_parent()) };
     let mut pending = vec![root];
     let mut visited = HashSet::from([root]);
     while let Some(parent) = pending.pop() {
         let children = match &by_parent {
-            Some(listed) => listed.get(&parent).cloned().unwrap_or_default(),
+            Some(by_parent) => by_parent.get(&parent).cloned().unwrap_or_default(),
             None => children(parent),
         };
         for pid in children {
@@ -80,17 +80,17 @@ pub(crate) fn for_each_pid(mut visit: impl FnMut(i32)) {
     }
 }
 
-/// What a tree uses.
+/// Resource usage of a process tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TreeUsage {
-    /// Living processes, the agent included.
+    /// Living processes, including the agent.
     pub(crate) processes: usize,
-    /// Processor time of what descends from the agent, in ticks; its own is not counted, that of those it (or we)
-    /// waited for is.
+    /// Processor time of the agent's descendants, in clock ticks: their own and that of every reaped child. The agent's
+    /// own time does not count.
     pub(crate) ticks: u64,
 }
 
-/// Looks at everything below `me`, of which `agent` is the first child, but for other tasks.
+/// Measures everything below `me`, whose first child is `agent`, without the processes of other tasks.
 pub(crate) fn tree_usage(me: i32, agent: i32, owner: OwnerLookup<'_>) -> TreeUsage {
     let reaped_by_us = read_stat(me).map_or(0, |stat| stat.reaped_ticks);
     let mut usage = TreeUsage { processes: 0, ticks: reaped_by_us };
@@ -108,7 +108,7 @@ pub(crate) fn tree_usage(me: i32, agent: i32, owner: OwnerLookup<'_>) -> TreeUsa
     usage
 }
 
-/// What became of a signal.
+/// Result of sending a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignalOutcome {
     Delivered,
@@ -116,7 +116,7 @@ pub(crate) enum SignalOutcome {
     NotPermitted,
 }
 
-/// Signals the process that `stat` was read from, or nobody: the pidfd is opened first and checked second.
+/// Signals exactly the process `stat` was read from: the pidfd is opened first and verified second.
 pub(crate) fn signal_checked(stat: &ProcessStat, signal: Signal) -> io::Result<SignalOutcome> {
     let Some(pidfd) = open_pidfd(stat.pid)? else { return Ok(SignalOutcome::Gone) };
     let is_same = read_stat(stat.pid).is_some_and(|now| now.start == stat.start && !now.is_dead());

@@ -1,6 +1,6 @@
-//! How an agent is ended: signals, each with the time it is given.
+//! How an agent is ended: signals, each followed by a grace period.
 //!
-//! [`Ending`] is pure: it is told the time and says which step is due. That the process is gone ends it early.
+//! [`Ending`] is pure: it gets the time and returns the step that is due. The caller stops when the process is gone.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl EndSignal {
     }
 }
 
-/// Who gets a signal.
+/// Which processes get a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalTarget {
     Agent,
@@ -43,11 +43,11 @@ pub enum SignalTarget {
 pub struct EndingStep {
     pub signal: EndSignal,
     pub target: SignalTarget,
-    /// How long the next step waits.
+    /// How long to wait before the next step.
     pub grace: Duration,
 }
 
-/// The steps in their order.
+/// The steps in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndingRecipe {
     pub steps: Vec<EndingStep>,
@@ -69,14 +69,14 @@ impl EndingRecipe {
         }
     }
 
-    /// SIGKILL to the tree at once: for what must not go on.
+    /// SIGKILL to the tree at once, for runs that must not continue.
     pub fn kill() -> EndingRecipe {
         let step = EndingStep { signal: EndSignal::Kill, target: SignalTarget::Tree, grace: AFTER_KILL };
         EndingRecipe { steps: vec![step] }
     }
 }
 
-/// An ending under way.
+/// An ending in progress.
 #[derive(Debug)]
 pub(crate) struct Ending {
     recipe: EndingRecipe,
@@ -89,7 +89,7 @@ impl Ending {
         Ending { recipe, next: 0, due: now }
     }
 
-    /// The step that is due, once.
+    /// Returns each step once, when it is due.
     pub(crate) fn next_step(&mut self, now: Duration) -> Option<EndingStep> {
         let step = *self.recipe.steps.get(self.next).filter(|_| now >= self.due)?;
         self.next += 1;
@@ -97,12 +97,12 @@ impl Ending {
         Some(step)
     }
 
-    /// When something is to be done next.
+    /// When the next step is due.
     pub(crate) fn next_due(&self) -> Duration {
         self.due
     }
 
-    /// All was tried, and all graces are over.
+    /// Whether every step was taken and the last grace period is over.
     pub(crate) fn is_exhausted(&self, now: Duration) -> bool {
         self.next >= self.recipe.steps.len() && now >= self.due
     }

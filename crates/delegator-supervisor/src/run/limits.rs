@@ -1,7 +1,7 @@
-//! The two clocks of a run: how long it may be quiet, how long it may take.
+//! The two time limits of a run: idle time and total time.
 //!
-//! Pure: time is the monotonic time since the start, and is told. A pause of our own (we were stopped, or the machine
-//! slept) is taken off both clocks: nobody could have been heard in it.
+//! Pure: the caller passes the monotonic time since the start. A pause of the supervisor itself (it was stopped, or the
+//! machine slept) is excluded from both limits, because it could not observe any output meanwhile.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let (idle, hard) = (Duration::from_secs(300), Duration::from_secs(1200));
-        Self { idle, hard, activity_source: ActivitySource::Activity }
+        Self { idle, hard, activity_source: ActivitySource::OutputOrCpu }
     }
 }
 
-/// What keeps a run from being idle.
+/// What resets the idle limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ActivitySource {
-    /// Output, or processor time used by what descends from the agent.
+    /// Output, or processor time used by the agent's descendants.
     #[default]
-    Activity,
+    OutputOrCpu,
     /// Output alone.
     Output,
 }
 
-/// A limit is near.
+/// A limit is close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitWarning {
     pub kind: LimitKind,
@@ -41,7 +41,7 @@ pub struct LimitWarning {
 const WARNING_LEAD: Duration = Duration::from_secs(30);
 const MIN_WARNED_LIMIT: Duration = Duration::from_secs(60);
 
-/// Watches both limits.
+/// Tracks both limits.
 #[derive(Debug)]
 pub(crate) struct LimitTimers {
     limits: Limits,
@@ -81,7 +81,7 @@ impl LimitTimers {
         self.last_activity + self.limits.idle
     }
 
-    /// The limit that is over. Of two, the one that was first.
+    /// The limit that has expired; the earlier one if both have.
     pub(crate) fn expired(&self, now: Duration) -> Option<LimitKind> {
         let (kind, at) = if self.idle_at() < self.hard_at {
             (LimitKind::Idle, self.idle_at())
@@ -91,7 +91,7 @@ impl LimitTimers {
         (now >= at).then_some(kind)
     }
 
-    /// A warning that is due, once.
+    /// Returns each warning once, when it is due.
     pub(crate) fn warning(&mut self, now: Duration) -> Option<LimitWarning> {
         let left = |at: Duration| at.saturating_sub(now);
         let is_near = |limit: Duration, at: Duration| limit >= MIN_WARNED_LIMIT && left(at) <= WARNING_LEAD;
@@ -106,13 +106,13 @@ impl LimitTimers {
         None
     }
 
-    /// When a limit is over if nothing happens.
+    /// When the next limit expires if nothing happens.
     pub(crate) fn next_deadline(&self) -> Duration {
         self.idle_at().min(self.hard_at)
     }
 }
 
-/// Tells work from rest by processor time: a hundredth of one processor.
+/// Detects activity by processor time: one percent of one processor.
 #[derive(Debug)]
 pub(crate) struct ActivitySampler {
     window: Duration,
@@ -129,12 +129,12 @@ impl ActivitySampler {
         ActivitySampler { window, ticks_per_second, last_sample: None }
     }
 
-    /// How long there must be silence before it is worth a look.
+    /// How long the agent must be silent before sampling starts.
     pub(crate) fn min_silence(&self) -> Duration {
         self.window / 2
     }
 
-    /// Whether it is time to look.
+    /// Whether the next sample is due.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.last_sample.is_none_or(|(at, _)| now >= at + self.window)
     }
@@ -143,14 +143,14 @@ impl ActivitySampler {
         self.last_sample.map(|(at, _)| at + self.window)
     }
 
-    /// There is output: no need to look.
+    /// Output arrived: sampling starts over.
     pub(crate) fn reset(&mut self) {
         self.last_sample = None;
     }
 
-    /// Takes a look and says whether there was work since the last one. Processor time can vanish (with children
-    /// nobody waits for), so less than before is a new beginning.
-    pub(crate) fn is_working(&mut self, now: Duration, ticks: u64) -> bool {
+    /// Adds a sample and returns whether there was activity since the last one. Processor time of unreaped children can
+    /// vanish, so a lower value than before starts over.
+    pub(crate) fn sample_shows_activity(&mut self, now: Duration, ticks: u64) -> bool {
         let before = self.last_sample.replace((now, ticks));
         before.is_some_and(|(at, earlier)| {
             let millis = u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
@@ -170,7 +170,7 @@ mod tests {
 
     fn timers(idle: u64, hard: u64) -> LimitTimers {
         let limits =
-            Limits { idle: seconds(idle), hard: seconds(hard), activity_source: ActivitySource::Activity };
+            Limits { idle: seconds(idle), hard: seconds(hard), activity_source: ActivitySource::OutputOrCpu };
         LimitTimers::new(limits)
     }
 
@@ -211,11 +211,11 @@ mod tests {
     #[test]
     fn one_percent_of_a_processor_is_activity() {
         let mut sampler = ActivitySampler::new(seconds(300), 100);
-        assert!(!sampler.is_working(seconds(0), 500), "the first look knows nothing");
+        assert!(!sampler.sample_shows_activity(seconds(0), 500), "the first look knows nothing");
         assert!(!sampler.is_due(seconds(9)) && sampler.is_due(seconds(10)));
-        assert!(!sampler.is_working(seconds(10), 509));
-        assert!(sampler.is_working(seconds(20), 519));
-        assert!(!sampler.is_working(seconds(30), 100), "time vanished");
-        assert!(sampler.is_working(seconds(40), 110));
+        assert!(!sampler.sample_shows_activity(seconds(10), 509));
+        assert!(sampler.sample_shows_activity(seconds(20), 519));
+        assert!(!sampler.sample_shows_activity(seconds(30), 100), "time vanished");
+        assert!(sampler.sample_shows_activity(seconds(40), 110));
     }
 }

@@ -1,4 +1,4 @@
-//! One run, from start to end.
+//! Supervises one run of an agent, from its start to the sweep after its end.
 
 pub mod ending;
 pub mod limits;

@@ -1,7 +1,6 @@
-//! The agent's two streams, from the pipe to the disk.
+//! Reads the agent's two streams: decodes them in memory and stores them redacted.
 //!
-//! Every byte goes two ways. The account reads it as it is, in memory, so that what is decided does not depend on what
-//! is hidden; the store gets it redacted.
+//! Decoding sees the original bytes, so decisions do not depend on redaction; the store only ever gets redacted bytes.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,13 +17,13 @@ use super::sentinel::SentinelFilter;
 use super::store::StreamStore;
 use crate::verdict::StderrDigest;
 
-/// A read that fills the buffer makes it grow, up to this.
+/// A read that fills the buffer doubles it, up to this size.
 const MAX_READ_BUFFER: usize = 64 << 10;
 const INITIAL_READ_BUFFER: usize = 8 << 10;
-/// A buffer that one big piece made bigger than this is given back.
+/// A larger buffer is shrunk to this size after use.
 const MAX_RETAINED_BUFFER: usize = 128 << 10;
 
-/// The end of a pipe that never blocks.
+/// The reading end of a pipe; reads never block.
 pub(crate) struct Pipe<R> {
     reader: Option<R>,
     received: u64,
@@ -38,7 +37,7 @@ impl<R: Read + AsFd> Pipe<R> {
         Ok(Pipe { reader, received: 0 })
     }
 
-    /// Nothing once the stream is over.
+    /// `None` after the end of the stream.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.reader.as_ref().map(AsFd::as_fd)
     }
@@ -47,12 +46,12 @@ impl<R: Read + AsFd> Pipe<R> {
         self.received
     }
 
-    /// How much lies in the pipe now.
+    /// Number of bytes in the pipe now.
     pub(crate) fn available(&self) -> u64 {
         self.reader.as_ref().and_then(|reader| ioctl_fionread(reader).ok()).unwrap_or(0)
     }
 
-    /// The next bytes, if there are any now.
+    /// The next bytes, if any are available now.
     fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         let reader = self.reader.as_mut()?;
         if buffer.is_empty() {
@@ -82,7 +81,7 @@ impl<R: Read + AsFd> Pipe<R> {
     }
 }
 
-/// Redacts and stores.
+/// Redacts and stores a stream.
 struct RedactingStore<'a> {
     redact: RedactStream,
     redacted: Vec<u8>,
@@ -113,10 +112,10 @@ impl<'a> RedactingStore<'a> {
     }
 }
 
-/// Standard output: events.
+/// Standard output of an agent: events.
 pub(crate) struct EventReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
-    pub(crate) account: LineSummarizer,
+    pub(crate) summarizer: LineSummarizer,
     framer: Framer,
     sink: RedactingStore<'a>,
 }
@@ -129,25 +128,25 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         redactor: &Redactor,
         fold: FoldOptions,
     ) -> EventReader<'a, R> {
-        let keeper = RedactingStore::new(ports, Stream::Events, max_bytes, redactor);
+        let sink = RedactingStore::new(ports, Stream::Events, max_bytes, redactor);
         EventReader {
             pipe,
-            account: LineSummarizer::new(fold),
+            summarizer: LineSummarizer::new(fold),
             framer: Framer::new(LineLimits::STANDARD),
-            sink: keeper,
+            sink,
         }
     }
 
-    /// Takes what is there, one read of it. Says how much, and whether it was a sign of work.
+    /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let EventReader { pipe, account, framer, sink: keeper } = self;
+        let EventReader { pipe, summarizer, framer, sink } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
         let mut is_activity = false;
         let lines_before = framer.lines();
-        framer.push(bytes, |line| is_activity |= is_work(account, &line));
-        // In the middle of a long line it works on that.
+        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line));
+        // In the middle of a long line, the agent is still writing it.
         is_activity |= framer.lines() == lines_before;
-        keeper.append(bytes);
+        sink.append(bytes);
         (bytes.len() as u64, is_activity)
     }
 
@@ -156,12 +155,12 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
     }
 
     pub(crate) fn finish(&mut self) {
-        let EventReader { account, framer, sink: keeper, .. } = self;
+        let EventReader { summarizer, framer, sink, .. } = self;
         framer.finish(|line| {
-            account.push_line(&line);
+            summarizer.push_line(&line);
         });
-        account.finish();
-        keeper.finish();
+        summarizer.finish();
+        sink.finish();
     }
 
     pub(crate) fn store(&self) -> &StreamStore<'a> {
@@ -169,17 +168,17 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
     }
 }
 
-/// Everything an agent says is work, but for empty lines and the news that it tries to connect once more.
-fn is_work(account: &mut LineSummarizer, line: &Line<'_>) -> bool {
+/// All output counts as activity, except blank lines and reconnect messages.
+fn is_activity_line(summarizer: &mut LineSummarizer, line: &Line<'_>) -> bool {
     let is_blank = matches!(line.body, LineBody::Whole(bytes) if bytes.trim_ascii().is_empty());
     let mut is_retry = false;
-    let observed = account.push_line_with(line, |effect| {
+    let observed = summarizer.push_line_with(line, |effect| {
         is_retry |= matches!(effect, Effect::Emit(ThreadEvent::Error { .. }));
     });
     observed.is_activity || !(is_retry || is_blank)
 }
 
-/// Standard error: complaints. Or all that a check prints.
+/// Standard error of an agent, or the whole output of a verification.
 pub(crate) struct StderrReader<'a, R> {
     pub(crate) pipe: Pipe<R>,
     pub(crate) digest: StderrDigest,
@@ -188,7 +187,7 @@ pub(crate) struct StderrReader<'a, R> {
     sink: RedactingStore<'a>,
 }
 
-/// Nothing longer is looked at.
+/// Longer lines are truncated before they are classified.
 const STDERR_LINE_LIMITS: LineLimits = LineLimits { whole: 8 << 10, head: 4 << 10, tail: 1 << 10 };
 
 impl<'a, R: Read + AsFd> StderrReader<'a, R> {
@@ -198,11 +197,11 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         max_bytes: u64,
         redactor: &Redactor,
     ) -> StderrReader<'a, R> {
-        let keeper = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
-        StderrReader::with_store(pipe, keeper, SentinelFilter::new(None))
+        let sink = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
+        StderrReader::with_store(pipe, sink, SentinelFilter::new(None))
     }
 
-    /// What a check prints, without the word that tells that it began.
+    /// The output of a verification, without its sentinel line.
     pub(crate) fn for_verification(
         pipe: Pipe<R>,
         ports: &'a dyn Ports,
@@ -210,8 +209,8 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         redactor: &Redactor,
         sentinel: Option<&str>,
     ) -> StderrReader<'a, R> {
-        let keeper = RedactingStore::new(ports, Stream::Verify, max_bytes, redactor);
-        StderrReader::with_store(pipe, keeper, SentinelFilter::new(sentinel))
+        let sink = RedactingStore::new(ports, Stream::Verify, max_bytes, redactor);
+        StderrReader::with_store(pipe, sink, SentinelFilter::new(sentinel))
     }
 
     fn with_store(pipe: Pipe<R>, sink: RedactingStore<'a>, sentinel: SentinelFilter) -> StderrReader<'a, R> {
@@ -224,25 +223,25 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         }
     }
 
-    /// Takes what is there, one read of it. Says how much, and whether it was a sign of work.
+    /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let StderrReader { pipe, digest, sentinel: witness, framer, sink: keeper } = self;
+        let StderrReader { pipe, digest, sentinel, framer, sink } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
         let mut is_activity = false;
         let lines_before = framer.lines();
         framer.push(bytes, |line| is_activity |= digest.push_line(&text_of(&line)));
         is_activity |= framer.lines() == lines_before;
-        witness.push(bytes, &mut |kept| keeper.append(kept));
+        sentinel.push(bytes, &mut |output| sink.append(output));
         (bytes.len() as u64, is_activity)
     }
 
     pub(crate) fn finish(&mut self) {
-        let StderrReader { digest, sentinel: witness, framer, sink: keeper, .. } = self;
+        let StderrReader { digest, sentinel, framer, sink, .. } = self;
         framer.finish(|line| {
             digest.push_line(&text_of(&line));
         });
-        witness.finish(&mut |kept| keeper.append(kept));
-        keeper.finish();
+        sentinel.finish(&mut |output| sink.append(output));
+        sink.finish();
     }
 
     pub(crate) fn store(&self) -> &StreamStore<'a> {

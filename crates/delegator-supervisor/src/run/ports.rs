@@ -1,4 +1,4 @@
-//! What a run is given, what it tells on its way, and what it ends with.
+//! The interface of a run: its specification, its callbacks and its result.
 
 use std::fs::File;
 use std::io;
@@ -17,112 +17,111 @@ use crate::agent::{LaunchPlan, Variables, VerifyPlan};
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
-/// One run.
+/// The specification of one run.
 #[derive(Debug)]
 pub struct RunSpec {
     pub task: TaskId,
     pub plan: LaunchPlan,
-    /// All the agent sees, but for what the plan adds.
+    /// The agent's environment, without the variables the plan adds.
     pub environment: Variables,
-    /// The directory that was checked. The agent starts in it, whatever its name means by then.
+    /// The validated directory. The agent starts in it even if the path now leads elsewhere.
     pub workdir: OwnedFd,
-    /// Other directories that were checked, and the paths under which the agent is given them. A start is refused when
-    /// a path leads to another directory by then.
+    /// Other validated directories, and the paths passed to the agent. The start is refused if a path leads to another
+    /// directory by then.
     pub pinned: Vec<(OwnedFd, PathBuf)>,
-    /// The submitter's.
+    /// The submitter's umask.
     pub umask: u32,
     pub limits: Limits,
-    /// Of each stored stream.
+    /// Size limit of each stored stream.
     pub max_stream_bytes: u64,
     pub max_processes: usize,
-    /// Programs a sweep leaves alone.
+    /// Programs that a sweep does not touch.
     pub sweep_exempt: Vec<String>,
-    /// How far the task gives way to everything else; 0: not at all.
+    /// Niceness of the agent; 0 leaves it unchanged.
     pub niceness: u8,
     pub sweep: SweepLimits,
-    /// What holds the agent and all it starts together, where it can be had. It ends with the run.
+    /// The cgroup of the agent and its descendants, where one could be created. Removed after the run.
     pub group: Option<Cgroup>,
     pub redactor: Redactor,
     pub fold: FoldOptions,
-    /// Where Codex keeps the shell snapshots that are removed after a forced end.
+    /// Codex's home, whose shell snapshots are removed after a forced end.
     pub codex_home: Option<PathBuf>,
-    /// What checks the agent's work once it has completed.
+    /// The verification to run after the agent has completed.
     pub verify: Option<VerifySpec>,
 }
 
-/// A check of the agent's work: a second program under the same supervisor.
+/// A verification of the agent's work: a second program under the same supervisor.
 #[derive(Debug, Clone)]
 pub struct VerifySpec {
     pub plan: VerifyPlan,
-    /// It has what the agent left of the hard limit, and at least this.
+    /// Its time limit is what the agent left of the hard limit, but at least this.
     pub min_time: Duration,
 }
 
-/// The streams that are kept.
+/// The stored streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
     /// Standard output.
     Events,
     Stderr,
-    /// What a check printed, on both of its streams.
+    /// Output of a verification: stdout and stderr.
     Verify,
 }
 
-/// Somebody wants the task ended.
+/// A request to end the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CancelRequest {
     pub reason: Option<String>,
 }
 
-/// What a run needs from outside. All calls come from the one thread of the run and hold it up, so none may take long;
-/// nothing here can fail a run.
+/// What a run needs from its caller. Every method is called from the run's only thread and blocks it, so none may take
+/// long. No method can fail a run.
 pub trait Ports {
-    /// A new, empty file for a stream, open for reading and writing, for the owner alone. Part 0 is the stream as
-    /// others read it. Higher parts hold the end of a stream that is too long, for a while; an existing file of that
-    /// name is replaced.
+    /// A new, empty, owner-only file for a stream, open for reading and writing. Part 0 is the stream that others read.
+    /// Higher parts temporarily hold the end of a stream that exceeds its limit. An existing file is replaced.
     fn create(&self, stream: Stream, part: u32) -> io::Result<File>;
 
     /// Removes a part above 0.
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()>;
 
-    /// Whether the task is to be ended. Asked at least once a second and whenever [`Ports::wake_fd`] is readable; takes
-    /// away whatever made it so, and never blocks.
+    /// Whether the task is to be ended. Called at least once a second and whenever [`Ports::wake_fd`] is readable; must
+    /// consume whatever made it readable, and never block.
     fn cancel_requested(&self) -> Option<CancelRequest>;
 
-    /// Readable when there is something to look at (an epoll descriptor may stand for many).
+    /// Readable when [`Ports::cancel_requested`] should be called (an epoll descriptor may combine several sources).
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// The agent lives.
+    /// The agent was started.
     fn on_started(&self, _agent: &ProcessIdentity) {}
 
-    /// The agent has all of its input, or does not want it. Called once.
+    /// The agent has read all of its input, or closed it. Called once.
     fn on_stdin_delivered(&self) {}
 
-    /// The thread is known. Called once.
+    /// The agent announced its thread. Called once.
     fn on_thread(&self, _thread_id: &str) {}
 
-    /// Something changed; at most once a second. What it says is redacted.
+    /// The progress changed; called at most once a second. The texts are redacted.
     fn on_snapshot(&self, _snapshot: &Snapshot) {}
 
-    /// A limit is near.
+    /// A limit is close.
     fn on_warning(&self, _warning: LimitWarning) {}
 
-    /// The agent and all it left are gone, and what checks its work comes next: the last moment at which everything is
-    /// as the agent left it. Nothing of the task runs meanwhile, so this may take a while.
+    /// The agent and its descendants are gone, and the verification comes next: the last moment at which the files are
+    /// as the agent left them. Nothing of the task runs meanwhile, so this may take a while.
     fn before_verification(&self, _report: &Report) {}
 
-    /// Half a minute has passed; others may need looking after.
+    /// Called every half minute, for maintenance of other tasks.
     fn periodic_upkeep(&self) {}
 
-    /// Which task a process below us belongs to. One of another task is neither counted nor ended.
+    /// The task a descendant belongs to. Processes of another task are neither counted nor ended.
     fn owner_of(&self, _pid: i32) -> Owner {
         Owner::ThisTask
     }
 }
 
-/// How a run stands.
+/// The progress of a live run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Snapshot {
     pub thread_id: Option<String>,
@@ -136,26 +135,26 @@ pub struct Snapshot {
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     pub elapsed_ms: u64,
-    /// Since the last sign of work.
+    /// Time since the last activity.
     pub quiet_ms: u64,
-    /// Living processes of the task, when last counted.
+    /// Living processes of the task at the last count.
     pub processes: usize,
 }
 
-/// A stream, counted.
+/// Sizes of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct StreamSummary {
     /// Bytes the agent wrote.
     pub received: u64,
     /// Bytes in the file.
     pub stored: u64,
-    /// Whether less was stored than there was.
+    /// Whether less was stored than received.
     pub truncated: bool,
     /// Why storing stopped.
     pub problem: Option<String>,
 }
 
-/// What there is to show whatever the end. Redacted.
+/// Output that is available for every end. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PartialOutput {
     /// At most 50.
@@ -171,42 +170,42 @@ pub struct PartialOutput {
 pub struct RunResult {
     /// Redacted.
     pub end: TaskEnd,
-    /// Nothing if it never started, or could not be killed.
+    /// `None` if it never started, or could not be killed.
     pub exit: Option<ExitStatus>,
     pub thread_id: Option<String>,
-    /// As the agent told it: not redacted, for deciding only.
+    /// Not redacted: for decisions only.
     pub report: Report,
-    /// The same as JSON, redacted: for keeping.
+    /// The report as JSON, redacted: for storage.
     pub report_json: String,
     /// Redacted.
     pub refused: RefusedCalls,
-    /// Odd things that are no failure: survivors, what could not be stored. Redacted.
+    /// Problems that are no failure, such as survivors and storage errors. Redacted.
     pub warnings: Vec<String>,
     pub partial: PartialOutput,
     pub stdout: StreamSummary,
     pub stderr: StreamSummary,
-    /// What was sent to end it; empty when it ended by itself.
+    /// The signals that were sent to end it; empty if it exited by itself.
     pub signals: Vec<EndSignal>,
     pub sweep: SweepReport,
-    /// From the start of the agent to its end.
+    /// From the agent's start to its exit.
     pub elapsed: Duration,
-    /// How long it had been quiet then.
+    /// How long it had been idle then.
     pub quiet: Duration,
-    /// Whether all of the input was taken.
+    /// Whether all of the input was read.
     pub stdin_delivered: bool,
-    /// What became of the check; nothing if none was asked for, or none was begun because the agent did not complete.
+    /// `None` if no verification was requested, or the agent did not complete.
     pub verification: Option<VerificationResult>,
 }
 
-/// How a check ended.
+/// How a verification ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationResult {
     pub outcome: Verification,
-    /// What the outcome does not say. Redacted.
+    /// What the outcome does not tell. Redacted.
     pub detail: Option<String>,
     pub exit: Option<ExitStatus>,
     pub elapsed: Duration,
     pub output: StreamSummary,
-    /// At most 64 KiB of what it printed. Redacted.
+    /// At most 64 KiB of its output. Redacted.
     pub last_output: String,
 }

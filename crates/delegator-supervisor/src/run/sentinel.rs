@@ -1,9 +1,9 @@
-//! The word that is said from inside a sandbox before anything else, taken out of what is kept.
+//! Finds the sentinel line that a sandboxed verification prints first, and removes it from the stored output.
 //!
-//! Without it nothing of the command has ever run, whatever was printed and whatever the exit code was. What stands
-//! before it are the words of whoever made the sandbox; they stay.
+//! Without the sentinel the command itself never ran, whatever was printed and whatever the exit code is. Output before
+//! it comes from the sandbox program and is stored.
 
-/// Nothing says it later than this.
+/// The sentinel is not expected after this many bytes.
 const MAX_BEFORE: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(crate) struct SentinelFilter {
 enum SentinelState {
     Waiting,
     Found,
-    /// It was waited for too long.
+    /// Not found within `MAX_BEFORE` bytes.
     GivenUp,
 }
 
 impl SentinelFilter {
-    /// Nothing to wait for is heard already.
+    /// Without a sentinel to search for, it counts as found.
     pub(crate) fn new(sentinel: Option<&str>) -> SentinelFilter {
         let state = if sentinel.is_some() { SentinelState::Waiting } else { SentinelState::Found };
         SentinelFilter {
@@ -34,7 +34,7 @@ impl SentinelFilter {
         }
     }
 
-    /// What may be kept now that these bytes have come.
+    /// Adds bytes and passes everything that may be stored to `sink`.
     pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&[u8])) {
         if self.state != SentinelState::Waiting {
             return sink(bytes);
@@ -53,13 +53,13 @@ impl SentinelFilter {
         self.pending = Vec::new();
     }
 
-    /// The stream is over: what is still held is kept.
+    /// End of the stream: passes the pending bytes to `sink`.
     pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(&[u8])) {
         sink(&self.pending);
         self.pending = Vec::new();
     }
 
-    /// How many bytes were not the command's own.
+    /// Number of bytes that were not the command's own output.
     pub(crate) fn removed_bytes(&self) -> u64 {
         self.removed as u64
     }

@@ -1,7 +1,7 @@
-//! Starts the agent, or the check of its work: in the directory that was checked, with the submitter's umask, in a
-//! process group of its own.
+//! Starts the agent or its verification: in the validated directory, with the submitter's umask, in its own process
+//! group.
 
-#![expect(clippy::disallowed_methods, reason = "this room starts programs")]
+#![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,13 +16,13 @@ use rustix::process::umask;
 use super::ports::{Ports, RunSpec};
 use super::wait::wait_readable;
 
-/// A program that is being written will soon have been.
+/// A program file that is just being written is busy only for a moment.
 const MAX_BUSY_RETRIES: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
-/// Our own files are nobody else's business.
+/// Files the supervisor creates are for the owner only.
 const OUR_UMASK: u32 = 0o077;
 
-/// A program that was started, and our ends of its pipes.
+/// A started program and our ends of its pipes.
 pub(crate) struct SpawnedChild {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
@@ -30,7 +30,7 @@ pub(crate) struct SpawnedChild {
     pub(crate) stderr: Option<ChildStderr>,
 }
 
-/// An agent, with a pipe for each stream.
+/// Starts an agent, with a pipe for each stream.
 pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
     spec.pinned.iter().try_for_each(|(checked, path)| check_pinned(checked, path))?;
     let mut command = command(spec);
@@ -40,7 +40,7 @@ pub(crate) fn spawn(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChil
     Ok(SpawnedChild { child, stdin, stdout, stderr })
 }
 
-/// A check, with nothing to read and one pipe for all it prints.
+/// Starts a verification, without input and with one pipe for all output.
 pub(crate) fn spawn_verification(spec: &RunSpec, ports: &dyn Ports) -> io::Result<SpawnedChild> {
     let (reader, writer) = io::pipe()?;
     let mut command = command(spec);
@@ -49,13 +49,13 @@ pub(crate) fn spawn_verification(spec: &RunSpec, ports: &dyn Ports) -> io::Resul
     Ok(SpawnedChild { child, stdin: None, stdout: None, stderr: Some(OwnedFd::from(reader).into()) })
 }
 
-/// Refuses a path that no longer leads to the directory that was checked.
+/// Refuses a path that no longer leads to the validated directory.
 fn check_pinned(checked: &OwnedFd, path: &Path) -> io::Result<()> {
     let (opened, named) = (rustix::fs::fstat(checked)?, rustix::fs::lstat(path)?);
     if (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino) {
         return Ok(());
     }
-    let problem = format!("{} was replaced by another directory after it was checked", path.display());
+    let problem = format!("{} was replaced by another directory after it was validated", path.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
 }
 
@@ -64,7 +64,7 @@ fn command(spec: &RunSpec) -> Command {
     command.args(&spec.plan.args).env_clear();
     command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
     command.envs(spec.plan.env.iter().map(|(name, value)| (name, value)));
-    // The descriptor itself is not inherited, but open when the child changes its directory.
+    // The descriptor is not inherited, but still open when the child changes its directory.
     command.current_dir(format!("/proc/self/fd/{}", spec.workdir.as_raw_fd()));
     command.process_group(0);
     command
@@ -75,7 +75,7 @@ fn start(mut command: Command, spec: &RunSpec, ports: &dyn Ports) -> io::Result<
         match spawn_with_umask(&mut command, spec.umask) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
                 let deadline = Instant::now() + BUSY_PAUSE;
-                // Nothing tells when a file is closed; somebody who wakes us may cut this short.
+                // No event reports that a file was closed. A wake-up may end the pause early.
                 match ports.wake_fd() {
                     Some(wake) => wait_readable(&[&wake], deadline)?,
                     None => wait_readable(&[], deadline)?,

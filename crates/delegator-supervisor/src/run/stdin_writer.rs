@@ -1,4 +1,4 @@
-//! Standard input: written as fast as it is read, and never waited for.
+//! Writes the agent's standard input without blocking.
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,7 +20,7 @@ impl StdinWriter {
         Ok(StdinWriter { pipe, bytes, written: 0 })
     }
 
-    /// The pipe to wait for; nothing once all is said.
+    /// The pipe to poll; `None` once everything was written or the reader closed it.
     pub(crate) fn pending_fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(|pipe| pipe.as_fd())
     }
@@ -29,7 +29,7 @@ impl StdinWriter {
         self.pipe.is_none() && self.written == self.bytes.len()
     }
 
-    /// Writes what fits. At the end of the text, or of the reader, the pipe is closed.
+    /// Writes as much as the pipe takes. Closes it after the last byte, or if the agent has closed its end.
     pub(crate) fn write_some(&mut self) {
         while let Some(pipe) = &mut self.pipe {
             if self.written == self.bytes.len() {
@@ -40,7 +40,7 @@ impl StdinWriter {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It does not want to hear it: its business.
+                // The agent closed its end: it does not want the rest.
                 Err(_) => {
                     self.close();
                     return;
@@ -49,7 +49,7 @@ impl StdinWriter {
         }
     }
 
-    /// Gives the pipe and the memory back.
+    /// Closes the pipe and frees the buffer.
     fn close(&mut self) {
         self.pipe = None;
         let is_all = self.written == self.bytes.len();

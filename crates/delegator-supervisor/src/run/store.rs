@@ -1,17 +1,17 @@
-//! A stored stream: readable at any time, bounded at last.
+//! Stores a stream in bounded space, readable at any time.
 //!
-//! Part 0 is the beginning and grows by whole lines. Once it is full the stream goes on in numbered parts, of which the
-//! last two are kept; at the end they are put behind the beginning, with a line between that tells what is missing.
-//! So every file is in order at any moment, memory holds nothing of it, and no line is torn.
+//! Part 0 is the beginning and grows by whole lines. When it is full, the stream continues in numbered parts, of which
+//! the last two are retained; at the end they are appended to part 0, after a line with the number of omitted bytes. So
+//! every file is complete up to its end at any moment, nothing is held in memory, and no line is split.
 //!
 //! ```text
-//! unit = most / 8     part 0: 3..4 units     two parts: 1..4 units     a line: at most 1 unit
+//! unit = max_bytes / 8     part 0: 3..4 units     two parts: 1..4 units     a line: at most 1 unit
 //! ```
 //!
-//! A line longer than [`LineLimits::whole`] becomes its head and tail with the number of bytes between them; in a JSON
-//! string that is JSON still.
+//! A line longer than [`LineLimits::whole`] is stored as its head and tail with the number of omitted bytes between
+//! them; inside a JSON string the line remains valid JSON.
 //!
-//! Nothing here can end a task: when the disk fails, the rest is counted and dropped, and the problem is told.
+//! Storage errors never end a task: the rest is counted and dropped, and the error is reported.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -31,7 +31,7 @@ pub(crate) struct StreamStore<'a> {
     /// The part before the current one.
     previous: Option<Part>,
     current: Option<Part>,
-    /// Bytes of the line that has begun; they are at the end of the current file.
+    /// Length of the unfinished line at the end of the current file.
     line_length: usize,
     truncated_line: Option<TruncatedLine>,
     appended: u64,
@@ -80,7 +80,6 @@ impl<'a> StreamStore<'a> {
         }
     }
 
-    /// Takes the next bytes.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         self.appended += bytes.len() as u64;
         let result = self.try_append(bytes);
@@ -97,22 +96,22 @@ impl<'a> StreamStore<'a> {
         if self.problem.is_some() {
             return Ok(());
         }
-        // Everything from `unwritten` to `at` goes out in one write.
+        // Everything from `unwritten` to `at` is written at once.
         let (mut unwritten, mut at) = (0, 0);
         while at < bytes.len() {
             let line_end = memchr::memchr(b'\n', &bytes[at..]).map(|offset| at + offset);
             let next = line_end.map_or(bytes.len(), |end| end + 1);
             let mut content = &bytes[at..line_end.unwrap_or(next)];
             if self.truncated_line.is_none() && self.line_length + content.len() > self.line.whole {
-                // Its head may not be there yet.
+                // Its head may not be complete yet.
                 let missing = self.line.head.saturating_sub(self.line_length).min(content.len());
                 self.write(&bytes[unwritten..at + missing])?;
                 self.line_length += missing;
                 content = &content[missing..];
                 self.begin_truncation()?;
             }
-            if let Some(cut) = &mut self.truncated_line {
-                cut.push(content, self.line.tail);
+            if let Some(line) = &mut self.truncated_line {
+                line.push(content, self.line.tail);
                 unwritten = next;
                 if line_end.is_some() {
                     self.finish_truncation()?;
@@ -134,7 +133,7 @@ impl<'a> StreamStore<'a> {
         self.current.as_ref().map_or(self.head_size, |part| part.size)
     }
 
-    /// How much goes into the current file, give or take a line.
+    /// How much the current file takes, give or take a line.
     fn capacity(&self) -> u64 {
         if self.current.is_some() { self.unit } else { 3 * self.unit }
     }
@@ -166,24 +165,24 @@ impl<'a> StreamStore<'a> {
         Ok(())
     }
 
-    /// The line in the file gets too long: its head stays, its end becomes the first of the tail.
+    /// The unfinished line exceeds its limit: its head stays in the file, its end becomes the start of the tail.
     fn begin_truncation(&mut self) -> io::Result<()> {
         let (length, limits) = (self.line_length, self.line);
         let mut line = TruncatedLine { omitted: 0, tail: Vec::new() };
         if let Some((file, size)) = self.file() {
             let start = size.saturating_sub(length as u64);
-            let mut near = [0; 32];
+            let mut head_end = [0; 32];
             let head = length.min(limits.head);
-            let checked = near.len().min(head);
-            file.read_exact_at(&mut near[..checked], start + (head - checked) as u64)?;
-            let head = head - incomplete_suffix(&near[..checked]);
-            let mut rest = vec![0; (length - head).min(limits.tail)];
-            let rest_at = *size - rest.len() as u64;
-            file.read_exact_at(&mut rest, rest_at)?;
+            let checked = head_end.len().min(head);
+            file.read_exact_at(&mut head_end[..checked], start + (head - checked) as u64)?;
+            let head = head - incomplete_suffix(&head_end[..checked]);
+            let mut tail = vec![0; (length - head).min(limits.tail)];
+            let tail_at = *size - tail.len() as u64;
+            file.read_exact_at(&mut tail, tail_at)?;
             file.set_len(start + head as u64)?;
             *size = start + head as u64;
-            line.omitted = (length - head - rest.len()) as u64;
-            line.push(&rest, limits.tail);
+            line.omitted = (length - head - tail.len()) as u64;
+            line.push(&tail, limits.tail);
         }
         self.truncated_line = Some(line);
         Ok(())
@@ -200,7 +199,7 @@ impl<'a> StreamStore<'a> {
         self.write(tail)
     }
 
-    /// The stream is over: the parts become one file again.
+    /// End of the stream: merges the parts into one file.
     pub(crate) fn finish(&mut self) {
         let result = self.merge_parts();
         self.record_error(result);
@@ -229,7 +228,7 @@ impl<'a> StreamStore<'a> {
         Ok(())
     }
 
-    /// The last bytes of what is stored, from the beginning of a character on.
+    /// The last bytes that are stored, starting at a character boundary.
     pub(crate) fn tail(&self, max_bytes: usize) -> String {
         let Some(file) = &self.head else { return String::new() };
         let length = usize::try_from(self.head_size).unwrap_or(usize::MAX).min(max_bytes);
@@ -261,6 +260,7 @@ fn gap_line(stream: Stream, bytes: u64) -> String {
 }
 
 impl TruncatedLine {
+    /// Appends to the tail, of which at least the last `keep` bytes are retained.
     fn push(&mut self, bytes: &[u8], keep: usize) {
         let from = bytes.len().saturating_sub(keep);
         if self.tail.len() + bytes.len() - from > 2 * keep {
@@ -273,14 +273,14 @@ impl TruncatedLine {
     }
 }
 
-/// How many of the last bytes may be the beginning of an escape or a character.
+/// Number of trailing bytes that may be the start of an escape or a character.
 fn incomplete_suffix(bytes: &[u8]) -> usize {
     let window = bytes.len().saturating_sub(MAX_ESCAPE_BYTES);
     let mut end = bytes.len();
     if let Some(first) = memchr::memchr(b'\\', &bytes[window..]) {
         end = window + first;
         end -= bytes[..end].iter().rev().take_while(|&&byte| byte == b'\\').count();
-        // Half a pair is no character.
+        // Half a surrogate pair is no character.
         if end >= 6 && is_surrogate(&bytes[end - 6..end], b"89abAB") {
             end -= 6;
         }
@@ -300,10 +300,10 @@ fn incomplete_suffix(bytes: &[u8]) -> usize {
     bytes.len() - end
 }
 
-/// How many of the first bytes may be the end of an escape or a character.
+/// Number of leading bytes that may be the end of an escape or a character.
 fn incomplete_prefix(bytes: &[u8]) -> usize {
     let backslashes = bytes.iter().take_while(|&&byte| byte == b'\\').count();
-    // The first byte after them is escaped, or may be; then the rest of its character.
+    // The first byte after the backslashes may be escaped; then follows the rest of its character.
     let first = backslashes + 1;
     let more = bytes.iter().skip(first).take_while(|&&byte| byte & 0xC0 == 0x80).count();
     let start = (first + more).min(bytes.len());

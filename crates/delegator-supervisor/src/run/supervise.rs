@@ -1,11 +1,11 @@
-//! The loop of a run.
+//! The supervision loop of a run.
 //!
-//! One thread waits for whatever comes first: output, room for input, the agent's end, somebody who wakes us, or a
-//! deadline. Each round goes: reap, act on what is due, wait, read. So the agent's own end is always seen before a limit
-//! is judged, and whatever it wrote before that.
+//! One thread waits for output, space in the input pipe, the agent's exit, a wake-up or a deadline. Each round reaps
+//! children, runs due actions, waits and reads, in this order: the agent's own exit and everything it wrote before are
+//! always noticed before a limit is enforced.
 //!
-//! The end of the process and the end of its streams are two things. When the process has ended, what lies in the
-//! pipes is read and no more: a forgotten background process may hold them open for ever. Then it is swept.
+//! The exit of the process does not imply the end of its streams: a background process may hold the pipes open forever.
+//! After the exit, only the bytes already in the pipes are read; then the sweep follows.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,30 +19,29 @@ use rustix::process::{WaitStatus, getpid, set_child_subreaper};
 
 use super::ending::{EndSignal, Ending, EndingRecipe, EndingStep, SignalTarget};
 use super::limits::{ActivitySampler, ActivitySource, LimitTimers};
-use super::output::{EventReader, Pipe, StderrReader};
+use super::output::{EventReader, StderrReader};
 use super::ports::{Ports, RunResult, RunSpec};
-use super::spawn::{SpawnedChild, spawn, spawn_verification};
 use super::stdin_writer::StdinWriter;
-use crate::process::identity::open_pidfd;
 use crate::process::niceness::NicenessGuard;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage};
-use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport, read_stat};
+use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport};
 use crate::verdict::Cause;
 
 mod finish;
 mod poll_io;
 mod progress;
+mod start;
 mod verify;
 
-/// How often we look around when nothing happens.
+/// Longest time between two rounds.
 const TICK: Duration = Duration::from_secs(1);
-/// How often we look after others.
+/// Interval of `Ports::periodic_upkeep`.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(30);
-/// How often the processes are counted when nothing suggests it.
+/// Interval of process counts when nothing suggests an earlier one.
 const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Runs the agent to its end, and then what checks its work. Takes over the process, see the crate.
+/// Runs the agent to its end, then the verification, if any. Takes over the process, see the crate documentation.
 pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> RunResult {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
         return finish::not_started(&spec, &format!("cannot become a child subreaper: {error}"));
@@ -61,10 +60,10 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> RunResult {
     }
 }
 
-/// What is run.
+/// What a run executes.
 enum Role {
     Agent,
-    /// Something that checks the agent's work, and the word it says first.
+    /// A command that verifies the agent's work, and the sentinel line it prints first.
     Verification {
         sentinel: Option<String>,
     },
@@ -77,13 +76,13 @@ struct Run<'a> {
     me: i32,
     agent: ProcessStat,
     agent_pidfd: OwnedFd,
-    /// Takes what descends from us into the group.
+    /// The thread that moves our descendants into the cgroup.
     adopt_thread: Option<JoinHandle<()>>,
     exit: Option<ExitStatus>,
     started: Instant,
     ended_at: Option<Duration>,
     stdin: StdinWriter,
-    /// Nothing of a check: all it prints is in the other stream.
+    /// `None` for a verification: it prints everything to one pipe, read as `stderr`.
     stdout: Option<EventReader<'a, ChildStdout>>,
     stderr: StderrReader<'a, ChildStderr>,
     buffer: Vec<u8>,
@@ -92,11 +91,11 @@ struct Run<'a> {
     cause: Option<Cause>,
     ending: Option<Ending>,
     signals: Vec<EndSignal>,
-    /// The last round read everything there was.
+    /// Whether the last round read everything that was available.
     is_drained: bool,
     last_tick: Duration,
     last_upkeep: Duration,
-    /// Until it has given way everywhere; nothing of a check, which inherits it.
+    /// `None` for a verification, which inherits it.
     niceness: Option<NicenessGuard>,
     last_count: Duration,
     usage: TreeUsage,
@@ -108,86 +107,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn start(
-        mut spec: RunSpec,
-        role: Role,
-        ports: &'a dyn Ports,
-    ) -> Result<Run<'a>, (Box<RunSpec>, io::Error)> {
-        let spawned = match role {
-            Role::Agent => spawn(&spec, ports),
-            Role::Verification { .. } => spawn_verification(&spec, ports),
-        };
-        let SpawnedChild { mut child, stdin: input, stdout, stderr } = match spawned {
-            Ok(spawned) => spawned,
-            Err(error) => return Err((Box::new(spec), error)),
-        };
-        crash_point(CrashPoint::AgentSpawned);
-        let started = Instant::now();
-        let stdin = std::mem::take(&mut spec.plan.stdin);
-        let prepared = (|| {
-            let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
-            // It is our child and not reaped, so the number is still its own.
-            let gone = || io::Error::other("/proc does not show the agent");
-            let pidfd = open_pidfd(pid)?.ok_or_else(gone)?;
-            let stat = read_stat(pid).ok_or_else(gone)?;
-            let pipes = (Pipe::new(stdout)?, Pipe::new(stderr)?);
-            Ok((pidfd, stat, StdinWriter::new(input, stdin)?, pipes))
-        })();
-        let (pidfd, agent, feed, (stdout, stderr)) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err((Box::new(spec), error));
-            }
-        };
-        let me = getpid().as_raw_nonzero().get();
-        let adopt_thread = spec.group.as_ref().and_then(|group| group.adopt_descendants(me));
-        let (max_bytes, redactor) = (spec.max_stream_bytes, &spec.redactor);
-        let (events, complaints) = match &role {
-            Role::Agent => {
-                let events = EventReader::new(stdout, ports, max_bytes, redactor, spec.fold.clone());
-                (Some(events), StderrReader::new(stderr, ports, max_bytes, redactor))
-            }
-            Role::Verification { sentinel: witness } => {
-                (None, StderrReader::for_verification(stderr, ports, max_bytes, redactor, witness.as_deref()))
-            }
-        };
-        Ok(Run {
-            me,
-            adopt_thread,
-            limit_timers: LimitTimers::new(spec.limits),
-            sampler: ActivitySampler::new(spec.limits.idle, rustix::param::clock_ticks_per_second()),
-            ports,
-            owner: Box::new(|pid| ports.owner_of(pid)),
-            agent,
-            agent_pidfd: pidfd,
-            exit: None,
-            started,
-            ended_at: None,
-            stdin: feed,
-            stdout: events,
-            stderr: complaints,
-            buffer: Vec::new(),
-            cause: None,
-            ending: None,
-            signals: Vec::new(),
-            is_drained: false,
-            last_tick: Duration::ZERO,
-            last_upkeep: Duration::ZERO,
-            niceness: None,
-            last_count: Duration::ZERO,
-            usage: TreeUsage { processes: 1, ticks: 0 },
-            machine_tasks_at_count: machine_tasks(),
-            thread_reported: false,
-            stdin_reported: false,
-            last_snapshot_bytes: None,
-            last_snapshot_at: None,
-            spec,
-        })
-    }
-
-    /// Everything that descends from us.
+    /// Everything that descends from this process.
     fn tree(&self) -> Scope<'_> {
         let exempt = &self.spec.sweep_exempt;
         Scope { root: Some(self.me), mark: None, group: None, exempt, owner: &self.owner }
@@ -197,25 +117,25 @@ impl<'a> Run<'a> {
         self.started.elapsed()
     }
 
-    /// Until the agent has ended, or cannot be ended; then the sweep.
+    /// Runs until the agent has exited or cannot be ended, then sweeps.
     fn run_to_end(&mut self) -> io::Result<SweepReport> {
         if let Ok(Some(identity)) = ProcessIdentity::of(self.agent.pid) {
             self.ports.on_started(&identity);
         }
         if let Err(error) = self.run_loop() {
-            // Blind or deaf, we cannot go on; the sweep ends the agent too.
+            // Without stdout and stderr the run cannot be supervised; fail it. The sweep ends the agent.
             self.cause.get_or_insert(Cause::Internal { message: error.to_string() });
         }
         crash_point(CrashPoint::AgentReaped);
         self.ended_at = Some(self.now());
         if self.exit.is_some() && self.signals.is_empty() {
-            // It was quicker than what we were about to do.
+            // The agent exited before our first signal reached it: its own end counts.
             self.cause = self.cause.take().filter(|cause| matches!(cause, Cause::Internal { .. }));
         }
         self.drain();
-        if let Some(gathering) = self.adopt_thread.take() {
-            // Long done, unless the agent was very quick. The group must not change under the sweep.
-            let _ = gathering.join();
+        if let Some(thread) = self.adopt_thread.take() {
+            // Finished long ago, unless the agent was very quick. The cgroup must not change during the sweep.
+            let _ = thread.join();
         }
         let mut exit = None;
         let scope = Scope { mark: Some(&self.spec.task), group: self.spec.group.as_ref(), ..self.tree() };
@@ -227,7 +147,7 @@ impl<'a> Run<'a> {
         });
         crash_point(CrashPoint::AgentSwept);
         self.exit = self.exit.or(exit);
-        // The last words of those that were swept.
+        // Output of the swept processes.
         self.drain();
         self.report_progress();
         report
@@ -247,7 +167,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Whether the agent has ended.
+    /// Whether the agent has exited.
     fn reap(&mut self) -> bool {
         let (agent, exit) = (self.agent.pid, &mut self.exit);
         reap(&mut |pid, status| {
@@ -258,14 +178,13 @@ impl<'a> Run<'a> {
         self.exit.is_some()
     }
 
-    /// Does what is due.
     fn run_due_actions(&mut self, now: Duration) -> io::Result<()> {
         if now >= self.last_tick + TICK {
             self.last_tick = now;
             self.check_cancel();
             self.count_if_needed(now);
-            if let Some(giving_way) = &mut self.niceness {
-                giving_way.retry_autogroup();
+            if let Some(niceness) = &mut self.niceness {
+                niceness.retry_autogroup();
             }
         }
         if now >= self.last_upkeep + UPKEEP_INTERVAL {
@@ -279,7 +198,7 @@ impl<'a> Run<'a> {
             self.sample_activity(now);
             self.enforce_limits(now);
         }
-        // Begun in this round or not.
+        // The ending may have begun in this round.
         let now = self.now();
         match self.ending.as_mut().and_then(|ending| ending.next_step(now)) {
             Some(step) => self.send(step),
@@ -289,7 +208,7 @@ impl<'a> Run<'a> {
 
     fn send(&mut self, step: EndingStep) -> io::Result<()> {
         let signal = step.signal.signal();
-        // Whatever its name, the agent itself is never exempt. If it has ended by itself we did nothing.
+        // The agent itself is never exempt, whatever its name. If it has exited by itself, nothing was sent.
         if signal_checked(&self.agent, signal)? == SignalOutcome::Gone {
             return Ok(());
         }
@@ -317,7 +236,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts every ten seconds, and when the machine has got so many more that ours may be too many.
+    /// Counts every ten seconds, and whenever the machine has so many new threads that ours may exceed the limit.
     fn count_if_needed(&mut self, now: Duration) {
         let headroom = self.spec.max_processes.saturating_sub(self.usage.processes);
         let new_tasks = machine_tasks().saturating_sub(self.machine_tasks_at_count);
@@ -335,23 +254,23 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Looks for work that is not output.
+    /// Looks for activity other than output: processor time.
     fn sample_activity(&mut self, now: Duration) {
         if self.spec.limits.activity_source == ActivitySource::Output {
             return;
         }
-        let is_over = self.limit_timers.expired(now) == Some(LimitKind::Idle);
+        let is_expired = self.limit_timers.expired(now) == Some(LimitKind::Idle);
         if self.limit_timers.idle_time(now) < self.sampler.min_silence() {
             self.sampler.reset();
-        } else if self.sampler.is_due(now) || is_over {
+        } else if self.sampler.is_due(now) || is_expired {
             self.count_processes(now);
-            if self.sampler.is_working(now, self.usage.ticks) {
+            if self.sampler.sample_shows_activity(now, self.usage.ticks) {
                 self.limit_timers.record_activity(now);
             }
         }
     }
 
-    /// Idle is judged only when everything that was said has been heard.
+    /// The idle limit is enforced only when all available output has been read.
     fn enforce_limits(&mut self, now: Duration) {
         match self.limit_timers.expired(now) {
             Some(LimitKind::Idle) if !self.is_drained => {}
@@ -360,7 +279,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads what lies in the pipes now, and no more.
+    /// Reads the bytes that are in the pipes now, and no more.
     fn drain(&mut self) {
         if let Some(events) = &mut self.stdout {
             let mut remaining = events.pipe.available();
@@ -382,9 +301,9 @@ fn exit_status(status: WaitStatus) -> Option<ExitStatus> {
     code.or_else(|| status.terminating_signal().map(ExitStatus::Signal))
 }
 
-/// How many threads the machine has: one small file, instead of a walk.
+/// Number of threads on the machine: reading one small file is cheaper than a walk.
 fn machine_tasks() -> u64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let tasks = load.split_ascii_whitespace().nth(3).and_then(|word| word.split_once('/'));
+    let tasks = load.split_ascii_whitespace().nth(3).and_then(|field| field.split_once('/'));
     tasks.and_then(|(_, all)| all.parse().ok()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Waiting for something to happen, with an end to it.
+//! Waits for file descriptors, always with a deadline.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What a wait brought: which of the descriptors are ready, or that none was in time.
+/// Result of a wait: which descriptors are ready, or that none was in time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready(Vec<bool>),
@@ -27,7 +27,7 @@ pub(crate) fn wait_readable(fds: &[&dyn AsFd], deadline: Instant) -> io::Result<
     }
 }
 
-/// Waits for the first of them, or the time.
+/// Waits until one of them is ready or the deadline has passed.
 pub(crate) fn wait_any(fds: &[OwnedFd], deadline: Instant) -> io::Result<()> {
     let fds: Vec<&dyn AsFd> = fds.iter().map(|fd| fd as &dyn AsFd).collect();
     wait_readable(&fds, deadline).map(|_| ())

@@ -1,7 +1,7 @@
-//! What a message of an agent is about.
+//! Classifies an agent's error messages.
 //!
-//! Agents say in prose what callers want to branch on. The phrases are those of Codex, as recorded and as found in its
-//! source; the first class that knows one of them wins, so the order goes from the particular to the general.
+//! Agents report in prose what callers want to branch on. The phrases are Codex's, recorded or taken from its source.
+//! The first matching class wins, so the order goes from specific to general.
 
 use delegator_domain::task::FailureKind;
 
@@ -33,7 +33,7 @@ impl MessageClass {
     }
 }
 
-/// A phrase is all of its words, in lower case, anywhere in the text.
+/// A phrase matches if the text contains all of its words, ignoring case.
 const CLASS_PHRASES: [(MessageClass, &[&[&str]]); 8] = [
     (MessageClass::UntrustedDirectory, &[&["not inside a trusted directory"]]),
     (
@@ -149,11 +149,12 @@ pub fn classify(message: &str) -> Option<MessageClass> {
     CLASS_PHRASES.iter().find(|(_, phrases)| is_about(phrases)).map(|(class, _)| *class)
 }
 
-/// When to try again, in the words of the message: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`.
+/// When to retry, quoted from the message: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`.
 pub fn retry_time(message: &str) -> Option<String> {
     let lower = message.to_ascii_lowercase();
-    let start =
-        ["try again at ", "try again in "].iter().find_map(|words| Some(lower.find(words)? + words.len()))?;
+    let start = ["try again at ", "try again in "]
+        .iter()
+        .find_map(|phrase| Some(lower.find(phrase)? + phrase.len()))?;
     let tail = &message[start..];
     // A full stop ends the sentence; one inside a number does not.
     let end = tail.char_indices().find(|&(at, char)| {

@@ -1,8 +1,8 @@
-//! How a run ended: a pure function of what we did, how the process ended and what it said.
+//! Decides how a run ended: a pure function of our own actions, the exit status and the agent's output.
 //!
-//! In this order: what we did ourselves; a signal nobody of us sent; what the agent said of its turn; its exit code; its
-//! complaints. A run is completed only if its turn is and the exit code is 0. Refused calls are warnings: the agent
-//! knows of them and goes on.
+//! In this order: why the supervisor ended it; a signal that the supervisor did not send; the agent's report of its
+//! turn; its exit code; its last error message. A run is completed only if its turn is and the exit code is 0. Refused
+//! calls are warnings: the agent knows about them and continues.
 
 mod classify;
 mod signals;
@@ -17,10 +17,10 @@ pub use signals::signal_name;
 pub use stderr::{RefusedCalls, StderrDigest};
 pub(crate) use verification::verification_outcome;
 
-const NO_SANDBOX_HELPER: &str = "CODEX_HOME lies below the temporary directory, codex makes no sandbox helper there, and \
-                         commands in its sandbox fail without a word";
+const NO_SANDBOX_HELPER: &str = "CODEX_HOME lies below the temporary directory, where codex creates no sandbox helper, \
+                         so sandboxed commands fail silently; move CODEX_HOME";
 
-/// Why we ended it.
+/// Why the supervisor ended the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     Cancelled {
@@ -34,21 +34,21 @@ pub enum Cause {
         expected: String,
         announced: String,
     },
-    /// Something of our own failed.
+    /// An error of the supervisor itself.
     Internal {
         message: String,
     },
 }
 
-/// All that counts.
+/// The facts a verdict is derived from.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     pub cause: Option<&'a Cause>,
-    /// Nothing if it could not be killed.
+    /// `None` if it could not be killed.
     pub exit: Option<ExitStatus>,
     pub report: &'a Report,
     pub stderr: &'a StderrDigest,
-    /// The thread it was to go on with.
+    /// The thread it had to resume.
     pub expected_thread: Option<&'a str>,
 }
 
@@ -75,12 +75,12 @@ fn end(facts: &Facts<'_>) -> TaskEnd {
     let code = match facts.exit {
         Some(ExitStatus::Signal(signal)) => return killed_by_signal(signal),
         Some(ExitStatus::Code(code)) => code,
-        None => return failed(FailureKind::Internal, "nobody knows how the agent ended".to_owned()),
+        None => return failed(FailureKind::Internal, "the exit status of the agent is unknown".to_owned()),
     };
     match &facts.report.outcome {
         StreamOutcome::Failed { message } => failure_from_message(message, FailureKind::AgentError),
         StreamOutcome::Completed if code == 0 && sandbox_blocked_all_work(facts) => {
-            failed(FailureKind::Sandbox, format!("none of its changes could be made: {NO_SANDBOX_HELPER}"))
+            failed(FailureKind::Sandbox, format!("no change could be applied: {NO_SANDBOX_HELPER}"))
         }
         StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => TaskEnd::Completed,
         StreamOutcome::Interrupted if code == 0 => no_terminal_event(facts),
@@ -90,7 +90,7 @@ fn end(facts: &Facts<'_>) -> TaskEnd {
     }
 }
 
-/// Without its helper Codex's sandbox fails every command silently and every patch with an item, and the turn ends well.
+/// Without its helper Codex's sandbox fails every command silently and every patch with an item, yet the turn succeeds.
 fn sandbox_blocked_all_work(facts: &Facts<'_>) -> bool {
     let Report { files, commands, .. } = facts.report;
     let did_nothing = files.added.is_empty() && files.modified.is_empty() && files.deleted.is_empty();
@@ -105,27 +105,28 @@ fn ended_by_us(cause: &Cause) -> TaskEnd {
     match cause {
         Cause::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.clone() },
         Cause::Limit(kind) => TaskEnd::Timeout(*kind),
-        Cause::TooManyProcesses { count } => {
-            failed(FailureKind::TooManyProcesses, format!("it had {count} processes"))
-        }
-        Cause::WrongThread { expected: asked, announced } => wrong_thread(asked, announced),
+        Cause::TooManyProcesses { count } => failed(
+            FailureKind::TooManyProcesses,
+            format!("exceeded the process limit with {count} processes"),
+        ),
+        Cause::WrongThread { expected, announced } => wrong_thread(expected, announced),
         Cause::Internal { message } => failed(FailureKind::Internal, message.clone()),
     }
 }
 
 fn wrong_thread(expected: &str, announced: &str) -> TaskEnd {
-    let message = format!("asked to go on with thread {expected}, the agent began with {announced}");
+    let message = format!("the agent started thread {announced} instead of resuming {expected}");
     failed(FailureKind::WrongThread, message)
 }
 
 fn killed_by_signal(signal: i32) -> TaskEnd {
     let name = signal_name(signal);
-    // SIGKILL comes from people and from the kernel when memory runs out; it does not say which.
-    let hint = if signal == 9 { ", maybe because memory ran out" } else { "" };
+    // SIGKILL comes from users and from the kernel when memory runs out; the exit status does not tell which.
+    let hint = if signal == 9 { ", possibly because memory ran out" } else { "" };
     failed(FailureKind::Killed, format!("killed by {name}{hint}"))
 }
 
-/// What a message says, or else `otherwise`.
+/// Classifies a failure by its message; `default_kind` if the message is unknown.
 fn failure_from_message(message: &str, default_kind: FailureKind) -> TaskEnd {
     let class = classify(message);
     TaskEnd::Failed {
@@ -137,19 +138,22 @@ fn failure_from_message(message: &str, default_kind: FailureKind) -> TaskEnd {
 
 fn no_terminal_event(facts: &Facts<'_>) -> TaskEnd {
     let detail = facts.stderr.last_message().map(|text| format!(": {text}")).unwrap_or_default();
-    failed(FailureKind::NoTerminalEvent, format!("it exited with 0 and never said that it was done{detail}"))
+    failed(
+        FailureKind::NoTerminalEvent,
+        format!("exited with code 0 without reporting the end of its turn{detail}"),
+    )
 }
 
-/// It said nothing of a failure on standard output: what it complained about last decides.
+/// The agent reported no failure on standard output: its last error message decides.
 fn failure_from_exit_code(code: i32, facts: &Facts<'_>) -> TaskEnd {
-    if let Some(complaint) = facts.stderr.classified() {
-        return failure_from_message(complaint, FailureKind::AgentExit);
+    if let Some(line) = facts.stderr.classified() {
+        return failure_from_message(line, FailureKind::AgentExit);
     }
     if facts.stderr.last_message().is_none()
         && let Some(error) = facts.report.transient_errors.last()
         && facts.report.outcome == StreamOutcome::Interrupted
     {
-        let message = format!("exited with code {code} while it said: {}", error.message);
+        let message = format!("exited with code {code} after reporting: {}", error.message);
         return failure_from_message(&message, FailureKind::AgentExit);
     }
     let detail = facts.stderr.last_message().map(|text| format!(": {text}")).unwrap_or_default();

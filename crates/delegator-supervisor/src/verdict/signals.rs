@@ -1,6 +1,6 @@
 //! Names of signals.
 
-/// `SIGKILL` for 9; for numbers without a name `signal N`.
+/// `SIGKILL` for 9; `signal N` for numbers without a name.
 pub fn signal_name(signal: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",

@@ -1,7 +1,7 @@
-//! What matters of standard error: refused calls, and the last complaints.
+//! Extracts refused calls and the last error messages from standard error.
 //!
-//! Codex logs there (`2026-… ERROR codex_core::…`), prints `Error: …` when it cannot start, and otherwise chats. A call
-//! it refuses leaves no event, only a line of its router here. Memory is bounded whatever comes.
+//! Codex logs there (`2026-… ERROR codex_core::…`), prints `Error: …` if it cannot start, and otherwise prints free
+//! text. A refused call produces no event, only a log line of its tool router. Memory is bounded for any input.
 
 use std::collections::VecDeque;
 
@@ -13,19 +13,19 @@ const ROUTER_PREFIX: &str = "ERROR codex_core::tools::router: ";
 const MAX_REFUSALS: usize = 20;
 const MAX_LINE_BYTES: usize = 1024;
 
-/// What standard error says, in short.
+/// Summary of standard error, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub struct StderrDigest {
     refused: VecDeque<String>,
     refused_count: u64,
-    /// The last line that is about something we know.
+    /// The last line of a known class.
     classified: Option<String>,
-    /// The last line that is meant as an error, else the last line at all.
+    /// The last line marked as an error.
     last_error: Option<String>,
     last_line: Option<String>,
     active_writer: bool,
     no_sandbox_helper: bool,
-    /// The line before was the router's: what follows without a time stamp belongs to it.
+    /// The previous line was the router's: lines without a timestamp continue it.
     in_router: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct StderrDigest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedCalls {
     pub count: u64,
-    /// What the agent printed about the last of them.
+    /// The last of the agent's messages about them.
     pub last: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl StderrDigest {
         digest
     }
 
-    /// Takes the next line. Says whether it is a sign of work: logs and troubles with the connection are none.
+    /// Adds a line. Returns whether it counts as activity: logs and connection problems do not.
     pub fn push_line(&mut self, line: &str) -> bool {
         let line = line.trim_end();
         if line.trim_start().is_empty() || is_routine_line(line) {
@@ -87,7 +87,6 @@ impl StderrDigest {
         self.refused.push_back(truncate(call));
     }
 
-    /// Calls of the agent that were refused or could not be read.
     pub fn refused_calls(&self) -> RefusedCalls {
         RefusedCalls { count: self.refused_count, last: self.refused.iter().cloned().collect() }
     }
@@ -96,23 +95,23 @@ impl StderrDigest {
         self.last_error.as_deref().or(self.last_line.as_deref())
     }
 
-    /// The last line whose meaning is known.
+    /// The last line of a known class.
     pub fn classified(&self) -> Option<&str> {
         self.classified.as_deref()
     }
 
-    /// Another process works on the thread.
+    /// Another process is writing to the thread.
     pub fn is_active_writer(&self) -> bool {
         self.active_writer
     }
 
-    /// Commands in the sandbox will fail, see [`crate::agent::environment::codex_home_is_temporary`].
+    /// Sandboxed commands will fail, see [`crate::agent::environment::codex_home_is_temporary`].
     pub fn has_no_sandbox_helper(&self) -> bool {
         self.no_sandbox_helper
     }
 }
 
-/// Lines that come with every run, or with every end.
+/// Lines that every run or every end prints.
 fn is_routine_line(line: &str) -> bool {
     ["Reading additional input from stdin...", "Reading prompt from stdin..."].contains(&line)
         || line.contains("failed to record rollout items")

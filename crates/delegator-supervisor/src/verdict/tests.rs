@@ -1,4 +1,4 @@
-//! Verdicts on recorded runs: what Codex really wrote, how it really ended.
+//! Verdicts on recorded runs of Codex: its real output and exit status.
 
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 
@@ -63,7 +63,7 @@ fn recorded_runs_have_the_expected_verdict() {
         ("sigterm_cmd", Signal(15), Some(Kind::Killed)),
         ("sigkill_model", Signal(9), Some(Kind::Killed)),
         ("conn_refused", Code(1), Some(Kind::Network)),
-        // The exit code lies, one way or the other.
+        // The exit code contradicts the events.
         ("err400", Code(0), Some(Kind::AgentError)),
         ("plain", Code(1), Some(Kind::AgentExit)),
         ("plain", Signal(11), Some(Kind::Killed)),
@@ -114,7 +114,7 @@ fn refused_calls_do_not_fail_a_run() {
     let actual = verdict_for(&report("codex_home_in_tmp_patch"), ExitStatus::Code(0), stderr);
     assert_eq!(kind(&actual.end), Some(FailureKind::Sandbox));
     assert_eq!((actual.refused.count, actual.warnings.len()), (3, 1), "{actual:?}");
-    // It may not have wanted to run anything: nobody knows.
+    // It may not have tried to run anything, so this is no failure.
     let helper = stderr.lines().next().unwrap();
     let actual = verdict_for(&report("codex_home_in_tmp_shell"), ExitStatus::Code(0), helper);
     assert_eq!((actual.end, actual.warnings.len()), (TaskEnd::Completed, 1));

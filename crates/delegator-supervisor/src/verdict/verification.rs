@@ -1,10 +1,10 @@
-//! What a check says: a pure function of what we did and how its process ended.
+//! Decides the outcome of a verification: a pure function of our own actions and the exit status.
 
 use delegator_domain::task::{ExitStatus, Verification};
 
 use super::Cause;
 
-/// `began`: whether the command itself was ever run.
+/// `began`: whether the command itself ever ran.
 pub(crate) fn verification_outcome(
     cause: Option<&Cause>,
     exit: Option<ExitStatus>,

@@ -1,4 +1,4 @@
-//! How agents end, and how they are ended.
+//! How agents exit, and how they are ended.
 
 use crate::world::{Case, World, exists, wait_until};
 
@@ -22,9 +22,9 @@ fn successful_turn_completes() {
 #[test]
 fn exit_codes_and_signals_are_reported() {
     let world = World::new();
-    // All of them are tried through the program.
+    // A sample; the end-to-end tests cover every exit code.
     let codes: Vec<i64> = (0..=255).step_by(15).collect();
-    // Not those that only stop, go on, or are ignored.
+    // Without the signals that stop, continue or are ignored.
     let signals: Vec<i64> =
         (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal)).collect();
     let mut cases: Vec<Case> = codes.iter().map(|code| world.case(&format!("exit {code}"))).collect();
@@ -40,7 +40,7 @@ fn exit_codes_and_signals_are_reported() {
         assert_eq!((end["signal"].as_i64(), end["kind"].as_str()), (Some(*signal), Some("killed")), "{end}");
     }
     let killed = ends.iter().find(|end| end["signal"] == 9).unwrap();
-    assert_eq!(killed["message"], "killed by SIGKILL, maybe because memory ran out");
+    assert_eq!(killed["message"], "killed by SIGKILL, possibly because memory ran out");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn cancel_sends_sigint_first() {
     let end = supervisor.wait_for_result();
     assert_eq!(
         (end["state"].as_str(), end["message"].as_str()),
-        (Some("cancelled"), Some("told to")),
+        (Some("cancelled"), Some("by request")),
         "{end}"
     );
     assert_eq!(end["signals"], serde_json::json!(["SIGINT"]));
@@ -89,7 +89,7 @@ fn agent_ignoring_sigint_and_sigterm_is_killed() {
     world.assert_no_processes_left();
 }
 
-/// One supervisor after the other is cancelled about when its agent ends and its limit is over.
+/// Runs many cases in one supervisor and cancels each at about the time its agent exits and its limit expires.
 fn race_ends(seed: u64, races: u64) -> Vec<String> {
     let world = World::new();
     let cases = (0..races).map(|race| {
@@ -99,9 +99,9 @@ fn race_ends(seed: u64, races: u64) -> Vec<String> {
     });
     let mut supervisor = world.start(&cases.collect::<Vec<_>>());
     for race in (0..races).step_by(2) {
-        // A wish that came too late for one race is heard in the next, which may then be over before it says a word.
-        let begun = || world.read("log").lines().filter(|line| line.starts_with("started ")).count() as u64;
-        wait_until("the race has begun", || begun() > race);
+        // A cancel that comes too late for one race applies to the next, which may then end before it prints anything.
+        let started = || world.read("log").lines().filter(|line| line.starts_with("started ")).count() as u64;
+        wait_until("the race has started", || started() > race);
         let since = std::time::Instant::now();
         let moment = 14 + (seed + race) % 7;
         while since.elapsed().as_millis() < u128::from(moment) {
@@ -167,9 +167,9 @@ fn program_that_cannot_start_is_reported() {
     let all = world.start(&[missing, plain, foreign, busy, world.case("begin; end")]).wait_for_results();
     drop(writer);
     let ends = all["ends"].as_array().unwrap();
-    for (end, words) in ends.iter().zip(["No such file", "Permission denied", "format error", "busy"]) {
+    for (end, text) in ends.iter().zip(["No such file", "Permission denied", "format error", "busy"]) {
         assert_eq!(end["kind"], "spawn_failed", "{end}");
-        assert!(end["message"].as_str().unwrap().contains(words), "{end}");
+        assert!(end["message"].as_str().unwrap().contains(text), "{end}");
     }
     assert_eq!(ends[4]["state"], "completed", "the next one runs");
 }

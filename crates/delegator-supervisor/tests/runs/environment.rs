@@ -1,4 +1,4 @@
-//! What an agent finds around it.
+//! The environment of an agent: variables, directory, umask, niceness and stdin.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -27,7 +27,7 @@ fn agent_sees_exactly_the_given_environment() {
 fn agent_starts_in_the_checked_directory_even_if_renamed() {
     let world = World::new();
     let mut case = world.case("pwd > $FOLDER/pwd; touch made; begin; end");
-    // Swapped for another after the check.
+    // Replaced by another directory after validation.
     case.rename_workdir = Some("moved".to_owned());
     assert_eq!(world.run(&case)["state"], "completed");
     assert!(world.path("moved/made").exists() && !world.path("work/made").exists());
@@ -60,7 +60,7 @@ fn agent_niceness_is_applied_and_never_below_ours() {
 #[test]
 fn long_task_text_arrives_unchanged() {
     let world = World::new();
-    let mut case = world.case("cat > $FOLDER/seen; begin; end");
+    let mut case = world.case("cat > $FOLDER/received; begin; end");
     case.stdin = "😀".repeat(100_000);
     let end = world.run(&case);
     assert_eq!(
@@ -68,7 +68,7 @@ fn long_task_text_arrives_unchanged() {
         (Some("completed"), Some(true)),
         "{end}"
     );
-    assert_eq!(world.read("seen"), case.stdin);
+    assert_eq!(world.read("received"), case.stdin);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn agents_may_ignore_stdin() {
     let scripts = [
         "begin; item 0 unread; end",
         "dd bs=1 count=1 >/dev/null 2>&1; exec <&-; begin; item 0 closed; sleep 0.2; end",
-        // It answers more than a pipe holds before it reads: neither may wait for the other.
+        // It writes more than a pipe holds before it reads: neither side may block on the other.
         "begin; head -c 300000 /dev/zero | tr '\\0' ' '; echo; cat > /dev/null; end",
     ];
     let mut cases: Vec<_> = scripts.iter().map(|script| world.case(script)).collect();

@@ -1,4 +1,4 @@
-//! Limits: 1 s of silence, 3 s in all.
+//! Limits of a run: 1 s idle, 3 s in total.
 
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn constant_output_hits_only_the_hard_limit() {
 fn busy_child_counts_as_activity() {
     let world = World::new();
     assert_limit(&run_limited(&world, "begin; sh -c 'while :; do :; done' & wait"), "hard", 3000);
-    // Escaped, and one after the other: reaped processor time counts too.
+    // Detached, and one after the other: processor time of reaped children counts too.
     let script =
         "begin; setsid sh -c 'while :; do timeout 0.1 sh -c \"while :; do :; done\"; done' & sleep 300";
     assert_limit(&run_limited(&world, script), "hard", 3000);
@@ -103,7 +103,7 @@ fn supervisor_pauses_do_not_count_as_silence() {
     kill_process(supervisor.pid(), Signal::CONT).unwrap();
     let end = supervisor.wait_for_result();
     assert_eq!(end["state"], "completed", "{end}");
-    // Longer than idle, with nothing to hear.
+    // A pause longer than the idle limit, without any output.
     let world = World::new();
     let mut case = world.case("begin; touch $FOLDER/ready; sleep 0.7; touch $FOLDER/asleep; sleep 2.4; end");
     (case.idle_ms, case.hard_ms) = (2000, 30_000);

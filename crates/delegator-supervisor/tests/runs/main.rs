@@ -1,10 +1,10 @@
-//! Real agents (shell scripts), really supervised, each in a supervisor process of its own.
+//! Supervises real agents (shell scripts), each in a supervisor process of its own.
 //!
-//! `supervise` takes over its process, so the tests start this very program again as the supervisor: the test
-//! `as_supervisor` does nothing unless it is told a folder, and then runs what it finds there.
+//! `supervise` takes over its process, so the tests start this program again as the supervisor: the test
+//! `as_supervisor` does nothing unless an environment variable names a folder, and then runs the cases in it.
 
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read their environment")]
-#![expect(clippy::unwrap_used, reason = "a world that cannot be built is a failure")]
+#![expect(clippy::unwrap_used, reason = "a test setup that fails is a test failure")]
 
 mod endings;
 mod environment;

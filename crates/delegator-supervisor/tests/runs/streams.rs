@@ -1,4 +1,4 @@
-//! What agents write, and what becomes of it.
+//! Reading and storing the agent's output.
 
 use crate::world::World;
 

@@ -1,4 +1,4 @@
-//! The supervisor's side: cases from files, ends into files.
+//! The supervisor's side: reads cases from a file and writes their results to one.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -29,18 +29,18 @@ pub(crate) fn run_cases(folder: &Path) {
     let mut ends = Vec::new();
     for case in cases {
         let ports = FilePorts { folder: folder.to_path_buf(), stdin: &stdin, has_stdin: Cell::new(true) };
-        let ended = supervise(spec(case, folder), &ports);
-        ends.push(to_json(&ended));
+        let result = supervise(spec(case, folder), &ports);
+        ends.push(to_json(&result));
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
-    let result = json!({
+    let results = json!({
         "ends": ends,
         "peak": peak,
         "fds": std::fs::read_dir("/proc/self/fd").unwrap().count(),
         "no_children": rustix::process::wait(rustix::process::WaitOptions::NOHANG).is_err(),
     });
-    std::fs::write(folder.join("ended.new"), result.to_string()).unwrap();
+    std::fs::write(folder.join("ended.new"), results.to_string()).unwrap();
     std::fs::rename(folder.join("ended.new"), folder.join("ended.json")).unwrap();
 }
 
@@ -71,7 +71,11 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         limits: Limits {
             idle: millis(case.idle_ms),
             hard: millis(case.hard_ms),
-            activity_source: if case.output_only { ActivitySource::Output } else { ActivitySource::Activity },
+            activity_source: if case.output_only {
+                ActivitySource::Output
+            } else {
+                ActivitySource::OutputOrCpu
+            },
         },
         max_stream_bytes: case.max_stream_bytes,
         max_processes: case.max_processes,
@@ -98,8 +102,8 @@ impl FilePorts<'_> {
             Stream::Stderr => "stderr.log",
             Stream::Verify => "verify.log",
         };
-        let end = if part == 0 { String::new() } else { format!(".{part}") };
-        self.folder.join(format!("{name}{end}"))
+        let suffix = if part == 0 { String::new() } else { format!(".{part}") };
+        self.folder.join(format!("{name}{suffix}"))
     }
 
     fn log(&self, line: &str) {
@@ -122,7 +126,7 @@ impl Ports for FilePorts<'_> {
     fn cancel_requested(&self) -> Option<CancelRequest> {
         let mut byte = [0];
         match self.stdin.lock().read(&mut byte) {
-            Ok(1) => Some(CancelRequest { reason: Some("told to".to_owned()) }),
+            Ok(1) => Some(CancelRequest { reason: Some("by request".to_owned()) }),
             Ok(_) => {
                 self.has_stdin.set(false);
                 None
@@ -156,45 +160,45 @@ impl Ports for FilePorts<'_> {
     }
 }
 
-fn to_json(ended: &RunResult) -> Value {
-    let (kind, message) = match &ended.end {
+fn to_json(result: &RunResult) -> Value {
+    let (kind, message) = match &result.end {
         TaskEnd::Failed { kind, message, .. } => (Some(kind.name()), message.clone()),
         TaskEnd::Timeout(kind) => (Some(kind.name()), String::new()),
         TaskEnd::Cancelled { reason } => (None, reason.clone().unwrap_or_default()),
         TaskEnd::Completed => (None, String::new()),
     };
-    let (code, signal) = match ended.exit {
+    let (code, signal) = match result.exit {
         Some(ExitStatus::Code(code)) => (Some(code), None),
         Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
     };
-    let checked = ended.verification.as_ref().map(|checked| {
+    let check = result.verification.as_ref().map(|check| {
         json!({
-            "outcome": checked.outcome.name(),
-            "detail": checked.detail,
-            "exit": format!("{:?}", checked.exit),
-            "output": checked.output,
-            "last_output": checked.last_output,
+            "outcome": check.outcome.name(),
+            "detail": check.detail,
+            "exit": format!("{:?}", check.exit),
+            "output": check.output,
+            "last_output": check.last_output,
         })
     });
     json!({
-        "checked": checked,
-        "state": ended.end.state().name(),
+        "checked": check,
+        "state": result.end.state().name(),
         "kind": kind,
         "message": message,
         "code": code,
         "signal": signal,
-        "signals": ended.signals.iter().map(|signal| signal.name()).collect::<Vec<_>>(),
-        "thread": ended.thread_id,
-        "report": serde_json::from_str::<Value>(&ended.report_json).unwrap(),
-        "warnings": ended.warnings,
-        "refused": ended.refused.last,
-        "partial": ended.partial,
-        "stdout": ended.stdout,
-        "stderr": ended.stderr,
-        "sweep": ended.sweep,
-        "elapsed_ms": u64::try_from(ended.elapsed.as_millis()).unwrap(),
-        "quiet_ms": u64::try_from(ended.quiet.as_millis()).unwrap(),
-        "stdin_delivered": ended.stdin_delivered,
+        "signals": result.signals.iter().map(|signal| signal.name()).collect::<Vec<_>>(),
+        "thread": result.thread_id,
+        "report": serde_json::from_str::<Value>(&result.report_json).unwrap(),
+        "warnings": result.warnings,
+        "refused": result.refused.last,
+        "partial": result.partial,
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+        "sweep": result.sweep,
+        "elapsed_ms": u64::try_from(result.elapsed.as_millis()).unwrap(),
+        "quiet_ms": u64::try_from(result.quiet.as_millis()).unwrap(),
+        "stdin_delivered": result.stdin_delivered,
     })
 }

@@ -1,4 +1,4 @@
-//! Nothing that descends from an agent survives its end.
+//! No descendant of an agent survives its end.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn too_many_processes_end_the_run() {
 #[test]
 fn fork_bomb_is_killed() {
     let world = World::new();
-    // Nine generations, so that a machine with other work to do survives the test.
+    // Nine generations, so that a busy machine survives the test.
     let script =
         "begin; grow() { if [ $1 -gt 0 ]; then grow $(($1-1)) & grow $(($1-1)) & fi; sleep 300; }; grow 9";
     let mut case = world.case(script);
@@ -101,13 +101,13 @@ fn processes_of_a_lost_supervisor_are_found_by_mark() {
 #[test]
 fn unkillable_processes_are_reported_not_awaited() {
     let world = World::new();
-    // It makes its parent somebody else's process.
+    // A set-user-ID copy that makes its process belong to another user.
     std::fs::copy("/usr/bin/setpriv", world.path("setpriv")).unwrap();
     let set_user_id = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
     std::fs::set_permissions(world.path("setpriv"), set_user_id).unwrap();
     let script =
         "begin; $FOLDER/setpriv --reuid=0 sleep 300 >/dev/null 2>&1 & sleep 0.3; touch $FOLDER/ready; wait";
-    // A group would be able to kill it.
+    // Killing through a cgroup would succeed.
     let mut case = world.case(script);
     case.grouped = false;
     let Some(mut supervisor) = world.start_unprivileged(&[case]) else { return };
@@ -124,7 +124,7 @@ fn unkillable_processes_are_reported_not_awaited() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// Runs a supervisor whose agent has one process, kills the supervisor, and gives what is left.
+/// Runs a supervisor whose agent has one process, kills the supervisor, and returns the remaining pids.
 fn pids_after_supervisor_kill(world: &World) -> Vec<i32> {
     let mut supervisor = world.start(&[world.case("begin; touch $FOLDER/ready; exec sleep 302")]);
     wait_until("it runs", || exists(&world.path("ready")));

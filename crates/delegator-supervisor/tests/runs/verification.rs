@@ -1,4 +1,4 @@
-//! What checks an agent's work: run after it, held like it, told apart from it.
+//! Verification commands: run after the agent, confined like it, reported separately.
 
 use rustix::process::{Signal, kill_process};
 
@@ -7,7 +7,7 @@ use crate::world::{Case, Check, World, exists, wait_until};
 #[test]
 fn check_runs_after_a_completed_agent_and_is_stored_separately() {
     let world = World::new();
-    let script = "echo to one; echo to the other >&2; cat; pwd -P; umask; echo ${FOLDER:+seen}";
+    let script = "echo to one; echo to the other >&2; cat; pwd -P; umask; echo ${FOLDER:+visible}";
     let end = world.run(&world.case_with_check(script));
     assert_eq!(
         (&end["state"], &end["checked"]["outcome"]),
@@ -16,14 +16,14 @@ fn check_runs_after_a_completed_agent_and_is_stored_separately() {
     );
     let log = world.read("verify.log");
     let workdir = std::fs::canonicalize(world.path("work")).unwrap();
-    assert_eq!(log, format!("to one\nto the other\n{}\n0022\nseen\n", workdir.display()));
+    assert_eq!(log, format!("to one\nto the other\n{}\n0022\nvisible\n", workdir.display()));
     assert_eq!(end["checked"]["last_output"], log);
     assert!(
         world.read("log").contains("\"current_activity\":\"Verifying: /bin/sh -c "),
         "{}",
         world.read("log")
     );
-    assert_eq!(world.read("events.jsonl").lines().count(), 3, "the agent's own words stay as they were");
+    assert_eq!(world.read("events.jsonl").lines().count(), 3, "the agent's events are unchanged");
     world.assert_no_processes_left();
 }
 
@@ -95,7 +95,7 @@ fn cancel_during_the_check_cancels_the_task() {
     wait_until("it checks", || exists(&world.path("checking")));
     supervisor.cancel();
     let end = supervisor.wait_for_result();
-    assert_eq!((&end["state"], &end["message"]), (&"cancelled".into(), &"told to".into()), "{end}");
+    assert_eq!((&end["state"], &end["message"]), (&"cancelled".into(), &"by request".into()), "{end}");
     assert_eq!(end["checked"]["outcome"], "cancelled", "{end}");
     world.assert_no_processes_left();
 }
@@ -128,7 +128,7 @@ fn check_without_its_sentinel_counts_as_not_started() {
     let world = World::new();
     let run_with_sentinel = |script: &str| {
         let case = world.case_with_check(script);
-        let check = Check { witness: Some("inside".to_owned()), ..case.check.clone().unwrap() };
+        let check = Check { sentinel: Some("inside".to_owned()), ..case.check.clone().unwrap() };
         world.run(&Case { check: Some(check), ..case })["checked"].take()
     };
     let good = run_with_sentinel("echo WARNING; echo inside; echo fine");

@@ -1,4 +1,4 @@
-//! The tests' side: a folder, a script, a supervisor process, and patience.
+//! The tests' side: a folder, agent scripts, and the supervisor process.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Tells the program that it is a supervisor.
+/// Names the folder; its presence makes the program a supervisor.
 pub(crate) const FOLDER_VARIABLE: &str = "SUPERVISOR_TEST_FOLDER";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -36,18 +36,18 @@ pub(crate) struct Case {
     pub(crate) secret: String,
     pub(crate) expected_thread: Option<String>,
     pub(crate) rename_workdir: Option<String>,
-    /// In a control group, where there are any.
+    /// Run in a cgroup, where available.
     pub(crate) grouped: bool,
     pub(crate) check: Option<Check>,
 }
 
-/// A script that checks the work.
+/// A script that verifies the agent's work.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Check {
     pub(crate) command: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
-    pub(crate) witness: Option<String>,
-    pub(crate) at_least_ms: u64,
+    pub(crate) sentinel: Option<String>,
+    pub(crate) min_time_ms: u64,
 }
 
 impl Check {
@@ -62,15 +62,15 @@ impl Check {
                 program,
                 args: args.map(Into::into).collect(),
                 environment,
-                sentinel: self.witness,
+                sentinel: self.sentinel,
                 command: self.command,
             },
-            min_time: Duration::from_millis(self.at_least_ms),
+            min_time: Duration::from_millis(self.min_time_ms),
         }
     }
 }
 
-/// What a script may use: a turn that goes well is `begin; end`.
+/// Shell functions for scripts: a successful turn is `begin; end`.
 const PRELUDE: &str = r#"
 begin() { echo '{"type":"thread.started","thread_id":"t-1"}'; echo '{"type":"turn.started"}'; }
 end() { echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'; }
@@ -129,14 +129,14 @@ impl World {
         }
     }
 
-    /// An agent that goes well, and a script that checks its work.
+    /// An agent that succeeds, and a script that verifies its work.
     pub(crate) fn case_with_check(&self, script: &str) -> Case {
         let agent = self.case("begin; end");
         let check = Check {
             command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             environment: agent.environment.clone(),
-            witness: None,
-            at_least_ms: 1,
+            sentinel: None,
+            min_time_ms: 1,
         };
         Case { check: Some(check), ..agent }
     }
@@ -145,7 +145,7 @@ impl World {
         self.start_with(Command::new(std::env::current_exe().unwrap()), cases)
     }
 
-    /// As somebody who may do nothing; nothing if we cannot become that.
+    /// As an unprivileged user; `None` if we cannot switch to one.
     pub(crate) fn start_unprivileged(&self, cases: &[Case]) -> Option<Supervisor<'_>> {
         let program = std::env::current_exe().unwrap();
         let setpriv = || {
@@ -176,7 +176,7 @@ impl World {
         Supervisor { world: self, process, stdin }
     }
 
-    /// One case, to its end.
+    /// Runs one case to its end.
     pub(crate) fn run(&self, case: &Case) -> Value {
         self.start(std::slice::from_ref(case)).wait_for_result()
     }
@@ -185,7 +185,7 @@ impl World {
         self.run(&self.case(script))
     }
 
-    /// A program of that name.
+    /// Writes a program of that name.
     pub(crate) fn program(&self, name: &str, text: &str, mode: u32) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
@@ -214,27 +214,27 @@ impl Supervisor<'_> {
         self.stdin.as_mut().unwrap().write_all(b"c").unwrap();
     }
 
-    /// Waits for its end and asks nothing.
+    /// Waits for its exit and ignores its results.
     pub(crate) fn wait_exit(&mut self) {
         self.process.wait().unwrap();
     }
 
-    /// All of it.
+    /// Waits for its exit and returns all results.
     pub(crate) fn wait_for_results(mut self) -> Value {
         wait_until("the supervisor has ended", || self.process.try_wait().unwrap().is_some());
         let text = self.world.read("ended.json");
         let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"));
-        assert_eq!(value["no_children"], true, "zombies or worse");
+        assert_eq!(value["no_children"], true, "the supervisor left children");
         value
     }
 
-    /// The end of the only case.
+    /// The result of the only case.
     pub(crate) fn wait_for_result(self) -> Value {
         self.wait_for_results()["ends"][0].take()
     }
 }
 
-/// Asks again and again, for a generous while.
+/// Polls until the condition holds; panics after a generous time.
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let give_up = Instant::now() + Duration::from_secs(50);
     while !condition() {

@@ -1,10 +1,10 @@
-//! What the model says, in the events of the Messages API.
+//! Replies of the fake model as events of the Messages API.
 
 use serde_json::{Value, json};
 
 use super::event_stream;
 
-/// Content blocks, then the end of the message.
+/// The event stream of content blocks and the end of the message.
 pub(super) fn messages_body(blocks: &[Value]) -> String {
     let mut events = vec![json!({"type": "message_start", "message": {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": [],
@@ -25,7 +25,7 @@ pub(super) fn messages_body(blocks: &[Value]) -> String {
     event_stream(&events)
 }
 
-/// A block as it begins, empty, and all of its content as one piece.
+/// The empty block of the start event, and its whole content as one delta.
 fn block_start_and_delta(block: &Value) -> (Value, Value) {
     if block["type"] == "tool_use" {
         let mut start = block.clone();

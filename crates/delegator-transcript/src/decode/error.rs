@@ -1,11 +1,12 @@
-//! Errors of lines and calls: 001 has text or an object with a `message`, 003 and MCP servers have anything.
+//! Decodes the `error` field of lines and tool calls. Codex exec events carry a string or an object with a `message`;
+//! the idle dialect and MCP servers carry any JSON value.
 
 use std::borrow::Cow;
 
 use super::{Nested, first, loose_into, read_message};
 use crate::json::{Cursor, Scan, Text};
 
-/// An error, not yet read as any dialect means it.
+/// An `error` value whose interpretation depends on the dialect.
 #[derive(Debug)]
 pub(super) enum TopError<'a> {
     Text(Text<'a>),
@@ -27,20 +28,20 @@ impl<'a> TopError<'a> {
         read
     }
 
-    /// As 001 means it.
+    /// Codex exec events: the string, or the `message` of the object.
     pub(super) fn message(self) -> Option<Text<'a>> {
         match self {
             Self::Text(text) => Some(text),
             Self::Json(object) => {
                 let mut message = None;
-                // What is not an object, or was cut off, has as much of a message as was read.
+                // For an object that was truncated, the part that could be read counts.
                 let _ = read_message(&mut Cursor::new(object.0), &mut message);
                 message
             }
         }
     }
 
-    /// As results of tools mean it: the message, or all there is.
+    /// Tool results: the message, or the whole value.
     pub(super) fn message_or_whole(self) -> Text<'a> {
         match self {
             Self::Json(Nested(raw)) => Self::Json(Nested(raw)).message().unwrap_or(Text::plain(raw)),
@@ -48,7 +49,7 @@ impl<'a> TopError<'a> {
         }
     }
 
-    /// As 003 means it.
+    /// Idle dialect: the whole value.
     pub(super) fn whole(self) -> Text<'a> {
         match self {
             Self::Text(text) => text,

@@ -1,7 +1,7 @@
-//! Items of dialect 001.
+//! Decodes the items of Codex exec events.
 //!
-//! The fields of every item type are collected flat, because `type` need not come first; [`ItemFields::into_item`]
-//! then takes those that belong to the type.
+//! The fields of all item types are collected into one struct, because `type` need not come first.
+//! [`ItemFields::into_item`] then picks the fields that belong to the type.
 
 use super::{Remains, first, read_message, text_into};
 use crate::event::{
@@ -15,7 +15,8 @@ pub(super) struct ItemFields<'a> {
     pub(super) id: Option<Text<'a>>,
     kind: Option<Text<'a>>,
     status: Option<Text<'a>>,
-    /// `text` of a message or of reasoning, `message` of a warning, `command`, `query`: no type has two of them.
+    /// `text` of a message or of reasoning, `message` of a warning, `command`, or `query`; no item type has two of
+    /// them.
     text: Option<Text<'a>>,
     output: Option<Text<'a>>,
     exit_code: Option<i32>,
@@ -25,7 +26,7 @@ pub(super) struct ItemFields<'a> {
     call: Option<Box<CallFields<'a>>>,
 }
 
-/// What only calls of tools have.
+/// Fields that only tool calls have.
 #[derive(Debug, Default)]
 struct CallFields<'a> {
     server: Option<Text<'a>>,
@@ -169,7 +170,8 @@ impl<'a> CallFields<'a> {
 }
 
 impl<'a> Remains<'a> {
-    /// How many bytes the string has in the line that the head ends in, and its end, if `begun` is that string.
+    /// Returns the full byte length of the string at which the head was truncated, and its end, if `begun` is that
+    /// string.
     fn end_of_longest_string(&self, begun: &Text<'a>) -> (u64, Option<Text<'a>>) {
         let Some((from, to)) = self.facts.longest_string.filter(|_| !begun.is_empty()) else {
             return (begun.len() as u64, None);
@@ -203,7 +205,7 @@ fn read_changes<'a>(cursor: &mut Cursor<'a>, changes: &mut Vec<FileChange<'a>>) 
     })
 }
 
-/// `[{"text":…,"completed":…}]`; in the internal protocol `[{"step":…,"status":…}]`.
+/// `[{"text":…,"completed":…}]`; in the Codex protocol `[{"step":…,"status":…}]`.
 pub(super) fn read_todos<'a>(cursor: &mut Cursor<'a>, text_key: &str, todos: &mut Vec<Todo<'a>>) -> Scan<()> {
     cursor.array(|cursor| {
         if cursor.peek() != Some(b'{') {

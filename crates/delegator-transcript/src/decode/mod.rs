@@ -1,12 +1,11 @@
-//! From a line to an [`Event`]. Never fails.
+//! Decodes one line into an [`Event`]. Decoding never fails: an unusable line becomes `NotJson` or `Unknown`.
 //!
-//! One pass over the line's object collects the fields any dialect could have at the top ([`Top`]); which dialect it
-//! is, is decided afterwards, so the order of keys does not matter. Of a key that comes twice the first counts (a
-//! `web_search` item has two `id`s, and the first is the item's). `null` is the same as absent. A field of an
-//! unexpected type is the same as absent too.
+//! One pass collects the fields that any dialect may have at the top level ([`Top`]); the dialect is decided
+//! afterwards, so the order of keys does not matter. Of a repeated key the first value counts (a `web_search` item has
+//! two `id`s, and the first is the item's). `null` and a value of an unexpected type count as absent.
 //!
-//! Of an over-long line the head is read in the same way as far as it goes, and what lies behind it is taken from
-//! the facts the framer picked up in passing.
+//! Of an over-long line the head is decoded in the same way; what comes after it is taken from the facts that the
+//! framer collected.
 
 mod error;
 mod item;
@@ -24,7 +23,7 @@ use error::TopError;
 use item::ItemFields;
 use usage::read_usage;
 
-/// What a line says.
+/// Decodes a line from the framer.
 pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
     match line {
         LineText::Whole(text) => decode_text(text),
@@ -32,7 +31,7 @@ pub fn decode<'a>(line: &'a LineText<'_>) -> Event<'a> {
     }
 }
 
-/// What a line that is already text says.
+/// Decodes a line that is already text.
 pub fn decode_text(text: &str) -> Event<'_> {
     let mut cursor = Cursor::new(text);
     match cursor.peek() {
@@ -48,7 +47,7 @@ pub fn decode_text(text: &str) -> Event<'_> {
     }
 }
 
-/// What can still be said of a line of which only head and tail are left.
+/// Decodes a line of which only head and tail are available.
 fn decode_truncated<'a>(head: &'a str, tail: &'a str, facts: &'a LongLineFacts) -> Event<'a> {
     let mut cursor = Cursor::new(head);
     if cursor.peek() != Some(b'{') {
@@ -68,11 +67,11 @@ struct Remains<'a> {
     facts: &'a LongLineFacts,
 }
 
-/// An object inside the line that is read later, once its meaning is known.
+/// An unparsed object inside the line; it is decoded once its meaning is known.
 #[derive(Clone, Copy, Debug)]
 struct Nested<'a>(&'a str);
 
-/// Keeps the first value of a key that comes more than once.
+/// Stores the first value of a repeated key.
 #[inline]
 fn first<T>(slot: &mut Option<T>, value: Option<T>) {
     if slot.is_none() {
@@ -80,7 +79,7 @@ fn first<T>(slot: &mut Option<T>, value: Option<T>) {
     }
 }
 
-/// Reads a string into `slot`; where the line was cut inside it, as much of it as there is.
+/// Reads a string into `slot`; of a truncated string, the part that is available.
 #[inline]
 fn text_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<()> {
     match cursor.text() {
@@ -89,13 +88,13 @@ fn text_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<(
             first(slot, cursor.take_partial());
             return Err(ScanError::Truncated);
         }
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// Reads a string as it is and any other value but `null` as its JSON: for fields of 003, whose agents write what they
-/// have.
+/// Reads a string as text and any other value except `null` as its JSON. Needed for the idle dialect, where these
+/// fields may have any type.
 fn loose_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<()> {
     if cursor.peek() == Some(b'"') {
         return text_into(cursor, slot);
@@ -106,7 +105,7 @@ fn loose_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<
     read
 }
 
-/// Reads an object or array for later; where the line was cut inside it, as much of it as there is.
+/// Stores an object or array for later; of a truncated one, the part that is available.
 fn nested_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Nested<'a>>) -> Scan<()> {
     let rest = cursor.rest();
     match cursor.raw() {
@@ -115,12 +114,12 @@ fn nested_into<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Nested<'a>>) -> Sc
             first(slot, Some(Nested(rest)));
             return Err(ScanError::Truncated);
         }
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// The fields a line of any dialect may have at its top.
+/// The top-level fields of all dialects.
 #[derive(Debug, Default)]
 struct Top<'a> {
     kind: Option<Text<'a>>,
@@ -131,7 +130,7 @@ struct Top<'a> {
     message: Option<Text<'a>>,
     nested: Option<Nested<'a>>,
     nested_in: Option<Envelope>,
-    /// Fields only the other dialects have, apart so that a line of 001 does not pay for them.
+    /// Fields that only the other dialects have; boxed so that Codex exec events do not pay for them.
     other: Option<Box<OtherTop<'a>>>,
 }
 
@@ -151,7 +150,7 @@ struct OtherTop<'a> {
     prompt: Option<Text<'a>>,
 }
 
-/// What a nested event is wrapped in.
+/// The wrapper of a nested event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Envelope {
     /// `{"id":…,"msg":…}`
@@ -248,14 +247,15 @@ impl<'a> Top<'a> {
             "agent_message" | "tool_call" | "tool_result" | "file_change" | "idle" | "done" => {
                 return self.into_idle_event(kind, remains);
             }
-            // Only now an envelope: an event of 001 or 003 stays one whatever else its line carries.
+            // Checked last, so that a Codex exec event or an idle event with a `payload` beside it is still decoded as
+            // that event.
             _ => return self.into_enveloped(Some(kind), remains),
         };
         Event::Thread(event)
     }
 
-    /// An event inside an envelope, if it is in one. Other programs have messages and payloads too: without a type
-    /// inside, or without a time or a name of Codex's outside, it is none of Codex's.
+    /// Decodes an event inside a `msg` or `payload` wrapper. Other programs use these keys too, so a wrapped object
+    /// without a `type`, or a payload without a timestamp or a known line type, is `Unknown`.
     fn into_enveloped(self, kind: Option<Text<'a>>, remains: Option<Remains<'a>>) -> Event<'a> {
         let Some((envelope, nested)) = self.nested_in.zip(self.nested) else {
             return if kind.is_some() { Event::Unknown { kind } } else { self.into_preamble() };
@@ -312,7 +312,7 @@ impl<'a> Top<'a> {
         })
     }
 
-    /// A line without a type: before 0.44 the settings and the prompt preceded the stream.
+    /// A line without a `type`: before 0.44, Codex printed its settings and the prompt ahead of the stream.
     fn into_preamble(self) -> Event<'a> {
         let Some(other) = self.other else { return Event::Unknown { kind: None } };
         let is_settings = other.model.is_some() && other.workdir.is_some();
@@ -323,7 +323,7 @@ impl<'a> Top<'a> {
     }
 }
 
-/// The `message` of an object.
+/// Reads the `message` of an object.
 fn read_message<'a>(cursor: &mut Cursor<'a>, slot: &mut Option<Text<'a>>) -> Scan<()> {
     cursor.object(|cursor, key| match key.simple() {
         Some("message") => text_into(cursor, slot),

@@ -1,4 +1,4 @@
-//! `EventMsg` of the internal protocol.
+//! Decodes `EventMsg` messages of the Codex protocol.
 
 use super::error::TopError;
 use super::item::read_todos;
@@ -10,7 +10,7 @@ use crate::json::{Cursor, Scan, Text};
 use crate::protocol::ProtocolEvent;
 use crate::shell;
 
-/// Every field an `EventMsg` we map may have.
+/// The fields of all `EventMsg` types that we map.
 #[derive(Debug, Default)]
 struct MessageFields<'a> {
     kind: Option<Text<'a>>,
@@ -31,7 +31,7 @@ struct MessageFields<'a> {
     action: Option<&'a str>,
     plan: Vec<Todo<'a>>,
     usage: Option<Usage>,
-    /// Token counts of the message itself: those of one request.
+    /// Token counts at the top level of the message; they are the counts of one request.
     request: UsageFields,
     error: Option<Text<'a>>,
     item: Option<Nested<'a>>,
@@ -39,7 +39,8 @@ struct MessageFields<'a> {
 
 pub(super) fn decode_protocol<'a>(message: Nested<'a>, remains: Option<Remains<'a>>) -> ProtocolEvent<'a> {
     let mut fields = MessageFields::default();
-    // The line's grammar has been checked; only a cut line can end here early, and then what there is counts.
+    // The grammar of the line has been checked. Only a truncated line can fail here, and then the fields read so far
+    // count.
     let read = fields.read(&mut Cursor::new(message.0));
     if let (Err(_), Some(Remains { facts, .. })) = (read, remains) {
         let plain = |text: &'a Option<String>| text.as_deref().map(Text::plain);
@@ -143,7 +144,8 @@ impl<'a> MessageFields<'a> {
     }
 }
 
-/// What 001 leaves out on purpose: deltas, requests for approval, review mode, lists asked for, bookkeeping.
+/// Types that Codex exec events leave out on purpose: deltas, approval requests, review mode, list responses,
+/// bookkeeping.
 fn is_ignored(kind: &str) -> bool {
     const NAMES: &[&str] = &[
         "web_search_begin",
@@ -179,7 +181,7 @@ fn is_ignored(kind: &str) -> bool {
         || kind.ends_with("_response")
 }
 
-/// The command as Codex stores it, an array of words; a single string is taken as one command line.
+/// Codex stores the command as an array of arguments; a single string is split as a command line.
 fn read_command(cursor: &mut Cursor<'_>, words: &mut Vec<String>) -> Scan<()> {
     if cursor.peek() != Some(b'[') {
         let line = cursor.text()?.map(|text| text.resolve().into_owned());
@@ -222,8 +224,8 @@ fn read_invocation<'a>(cursor: &mut Cursor<'a>, call: &mut McpToolCall<'a>) -> S
     read
 }
 
-/// `{"Ok":{"content":…,"isError":…}}` or `{"Err":…}`, or the result itself: fills in the call and says whether it went
-/// well.
+/// Reads `{"Ok":{"content":…,"isError":…}}`, `{"Err":…}`, or the bare result into the call; returns whether it
+/// succeeded.
 fn read_result<'a>(result: Nested<'a>, call: &mut McpToolCall<'a>) -> bool {
     let (mut ok, mut error, mut is_err) = (None, None, false);
     let mut cursor = Cursor::new(result.0);
@@ -244,7 +246,7 @@ fn read_result<'a>(result: Nested<'a>, call: &mut McpToolCall<'a>) -> bool {
     if is_err {
         call.error = error.map(TopError::message_or_whole);
     }
-    // A result that was cut off is not known to be good, and no JSON to pass on.
+    // A truncated result is not known to be a success, and is not valid JSON to pass on.
     if read.is_err() {
         return false;
     }
@@ -253,7 +255,7 @@ fn read_result<'a>(result: Nested<'a>, call: &mut McpToolCall<'a>) -> bool {
     result.is_some_and(|raw| !is_error_result(raw)) && !is_err
 }
 
-/// Whether an MCP result says of itself that it is an error.
+/// Whether an MCP result has `isError` set.
 fn is_error_result(raw: &str) -> bool {
     let mut is_error = None;
     let _ = Cursor::new(raw).object(|cursor, key| {
@@ -266,7 +268,7 @@ fn is_error_result(raw: &str) -> bool {
     is_error.unwrap_or(false)
 }
 
-/// `{"path":{"add":…}}`, in newer versions `{"path":{"type":"add",…}}`.
+/// `{"path":{"add":…}}`; in newer versions `{"path":{"type":"add",…}}`.
 pub(super) fn read_change_map<'a>(cursor: &mut Cursor<'a>, changes: &mut Vec<FileChange<'a>>) -> Scan<()> {
     cursor.object(|cursor, path| {
         if cursor.peek() != Some(b'{') {
@@ -289,7 +291,7 @@ pub(super) fn read_change_map<'a>(cursor: &mut Cursor<'a>, changes: &mut Vec<Fil
         changes.push(FileChange { path: path.clone(), kind });
         Ok(())
     })?;
-    // A map has no order of its own; Codex shows changes by path.
+    // A map has no order; Codex shows changes sorted by path.
     changes.sort_by(|a, b| a.path.resolve().cmp(&b.path.resolve()));
     Ok(())
 }

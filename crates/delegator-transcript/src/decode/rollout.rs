@@ -1,4 +1,4 @@
-//! Lines of the session files (rollouts) Codex keeps under its home.
+//! Decodes the lines of session files (rollouts), which Codex writes under its home directory.
 
 use super::protocol::decode_protocol;
 use super::turn_item::read_texts;
@@ -6,7 +6,7 @@ use super::{Nested, Remains, text_into};
 use crate::json::{Cursor, Scan, Text};
 use crate::protocol::{ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 
-/// Whether lines of session files call themselves this: enough to know one that does not say when it was written.
+/// Whether `kind` is a known line type of session files. It identifies such a line when it has no timestamp.
 pub(super) fn is_line_type(kind: &Text<'_>) -> bool {
     let names = ["session_meta", "turn_context", "event_msg", "response_item", "compacted"];
     kind.simple().is_some_and(|kind| names.contains(&kind))
@@ -28,7 +28,7 @@ pub(super) fn decode_rollout<'a>(
     RolloutLine { timestamp, payload }
 }
 
-// Errors below are those of a cut line: what was read before the cut counts.
+// Errors below come from truncated lines; the fields read before the end count.
 
 fn decode_meta<'a>(payload: Nested<'a>) -> SessionMeta<'a> {
     let mut meta = SessionMeta::default();
@@ -46,7 +46,7 @@ fn decode_meta<'a>(payload: Nested<'a>) -> SessionMeta<'a> {
         "git" if cursor.peek() == Some(b'{') => read_git(cursor, &mut meta),
         _ => cursor.skip(),
     });
-    // A sub-agent's `session_id` is its parent's; `id` is always its own.
+    // The `session_id` of a sub-agent is its parent's; `id` is always its own.
     meta.id = id.or(session_id).unwrap_or_default();
     meta
 }
@@ -80,7 +80,7 @@ fn decode_response<'a>(payload: Nested<'a>) -> ResponseItem<'a> {
         "call_id" => text_into(cursor, &mut call_id),
         "name" => text_into(cursor, &mut name),
         "arguments" | "input" => text_into(cursor, &mut input),
-        // A local shell call has an object here, to be read like a function's arguments.
+        // The `action` of a local shell call is an object; it is read like the arguments of a function call.
         "action" if cursor.peek() == Some(b'{') => {
             let action = Some(Text::plain(cursor.raw()?));
             super::first(&mut input, action);

@@ -1,7 +1,7 @@
-//! Items of the internal protocol (`item_started`, `item_completed`), read as items of dialect 001.
+//! Decodes items of the Codex protocol (`item_started`, `item_completed`) into items of Codex exec events.
 //!
-//! Newer session files say with them what older ones said with begin and end events. The names are in camel case,
-//! changes are a map, and some results are spelled differently; the content is that of 001.
+//! Newer session files use them in place of begin and end events. Names are in camel case, changes are a map, and some
+//! results are spelled differently; the content is the same.
 
 use super::item::read_todos;
 use super::protocol::read_change_map;
@@ -27,26 +27,25 @@ struct TurnItemFields<'a> {
     todos: Vec<Todo<'a>>,
     action: Option<&'a str>,
     server: Option<Text<'a>>,
-    /// Of an MCP call or of one that concerns sub-agents.
+    /// Of an MCP call or a sub-agent call.
     tool: Option<Text<'a>>,
     call: McpToolCall<'a>,
     collab: CollabToolCall<'a>,
 }
 
-/// What an item of the protocol is.
+/// The result of decoding an item of the protocol.
 #[derive(Debug)]
 pub(super) enum TurnItem<'a> {
-    /// An item of 001.
     Item(Item<'a>),
-    /// What the user said.
+    /// A message of the user.
     UserText(Text<'a>),
-    /// Something 001 has no place for: images, compaction, …
+    /// An item that has no counterpart in Codex exec events: images, compaction, …
     Other,
 }
 
 pub(super) fn decode_turn_item(item: Nested<'_>) -> TurnItem<'_> {
     let mut fields = TurnItemFields::default();
-    // A cut line's item counts as far as it goes; the grammar of any other has been checked.
+    // The grammar has been checked; of a truncated item, the fields read so far count.
     let _ = fields.read(&mut Cursor::new(item.0));
     if fields.kind.as_ref().is_some_and(|kind| *kind == *"UserMessage") {
         return TurnItem::UserText(fields.joined_texts());
@@ -158,7 +157,7 @@ impl<'a> TurnItemFields<'a> {
     }
 }
 
-/// Texts of an array of strings or of objects with a `text`.
+/// Reads the texts of an array of strings, or of objects with a `text`.
 pub(super) fn read_texts<'a>(cursor: &mut Cursor<'a>, texts: &mut Vec<Text<'a>>) -> Scan<()> {
     cursor.array(|cursor| {
         let mut text = None;
@@ -175,8 +174,8 @@ pub(super) fn read_texts<'a>(cursor: &mut Cursor<'a>, texts: &mut Vec<Text<'a>>)
     })
 }
 
-/// An MCP result in the spelling of 001: `structured_content` always there, no `isError` (the status says it). What has
-/// nothing of an MCP result stays as it is.
+/// Spells an MCP result as Codex exec events do: `structured_content` always present, no `isError` (the status has it).
+/// A value without any field of an MCP result is returned unchanged.
 pub(super) fn codex_exec_result(raw: &str) -> String {
     let (mut content, mut meta, mut structured) = (None, None, None);
     let mut is_foreign = false;

@@ -1,10 +1,10 @@
-//! Token counts.
+//! Decodes token counts.
 
 use super::first;
 use crate::event::Usage;
 use crate::json::{Cursor, Scan};
 
-/// Token counts; `None` when there is no object of them.
+/// Reads token counts; `None` if the value is not an object.
 pub(super) fn read_usage(cursor: &mut Cursor<'_>) -> Scan<Option<Usage>> {
     if cursor.peek() != Some(b'{') {
         cursor.skip()?;
@@ -15,7 +15,7 @@ pub(super) fn read_usage(cursor: &mut Cursor<'_>) -> Scan<Option<Usage>> {
     Ok(Some(fields.into_usage().unwrap_or_default()))
 }
 
-/// The fields of a [`Usage`], wherever they stand.
+/// The fields of a [`Usage`], at whatever level they appear.
 #[derive(Debug, Default)]
 pub(super) struct UsageFields {
     input: Option<i64>,
@@ -26,7 +26,7 @@ pub(super) struct UsageFields {
 }
 
 impl UsageFields {
-    /// Reads or passes over the value of this key.
+    /// Reads or skips the value of this key.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>, key: &str) -> Scan<()> {
         let slot = match key {
             "input_tokens" => &mut self.input,
@@ -40,7 +40,7 @@ impl UsageFields {
         Ok(())
     }
 
-    /// `None` when no field was there.
+    /// `None` when no field was present.
     pub(super) fn into_usage(self) -> Option<Usage> {
         let Self { input, cached, cache_write, output, reasoning } = self;
         input.or(cached).or(cache_write).or(output).or(reasoning)?;

@@ -1,12 +1,12 @@
-//! The one line that says most, of an output that names no place.
+//! Chooses the most informative line of an output that names no location.
 
 use super::location::{is_error_name, sanitize, split_error_name};
 use super::{MAX_KIND_CHARS, MAX_MESSAGE_CHARS};
 
-/// Reasons stand near the end.
+/// Errors are printed near the end.
 const SEARCHED_BYTES: usize = 64 << 10;
 
-/// The line and, where it begins with the name of an error, that name.
+/// Returns the line and, if it starts with the name of an error, that name.
 pub(super) fn find(output: &str) -> (String, Option<String>) {
     let end = &output[output.ceil_char_boundary(output.len().saturating_sub(SEARCHED_BYTES))..];
     let lines = || end.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -18,7 +18,7 @@ pub(super) fn find(output: &str) -> (String, Option<String>) {
     }
 }
 
-/// How much a line sounds like a reason; the first of those that sound alike is taken.
+/// How likely a line is to state the error; of equal scores the first line wins.
 fn score(line: &str) -> u8 {
     let line = &line[..line.floor_char_boundary(MAX_MESSAGE_CHARS)];
     let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));

@@ -1,5 +1,6 @@
-//! gcc, clang and all that speak like them: `x.c:3:5: error: …`, `fatal error: …`; warnings and notes are none. The
-//! flag in brackets says which warning was made an error. And the linker, when it knows the line.
+//! Parses gcc, clang and compilers with the same format: `x.c:3:5: error: …` and `fatal error: …`, with the flag that
+//! made a warning an error in brackets. Also linker errors that name a source line. Warnings and notes are consumed and
+//! ignored.
 
 use super::FoundLocations;
 use super::location::{Line, Position};
@@ -28,7 +29,7 @@ pub(super) fn parse_line(line: &Line<'_>, found: &mut FoundLocations<'_>) -> boo
     }
 }
 
-/// `/src/x.c:5: undefined reference to `f'`, on its own or behind the linker's name.
+/// `/src/x.c:5: undefined reference to `f'`, alone or after the linker's name.
 pub(super) fn parse_linker_line(line: &Line<'_>, found: &mut FoundLocations<'_>) -> bool {
     let after_linker_name = line.trimmed.split_once("ld: ").and_then(|(_, rest)| Position::at_start(rest));
     match line.position.or(after_linker_name) {

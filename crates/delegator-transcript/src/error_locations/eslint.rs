@@ -1,4 +1,4 @@
-//! ESLint: the file on a line of its own, below it `3:5  error  'x' is never used  no-unused-vars`.
+//! Parses ESLint: the file on a line of its own, below it `3:5  error  'x' is never used  no-unused-vars`.
 
 use super::FoundLocations;
 use super::location::{Draft, Line, is_source_file, looks_like_file, parse_number};
@@ -25,7 +25,7 @@ impl<'t> Eslint<'t> {
         let Some((line, rest)) = parse_number(text) else { return false };
         let Some((column, rest)) = rest.strip_prefix(':').and_then(parse_number) else { return false };
         let Some(error_text) = rest.trim_start().strip_prefix("error ") else { return true };
-        // The rule stands behind at least two blanks.
+        // The rule is separated by at least two spaces.
         let (message, rule) = match error_text.trim().rsplit_once("  ") {
             Some((message, rule)) if !rule.contains(' ') => (message.trim(), Some(rule)),
             _ => (error_text.trim(), None),

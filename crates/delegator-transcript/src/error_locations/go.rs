@@ -1,21 +1,21 @@
-//! Go: the compiler and vet (`./x.go:3:5: undefined: y`), failed tests (`x_test.go:12: got 3`, printed before
-//! `--- FAIL` with `-v` and after it without), and panics, whose stack goes from the innermost function out, each
-//! with its file on the next line.
+//! Parses Go output: compiler and vet errors (`./x.go:3:5: undefined: y`), failed tests (`x_test.go:12: got 3`, printed
+//! before `--- FAIL` with `-v` and after it without), and panics. A panic's stack starts at the innermost function;
+//! each function is followed by a line with its file.
 
 use super::FoundLocations;
 use super::location::{Draft, Line, Position};
 
-/// Lines of a test that wait for its verdict.
+/// Log lines of a test that are held until its verdict is printed.
 const MAX_LOG_LINES: usize = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Go<'t> {
     panic: Option<&'t str>,
-    /// Inside the first stack after a panic: the function the next place is of.
+    /// Set inside the first stack after a panic: the function that the next file line belongs to.
     stack: Option<&'t str>,
-    /// A place in an installed module, if there is nothing better.
+    /// A frame in an installed module; used if the stack has no frame of the user's code.
     installed: Option<Position<'t>>,
-    /// What a test said before its verdict.
+    /// Log lines of the current test, before its verdict.
     logs: Vec<Position<'t>>,
     has_failed: bool,
 }
@@ -23,7 +23,7 @@ pub(super) struct Go<'t> {
 impl<'t> Go<'t> {
     pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if let Some(message) = line.text.strip_prefix("panic: ") {
-            // A test's runner panics again with what it caught.
+            // The test runner panics again with the value that it recovered.
             let message = message.strip_suffix(" [recovered]").unwrap_or(message);
             self.panic.get_or_insert(message);
             return true;
@@ -44,7 +44,7 @@ impl<'t> Go<'t> {
         }
         let vet_position = line.trimmed.strip_prefix("vet: ").map(Position::at_start);
         let Some(position) =
-            vet_position.unwrap_or(line.position).filter(|place| place.file.ends_with(".go"))
+            vet_position.unwrap_or(line.position).filter(|location| location.file.ends_with(".go"))
         else {
             return false;
         };

@@ -1,18 +1,18 @@
-//! Java: stack traces (`at a.B.c(B.java:12)` below the exception, what caused it after `Caused by:`), javac
-//! (`B.java:3: error: …`, with a caret under the column) and Maven (`[ERROR] /p/B.java:[3,5] …`). A stack names a file
-//! without its folder, and so do we.
+//! Parses Java output: stack traces (`at a.B.c(B.java:12)` below the exception, its cause after `Caused by:`), javac
+//! (`B.java:3: error: …`, with a caret under the column) and Maven (`[ERROR] /p/B.java:[3,5] …`). A stack trace names
+//! files without their directory, so these locations have only the file name.
 
 use super::FoundLocations;
 use super::location::{Draft, Line, is_error_name, is_source_file, parse_number};
 
-/// Lines from javac's message to its caret.
+/// Lines between javac's message and its caret.
 const MAX_LINES_TO_CARET: u8 = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct Java<'t> {
     exception: Option<(&'t str, &'t str)>,
     stack: Option<Stack<'t>>,
-    /// Of javac: a place whose column is still to come.
+    /// A javac error whose column is not known yet.
     awaiting_caret: Option<(Draft<'t>, u8)>,
 }
 
@@ -42,22 +42,22 @@ impl<'t> Java<'t> {
         }
         self.end_stack(found);
         let text = match line.trimmed.strip_prefix("Exception in thread \"") {
-            Some(rest) => rest.split_once("\" ").map_or("", |(_, words)| words),
+            Some(rest) => rest.split_once("\" ").map_or("", |(_, text)| text),
             None => line.trimmed,
         };
         if let Some(exception) = parse_exception(text) {
-            // Others end their errors so too: only a stack of ours makes it one.
+            // Other languages print errors of this form too; it counts only if a Java stack follows.
             self.exception = Some(exception);
             return false;
         }
         self.parse_maven(line, found) || self.parse_javac(line)
     }
 
-    /// `a.B.c(B.java:12)`, perhaps behind the name of a module or of a class loader.
+    /// `a.B.c(B.java:12)`, optionally after the name of a module or class loader.
     fn parse_frame(&mut self, text: &'t str) -> bool {
-        let Some((method, place)) = text.split_once('(') else { return false };
-        let Some((file, rest)) = place.split_once(':') else {
-            return self.stack.is_some() || matches!(place, "Native Method)" | "Unknown Source)");
+        let Some((method, location)) = text.split_once('(') else { return false };
+        let Some((file, rest)) = location.split_once(':') else {
+            return self.stack.is_some() || matches!(location, "Native Method)" | "Unknown Source)");
         };
         let is_jvm =
             [".java", ".kt", ".scala", ".groovy", ".clj"].iter().any(|ending| file.ends_with(ending));
@@ -90,7 +90,7 @@ impl<'t> Java<'t> {
     /// `[ERROR] /p/B.java:[3,5] cannot find symbol`
     fn parse_maven(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(rest) = line.trimmed.strip_prefix("[ERROR] ") else { return false };
-        let place = rest.split_once(":[").and_then(|(file, rest)| {
+        let location = rest.split_once(":[").and_then(|(file, rest)| {
             let (line, rest) = parse_number(rest)?;
             let (column, rest) = parse_number(rest.strip_prefix(',')?)?;
             Some(Draft {
@@ -101,7 +101,7 @@ impl<'t> Java<'t> {
                 kind: None,
             })
         });
-        if let Some(draft) = place.filter(|draft| is_source_file(draft.file)) {
+        if let Some(draft) = location.filter(|draft| is_source_file(draft.file)) {
             found.add(&draft);
             return true;
         }
@@ -122,7 +122,7 @@ impl<'t> Java<'t> {
         }
     }
 
-    /// The caret stands under the column, the source above it is shown as it is.
+    /// The caret is under the column; source lines are printed unindented, so its offset is the column.
     fn parse_caret(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some((mut draft, lines_left)) = self.awaiting_caret.take() else { return false };
         if line.trimmed == "^" {
@@ -144,7 +144,7 @@ impl<'t> Java<'t> {
     }
 }
 
-/// `java.lang.NullPointerException: because`, a name with a package before it or one that says what it is.
+/// `java.lang.NullPointerException: because`: an exception name and its message.
 fn parse_exception(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().take(200).position(|b| !(b.is_ascii_alphanumeric() || b"_.$".contains(&b)));
     let (name, rest) = text.split_at(end.unwrap_or(text.len().min(200)));
@@ -152,7 +152,7 @@ fn parse_exception(text: &str) -> Option<(&str, &str)> {
     is_error_name(name).then_some((name, message.trim()))
 }
 
-/// Not the Java platform, not what runs tests.
+/// False for the Java platform, JVM languages and test libraries.
 fn is_user_code(method: &str) -> bool {
     const LIBRARY_PACKAGES: [&str; 16] = [
         "java.",

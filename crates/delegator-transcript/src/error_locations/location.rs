@@ -1,19 +1,19 @@
-//! What all formats share: a line, a position in it, and what may be the name of a file.
+//! What all formats share: a line, a position at its start, and the rules for what can be a file name.
 
 use std::borrow::Cow;
 
-/// Paths longer than this are not looked for.
+/// Longer paths are not recognised.
 const MAX_PATH_BYTES: usize = 400;
 const MAX_DIGITS: usize = 7;
 
-/// One line of output, looked at once for all readers.
+/// One line of output, prepared once for all parsers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'t> {
-    /// Without white space at its end.
+    /// Without trailing white space.
     pub(super) text: &'t str,
-    /// Without white space at either end.
+    /// Without leading and trailing white space.
     pub(super) trimmed: &'t str,
-    /// `path:line[:column]` at the beginning of the words.
+    /// `path:line[:column]` at the start of the trimmed line.
     pub(super) position: Option<Position<'t>>,
 }
 
@@ -33,18 +33,18 @@ impl<'t> Line<'t> {
     }
 }
 
-/// A file and a place in it.
+/// A file, line and column at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position<'t> {
     pub(super) file: &'t str,
     pub(super) line: u32,
     pub(super) column: Option<u32>,
-    /// What follows, separator and all.
+    /// The text after the position, including the separator.
     pub(super) rest: &'t str,
 }
 
 impl<'t> Position<'t> {
-    /// Only the first colon before a number is tried, so that a line costs no more than its length.
+    /// Tries only the first colon before a digit, so that the cost is linear in the line.
     pub(super) fn at_start(text: &'t str) -> Option<Self> {
         let head = &text.as_bytes()[..text.len().min(MAX_PATH_BYTES)];
         let is_digit = |at: &usize| text.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit);
@@ -60,7 +60,7 @@ impl<'t> Position<'t> {
         (is_delimited && looks_like_file(file)).then_some(Position { file, line, column, rest })
     }
 
-    /// The text behind the position, without the colon.
+    /// The text after the position, without the colon.
     pub(super) fn message(&self) -> &'t str {
         self.rest.strip_prefix(':').unwrap_or(self.rest).trim()
     }
@@ -70,7 +70,7 @@ impl<'t> Position<'t> {
     }
 }
 
-/// A place that was read and not yet kept.
+/// A location before its path is made relative and its message is sanitised.
 #[derive(Clone, Debug)]
 pub(super) struct Draft<'t> {
     pub(super) file: &'t str,
@@ -80,7 +80,7 @@ pub(super) struct Draft<'t> {
     pub(super) kind: Option<&'t str>,
 }
 
-/// A number above 0 and what follows it.
+/// Splits off a number above 0.
 pub(super) fn parse_number(text: &str) -> Option<(u32, &str)> {
     let digits = text.bytes().take(MAX_DIGITS + 1).take_while(u8::is_ascii_digit).count();
     if digits > MAX_DIGITS {
@@ -90,13 +90,13 @@ pub(super) fn parse_number(text: &str) -> Option<(u32, &str)> {
     (number > 0).then_some((number, &text[digits..]))
 }
 
-/// Whether this can be the name of a file: not a time, a URL, or a host with its port.
+/// Whether this can be a file name: not a time, a URL, or a host with a port.
 pub(super) fn looks_like_file(path: &str) -> bool {
     if path.is_empty() || path.len() > MAX_PATH_BYTES {
         return false;
     }
     let bytes = path.as_bytes();
-    // A path with a blank in it cannot be told from a word before a path, unless it begins like a path.
+    // A path with a space cannot be distinguished from a word before a path, unless it starts like a path.
     let is_rooted = matches!(bytes[0], b'/' | b'.' | b'\\') || bytes.get(1) == Some(&b':');
     if !is_rooted && memchr::memchr(b' ', bytes).is_some() {
         return false;
@@ -121,7 +121,7 @@ fn has_extension(path: &str) -> bool {
     ending.len() <= 8 && ending.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Whether the name says that it is something people write.
+/// Whether the extension or name is that of a source file.
 pub(super) fn is_source_file(path: &str) -> bool {
     let name = file_name(path);
     match extension(name) {
@@ -132,7 +132,7 @@ pub(super) fn is_source_file(path: &str) -> bool {
     }
 }
 
-/// In order, to be searched.
+/// Sorted for binary search.
 const SOURCE_EXTENSIONS: [&str; 86] = [
     "R", "S", "asm", "bash", "bat", "c", "cc", "cjs", "clj", "cljs", "cmake", "cpp", "cs", "css", "cts",
     "cu", "cxx", "d", "dart", "el", "erl", "ex", "exs", "f90", "fs", "go", "gradle", "graphql", "groovy",
@@ -142,7 +142,7 @@ const SOURCE_EXTENSIONS: [&str; 86] = [
     "svelte", "swift", "tf", "toml", "ts", "tsx", "vue", "xml", "yaml", "yml", "zig",
 ];
 
-/// A path as it is told: relative where it is below the working directory.
+/// Makes a path inside the working directory relative to it.
 pub(super) fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let below = workdir.filter(|dir| dir.len() > 1).and_then(|dir| {
@@ -151,13 +151,13 @@ pub(super) fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &
     below.unwrap_or(path)
 }
 
-/// At most so many characters, none of which controls anything.
+/// Truncates to `max_chars` characters and replaces control characters.
 pub(super) fn sanitize(text: &str, max_chars: usize) -> String {
     let replace_control = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().take(max_chars).map(replace_control).collect()
 }
 
-/// `Name: message`, where the name is one an error can have: letters, digits, `_`, `.`, `$`.
+/// Splits `Name: message`; the name may contain letters, digits, `_`, `.` and `$`.
 pub(super) fn split_error_name(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().take(200).position(|b| !(b.is_ascii_alphanumeric() || b"_.$".contains(&b)));
     let name = &text[..end.unwrap_or(text.len().min(200))];
@@ -172,7 +172,7 @@ pub(super) fn split_error_name(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether a name is that of an error in nearly every language.
+/// Whether the name ends as error types do in most languages.
 pub(super) fn is_error_name(name: &str) -> bool {
     ["Error", "Exception", "Throwable"].iter().any(|ending| name.ends_with(ending))
 }

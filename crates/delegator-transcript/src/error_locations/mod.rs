@@ -1,20 +1,17 @@
-//! Where something is wrong, according to what a failed command printed.
+//! Finds the source locations named in the output of a failed command.
 //!
-//! Compilers, test runners and interpreters name the places of their errors in prose, each in its own way. One reader
-//! per format knows one way, and only that. The text is gone through once, line by line; each line is shown to the
-//! readers in turn, from the particular to the general, until one takes it. Taking a line does not mean that it names
-//! a place: a reader takes warnings and quoted source too, so that nobody after it mistakes them for errors.
+//! Compilers, test runners and interpreters each print locations in their own format. There is one parser per format.
+//! The text is scanned once; each line goes to the parsers in order, from the most specific to the most general, until
+//! one consumes it. A parser also consumes warnings and quoted source, so that later parsers do not take them for
+//! errors.
 //!
-//! Some formats tell the place before the message (a stack trace of Java), some after it (rustc), some far apart
-//! (a Python traceback, whose last line says what it was about). Such readers hold a little state; what they hold is
-//! given up when the format's shape ends. Where a stack has many frames the place is the innermost one that belongs
-//! to the user's code: not the interpreter, not its library, and an installed dependency only if there is nothing
-//! else. Of exceptions that caused each other the last one counts.
+//! Some formats print the location before the message (Java), some after it (rustc), some far apart (Python); those
+//! parsers hold bounded state, which is flushed when the format ends. Of a stack trace the location is the innermost
+//! frame of the user's code; a frame of an installed dependency is used only if there is no other. Of chained
+//! exceptions the last counts.
 //!
-//! No format is written down anywhere in the output, so all of this is a matter of shape. The readers rather miss a
-//! place than invent one. Each line is looked at a bounded number of times, and each look is bounded by the line: the
-//! whole is linear in the text, whatever the text is. Most outputs are of one format: a reader is asked at all only if
-//! the text has one of the marks without which its format cannot be told ([`Marks`]).
+//! Parsers recognise formats by shape only. They must rather miss a location than invent one, and must stay linear in
+//! the length of the text. A parser runs only if the text contains a mark of its format ([`PossibleFormats`]).
 
 mod best_line;
 mod c_family;
@@ -35,45 +32,45 @@ use serde::Serialize;
 use crate::control::strip_control_sequences;
 use location::{Draft, Line};
 
-/// Places kept of one command.
+/// Locations stored per command.
 const MAX_LOCATIONS: usize = 20;
 const MAX_MESSAGE_CHARS: usize = 300;
 const MAX_KIND_CHARS: usize = 120;
 
-/// A place a failed command complained about.
+/// A source location that a failed command reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorLocation {
-    /// As printed; relative to the working directory where it was an absolute path below it.
+    /// As printed; an absolute path inside the working directory is made relative to it.
     pub file: String,
     /// Counted from 1.
     pub line: u32,
-    /// Counted from 1, where it was told.
+    /// Counted from 1; absent if the command printed none.
     pub column: Option<u32>,
-    /// What is wrong there, at most 300 characters.
+    /// The error message, at most 300 characters.
     pub message: String,
-    /// What kind of error: `E0308`, `TypeError`, `TS2322`, `java.lang.NullPointerException`.
+    /// The error code or type: `E0308`, `TypeError`, `TS2322`, `java.lang.NullPointerException`.
     pub kind: Option<String>,
 }
 
-/// What was read out of one command's output.
+/// The result of parsing one command's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParsedErrors {
-    /// In the order they were printed, each once.
+    /// In the order printed, without duplicates.
     pub(crate) locations: Vec<ErrorLocation>,
-    /// The one line that says most, at most 300 characters.
+    /// The most informative line, at most 300 characters.
     pub(crate) message: String,
     pub(crate) kind: Option<String>,
 }
 
-/// Whether a line `path:line:column` is taken for an error although nothing else says so.
+/// Whether a line of the form `path:line:column` counts as an error when nothing else marks it as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlainLines {
     AreErrors,
-    /// The command searches or shows text: such lines are what it found.
+    /// The command searches or prints text: such lines are content.
     AreContent,
 }
 
-/// Reads what a failed command printed. `tail` is the end of it where the middle is missing.
+/// Parses the output of a failed command. `tail` is its end if the middle is missing.
 pub(crate) fn parse(
     output: &str,
     tail: Option<&str>,
@@ -83,7 +80,7 @@ pub(crate) fn parse(
     let (output, tail) = (clean_output(output), tail.map(clean_output));
     let mut parsers = Parsers { plain: plain::Plain::new(plain_lines), ..Parsers::new(workdir) };
     match &tail {
-        // The line at a cut is only a part of one.
+        // The lines next to the gap are incomplete.
         Some(tail) => {
             parsers.parse_text(output.rsplit_once('\n').map_or("", |(whole, _)| whole));
             parsers.parse_text(tail.split_once('\n').map_or("", |(_, whole)| whole));
@@ -98,7 +95,7 @@ pub(crate) fn parse(
     ParsedErrors { locations, message, kind }
 }
 
-/// Without colours; a line that was overwritten by way of a carriage return ends where that stands.
+/// Removes control sequences and turns every carriage return into a line end.
 fn clean_output(output: &str) -> Cow<'_, str> {
     let plain = strip_control_sequences(output);
     match memchr::memchr(b'\r', plain.as_bytes()) {
@@ -107,7 +104,7 @@ fn clean_output(output: &str) -> Cow<'_, str> {
     }
 }
 
-/// What was found so far.
+/// The locations found so far.
 #[derive(Debug)]
 struct FoundLocations<'w> {
     workdir: Option<&'w str>,
@@ -137,7 +134,7 @@ impl FoundLocations<'_> {
     }
 }
 
-/// Which formats a text can be in at all.
+/// Which formats can occur in a text at all, judged by marks that each format always contains.
 #[derive(Clone, Copy, Debug)]
 struct PossibleFormats {
     rust: bool,
@@ -167,7 +164,7 @@ impl PossibleFormats {
     }
 }
 
-/// All formats, in the order they are asked.
+/// The parsers of all formats, in the order in which they are tried.
 #[derive(Debug)]
 struct Parsers<'t, 'w> {
     rust: rust::Rust<'t>,
@@ -221,7 +218,7 @@ impl<'t, 'w> Parsers<'t, 'w> {
             || self.plain.parse_line(line, found);
     }
 
-    /// The text is over, or there is a hole in it.
+    /// Called at the end of the text and at a gap in it.
     fn finish(&mut self) {
         let found = &mut self.found;
         self.rust.finish(found);

@@ -1,13 +1,14 @@
-//! JavaScript stacks: `TypeError: …`, then `at f (/src/x.js:3:5)` from the innermost frame out. Node's own frames do
-//! not count, those of `node_modules` only if there are no others. An uncaught error is preceded by `/src/x.js:3` and
-//! the source, which for a syntax error is the only place there is. Vitest marks its frames with an arrow.
+//! Parses JavaScript stacks: `TypeError: …`, then `at f (/src/x.js:3:5)` from the innermost frame outwards. Node's own
+//! frames do not count; frames in `node_modules` count only if there are no others. Before an uncaught error Node
+//! prints `/src/x.js:3` and the source, which for a syntax error is the only location. Vitest marks its frames with an
+//! arrow.
 
 use super::FoundLocations;
 use super::location::{Line, Position, is_error_name, looks_like_file, split_error_name};
 
 #[derive(Debug, Default)]
 pub(super) struct Node<'t> {
-    /// The last line that said what went wrong.
+    /// The last error line.
     error: Option<ErrorText<'t>>,
     /// `/src/x.js:3` before an uncaught error.
     header: Option<Position<'t>>,
@@ -79,19 +80,19 @@ impl<'t> Node<'t> {
 /// `f (/src/x.js:3:5)`, `async f (…)`, `/src/x.js:3:5`, `file:///src/x.js:3:5`.
 fn parse_location(frame: &str) -> Option<Position<'_>> {
     let frame = frame.strip_suffix('{').unwrap_or(frame).trim_end();
-    let place = match frame.strip_suffix(')').and_then(|inner| inner.rsplit_once('(')) {
-        Some((_, place)) => place,
+    let location = match frame.strip_suffix(')').and_then(|inner| inner.rsplit_once('(')) {
+        Some((_, location)) => location,
         None => frame.strip_prefix("async ").unwrap_or(frame).rsplit(' ').next()?,
     };
-    let place = place.strip_prefix("file://").unwrap_or(place);
-    let (rest, column) = place.rsplit_once(':')?;
+    let location = location.strip_prefix("file://").unwrap_or(location);
+    let (rest, column) = location.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
     let (line, column) = (line.parse().ok()?, column.parse().ok()?);
-    let is_place = line > 0 && is_script(file) && looks_like_file(file);
-    is_place.then_some(Position { file, line, column: Some(column), rest: "" })
+    let is_location = line > 0 && is_script(file) && looks_like_file(file);
+    is_location.then_some(Position { file, line, column: Some(column), rest: "" })
 }
 
-/// `TypeError: x`, `AssertionError [ERR_ASSERTION]: x`, and what Jest says of an expectation.
+/// `TypeError: x`, `AssertionError [ERR_ASSERTION]: x`, and Jest's `expect(…)` lines.
 fn parse_error_text(text: &str) -> Option<ErrorText<'_>> {
     let text = text.strip_prefix("Uncaught ").unwrap_or(text);
     let text = text.strip_prefix("[cause]: ").unwrap_or(text);
@@ -103,7 +104,7 @@ fn parse_error_text(text: &str) -> Option<ErrorText<'_>> {
     if !is_error_name(name) {
         return None;
     }
-    // The code in brackets.
+    // Skip the error code in brackets.
     let rest = match rest.strip_prefix(" [") {
         Some(code) => code.split_once(']')?.1,
         None => rest,
@@ -111,7 +112,7 @@ fn parse_error_text(text: &str) -> Option<ErrorText<'_>> {
     rest.strip_prefix(':').map(|message| ErrorText { kind: Some(name), message: message.trim() })
 }
 
-/// The line above a stack, where it has a name that is not that of an error; warnings are none.
+/// The line above a stack whose name does not end in `Error`; warnings do not count.
 fn error_above_stack(line: &str) -> Option<ErrorText<'_>> {
     let (name, message) = split_error_name(line)?;
     let is_error = !name.ends_with("Warning") && !matches!(name, "Trace" | "warning" | "note");

@@ -1,5 +1,5 @@
-//! Everybody else: `path:line:column`, then perhaps what is wrong. Without a column it counts only where the words say
-//! that it is an error. Only names of source files count: times, URLs and ports look much the same.
+//! Parses any other tool: `path:line:column`, optionally followed by a message. A line without a column counts only if
+//! its text mentions an error. Only names of source files count, because times, URLs and ports look similar.
 
 use super::location::{Line, is_source_file};
 use super::{FoundLocations, PlainLines};
@@ -27,7 +27,7 @@ impl<'t> Plain<'t> {
         if position.column.is_none() && !mentions_error(text) {
             return false;
         }
-        // Some tell first what is wrong, and the place alone on a line below it.
+        // Some tools print the message first, and the location alone on the line below.
         let text = if text.is_empty() { previous_line } else { text.trim_start_matches("- ") };
         let is_not_error = ["warning", "note", "info", "hint", "help"].iter().any(|word| {
             let start = text.get(..word.len()).unwrap_or_default();

@@ -1,31 +1,30 @@
-//! Python: `Traceback (most recent call last):`, frames from the outermost in, and at the end the exception. A syntax
-//! error has a frame without a traceback. Exceptions that led to each other are printed one after the other with a
-//! sentence between: the last one counts. Groups of exceptions are drawn with bars at the left. And pytest, which ends its own kind of trace with `test_x.py:5: ValueError`
-//! and marks what is wrong with `E`.
+//! Parses Python tracebacks: frames from the outermost to the innermost, then the exception. A syntax error has a frame
+//! without a traceback. Chained exceptions are printed one after the other with a sentence between them; the last one
+//! counts. Exception groups have bars at the left. Also parses pytest, which ends its traces with
+//! `test_x.py:5: ValueError` and marks the error with `E`.
 
 use super::FoundLocations;
 use super::location::{Draft, Line, is_error_name, parse_number, split_error_name};
 
 #[derive(Debug, Default)]
 pub(super) struct Python<'t> {
-    /// Inside a traceback.
+    /// Set inside a traceback.
     frames: Option<Frames<'t>>,
-    /// A whole one, and how many more lines its message may have. It is given up if the next words say that it only
-    /// led to another.
+    /// A complete traceback, and how many more lines its message may have. It is dropped if a chain sentence follows.
     pending: Option<(Draft<'t>, u8)>,
-    /// What pytest marked first since the last place.
+    /// The first line that pytest marked with `E` since the last location.
     first_marked_line: Option<&'t str>,
 }
 
 #[derive(Debug, Default)]
 struct Frames<'t> {
-    /// The innermost of the user's code.
+    /// The innermost frame in the user's code.
     own_frame: Option<(&'t str, u32)>,
-    /// The innermost of all that lie in a file.
+    /// The innermost frame in any file.
     any_frame: Option<(&'t str, u32)>,
 }
 
-/// Lines of a message behind the first.
+/// Lines of a message after the first.
 const MAX_EXTRA_MESSAGE_LINES: u8 = 4;
 
 const CHAIN_SENTENCES: [&str; 2] = [
@@ -83,7 +82,7 @@ impl<'t> Python<'t> {
         true
     }
 
-    /// The line a traceback ends with.
+    /// Parses the last line of a traceback.
     fn parse_exception(&mut self, text: &'t str) -> bool {
         let Some(frames) = self.frames.take() else { return false };
         let Some((kind, message)) = split_error_name(text) else { return false };
@@ -95,7 +94,7 @@ impl<'t> Python<'t> {
         true
     }
 
-    /// `test_x.py:5: AssertionError`; frames on the way to it have no name.
+    /// `test_x.py:5: AssertionError`; the outer frames have no error name.
     fn parse_pytest(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         let Some(position) = line.position.filter(|position| {
             position.file.ends_with(".py") && position.column.is_none() && !line.is_indented()
@@ -106,7 +105,7 @@ impl<'t> Python<'t> {
         if is_error_name(kind) && !kind.contains(' ') {
             self.flush_pending(found);
             let message = self.first_marked_line.take().unwrap_or(kind);
-            // `E   ValueError: bad`: the name is told apart.
+            // `E   ValueError: bad`: the name is reported separately.
             let message =
                 split_error_name(message).filter(|(name, _)| *name == kind).map_or(message, |(_, m)| m);
             found.add(&position.draft(message, Some(kind)));
@@ -115,7 +114,7 @@ impl<'t> Python<'t> {
         kind.is_empty()
     }
 
-    /// A message may have several lines before it is told that it only led to another.
+    /// A message may have several lines before a chain sentence.
     fn wait_for_chain(&mut self, is_traceback: bool, found: &mut FoundLocations<'_>) {
         match &mut self.pending {
             Some((_, lines_left)) if *lines_left > 0 && !is_traceback => *lines_left -= 1,
@@ -135,7 +134,7 @@ impl<'t> Python<'t> {
     }
 }
 
-/// Not the interpreter's library, not an installed package.
+/// False for the standard library and installed packages.
 fn is_user_code(file: &str) -> bool {
     let library = ["/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "\\Lib\\"];
     !library.iter().any(|part| file.contains(part))

@@ -1,6 +1,6 @@
-//! rustc and cargo: `error[E0308]: mismatched types`, then `--> src/main.rs:3:18`, then the source with what is
-//! underlined. Only the first arrow after an error is its place; those of notes belong to notes. And panics:
-//! `thread 'main' panicked at src/main.rs:3:5:` with the message below.
+//! Parses rustc and cargo: `error[E0308]: mismatched types`, then `--> src/main.rs:3:18`, then the underlined source.
+//! Only the first arrow after an error is its location; later arrows belong to notes. Also parses panics:
+//! `thread 'main' panicked at src/main.rs:3:5:` with the message on the next line.
 
 use std::borrow::Cow;
 
@@ -12,9 +12,9 @@ const MAX_LINES_TO_ARROW: u8 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Rust<'t> {
-    /// An error whose arrow has not come.
+    /// An error whose arrow has not been printed yet.
     header: Option<Header<'t>>,
-    /// An error whose source is being shown.
+    /// An error whose source lines are being printed.
     current: Option<Draft<'t>>,
     has_label: bool,
     panic: Option<Panic<'t>>,
@@ -29,7 +29,7 @@ struct Header<'t> {
 
 #[derive(Debug)]
 enum Panic<'t> {
-    /// The next line says what happened.
+    /// The next line is the message.
     AwaitingMessage(Position<'t>),
     /// `left` and `right` of an assertion may follow.
     WithMessage(Draft<'t>),
@@ -47,8 +47,8 @@ impl<'t> Rust<'t> {
                 return true;
             }
             Some(b'-') => {
-                if let Some(place) = line.trimmed.strip_prefix("--> ") {
-                    self.parse_arrow(place);
+                if let Some(location) = line.trimmed.strip_prefix("--> ") {
+                    self.parse_arrow(location);
                     return true;
                 }
             }
@@ -83,15 +83,15 @@ impl<'t> Rust<'t> {
         true
     }
 
-    fn parse_arrow(&mut self, place: &'t str) {
+    fn parse_arrow(&mut self, location: &'t str) {
         let Some(header) = self.header.take() else { return };
-        if let Some(position) = Position::at_start(place) {
+        if let Some(position) = Position::at_start(location) {
             self.current = Some(position.draft(header.message, header.kind));
             self.has_label = false;
         }
     }
 
-    /// The lines below an arrow: source, underlined; none of it is for anybody else.
+    /// Consumes the source lines below an arrow and appends the first label to the message.
     fn parse_source(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
         if let Some(header) = &mut self.header {
             header.lines_left -= 1;
@@ -117,11 +117,11 @@ impl<'t> Rust<'t> {
 
     /// `thread 'main' panicked at src/main.rs:3:5:`, before Rust 1.73 `… panicked at 'message', src/main.rs:3:5`.
     fn parse_panic(&mut self, text: &'t str, found: &mut FoundLocations<'_>) -> bool {
-        let Some((_, place)) = text.split_once(" panicked at ") else { return false };
-        if let Some(position) = Position::at_start(place) {
+        let Some((_, location)) = text.split_once(" panicked at ") else { return false };
+        if let Some(position) = Position::at_start(location) {
             self.panic = Some(Panic::AwaitingMessage(position));
-        } else if let Some((message, place)) = place.rsplit_once("', ")
-            && let Some(position) = Position::at_start(place)
+        } else if let Some((message, location)) = location.rsplit_once("', ")
+            && let Some(position) = Position::at_start(location)
         {
             add_panic(&position.draft(message.trim_start_matches('\''), Some("panic")), found);
         }
@@ -164,7 +164,7 @@ fn is_assertion_side(text: &str) -> bool {
     (text.starts_with("left: ") || text.starts_with("right: ")) && text.len() < 200
 }
 
-/// The standard library's own places say nothing about the user's code.
+/// Drops panics inside the standard library.
 fn add_panic(draft: &Draft<'_>, found: &mut FoundLocations<'_>) {
     if !draft.file.starts_with("/rustc/") {
         found.add(draft);

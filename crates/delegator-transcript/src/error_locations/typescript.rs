@@ -1,4 +1,4 @@
-//! tsc: `a.ts(3,5): error TS2322: …`, and in colour `a.ts:3:5 - error TS2322: …`.
+//! Parses tsc: `a.ts(3,5): error TS2322: …`, and with `--pretty` `a.ts:3:5 - error TS2322: …`.
 
 use super::FoundLocations;
 use super::location::{Draft, Line, looks_like_file, parse_number};
@@ -16,16 +16,16 @@ pub(super) fn parse_line(line: &Line<'_>, found: &mut FoundLocations<'_>) -> boo
             found.add(&draft);
             true
         }
-        // What is shown besides, indented: where something is declared.
+        // Indented locations of related declarations are consumed and ignored.
         None => line.is_indented() && line.position.is_some_and(|position| position.rest.starts_with(" - ")),
     }
 }
 
-/// `a.ts(3,5): error TS2322: …`; a C# compiler writes the same with codes of its own.
+/// `a.ts(3,5): error TS2322: …`; the C# compiler prints the same format with its own codes.
 fn parse_parenthesised(text: &str) -> Option<Draft<'_>> {
-    let (place, error) = text.split_once("): error ")?;
-    let (file, place) = place.rsplit_once('(')?;
-    let (line, rest) = parse_number(place)?;
+    let (location, error) = text.split_once("): error ")?;
+    let (file, location) = location.rsplit_once('(')?;
+    let (line, rest) = parse_number(location)?;
     let (column, _) = parse_number(rest.strip_prefix(',')?)?;
     let (kind, message) = split_code(error)?;
     looks_like_file(file).then_some(Draft {

@@ -1,4 +1,5 @@
-//! What the agent is doing, in plain words.
+//! Describes what the agent is doing, in plain words: "Running cargo test", "Editing src/lib.rs and 2 more". Open items
+//! are tracked in bounded memory; the activity shown is that of the latest one.
 
 use std::collections::VecDeque;
 
@@ -10,23 +11,22 @@ use crate::event::{Item, ItemDetails};
 use crate::json::{Cursor, Text};
 use crate::shell;
 
-/// Items remembered as open at most; agents have a handful.
+/// Open items that are tracked; agents have a handful.
 const MAX_OPEN_ITEMS: usize = 256;
 const MAX_SUBJECT_BYTES: usize = 1 << 10;
 const MAX_ID_BYTES: usize = 256;
-/// Longest activity, in characters.
 const MAX_ACTIVITY_CHARS: usize = 120;
 
-/// An item that began and did not end.
+/// An item that was started and has not been completed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenItem {
     /// `item_N`
     pub id: String,
-    /// In plain words.
+    /// What the item does, in plain words.
     pub activity: String,
 }
 
-/// What kind of thing an open item is; with its subject it becomes words.
+/// The kind of an open item; with its subject it becomes a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ActivityKind {
     Running,
@@ -49,17 +49,17 @@ struct OpenEntry {
     further_files: usize,
 }
 
-/// The items that are open, in the order they began.
+/// The open items, in the order in which they were started.
 #[derive(Debug, Default)]
 pub(super) struct OpenItems {
     open: VecDeque<OpenEntry>,
-    /// Buffers to use again.
+    /// Buffers for reuse.
     spare: Vec<OpenEntry>,
     dropped: u64,
 }
 
 impl OpenItems {
-    /// Whether it was not open already.
+    /// Returns whether the item was not open already.
     pub(super) fn start(&mut self, item: &Item<'_>) -> bool {
         let id = item.id.resolve();
         let id = id.get(..id.floor_char_boundary(MAX_ID_BYTES)).unwrap_or_default();
@@ -77,7 +77,7 @@ impl OpenItems {
         known.is_none()
     }
 
-    /// Whether it was open.
+    /// Returns whether the item was open.
     pub(super) fn complete(&mut self, id: &Text<'_>) -> bool {
         let id = id.resolve();
         let id = id.get(..id.floor_char_boundary(MAX_ID_BYTES)).unwrap_or_default();
@@ -88,7 +88,7 @@ impl OpenItems {
         true
     }
 
-    /// A plan stays open all through the turn and is not an activity.
+    /// Skips plans: they stay open during the whole turn and are not an activity.
     pub(super) fn latest_activity(&self, workdir: Option<&str>) -> Option<String> {
         let latest = self.open.iter().rev().find(|open| open.kind != ActivityKind::Planning)?;
         Some(latest.activity(workdir))
@@ -100,7 +100,7 @@ impl OpenItems {
     }
 }
 
-/// What doing this is, in plain words.
+/// Describes what an item does, in plain words.
 pub(crate) fn describe_item(details: &ItemDetails<'_>, workdir: Option<&str>) -> String {
     let mut open = OpenEntry::default();
     open.set_details(details);
@@ -193,13 +193,13 @@ fn opens_page(action: &str) -> bool {
     kind.is_some_and(|kind| kind == *"open_page")
 }
 
-/// A path below the working directory, seen from there.
+/// Makes a path inside the working directory relative to it.
 fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
     let below = workdir.and_then(|dir| path.strip_prefix(dir.trim_end_matches('/'))?.strip_prefix('/'));
     below.unwrap_or(path)
 }
 
-/// What a retry the agent announced is, in plain words.
+/// Describes a retry that the agent announced, in plain words.
 pub(crate) fn describe_retry(message: &str) -> String {
     let Some(rest) = message.strip_prefix("Reconnecting") else {
         return "Retrying after an error".to_owned();
@@ -212,7 +212,7 @@ pub(crate) fn describe_retry(message: &str) -> String {
     one_line(&format!("Reconnecting to the model ({state})"))
 }
 
-/// The first line, without control sequences and characters, not too long.
+/// Returns the first line without control sequences and characters, at most [`MAX_ACTIVITY_CHARS`] long.
 pub(crate) fn one_line(text: &str) -> String {
     let text = &*control::strip_control_sequences(text);
     let line = text.lines().next().unwrap_or_default();

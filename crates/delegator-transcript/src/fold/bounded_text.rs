@@ -1,7 +1,6 @@
-//! Text kept in bounded memory, still escaped.
+//! Text in bounded memory, stored with its JSON escapes.
 //!
-//! Keeping is a copy of at most a few kilobytes into a buffer that is used again; resolving escapes waits until
-//! someone asks for a report.
+//! Storing copies at most a few kilobytes into a reused buffer; escapes are resolved only when a report is requested.
 
 use crate::json::Text;
 use crate::json::text::{head_end, tail_start, unescape};
@@ -22,7 +21,7 @@ impl BoundedText {
         bounded
     }
 
-    /// Replaces what was kept by at most `limit` bytes of `text`.
+    /// Stores at most `limit` bytes of `text`.
     pub(super) fn set(&mut self, text: &Text<'_>, limit: usize) {
         let (stored, escaped) = text.stored();
         let end = if stored.len() <= limit { stored.len() } else { head_len(stored, escaped, limit) };
@@ -33,7 +32,7 @@ impl BoundedText {
         self.bytes = text.len() as u64;
     }
 
-    /// The text that was set was itself only the beginning of one of so many bytes.
+    /// Records that the stored text was itself only the beginning of a text of `bytes` bytes.
     pub(super) fn mark_truncated(&mut self, bytes: u64) {
         self.truncated = true;
         self.bytes = bytes;
@@ -49,18 +48,18 @@ impl BoundedText {
         resolve(&self.stored, self.escaped)
     }
 
-    /// Whether there was more than is kept.
+    /// Whether the stored text is only the beginning.
     pub(super) fn is_truncated(&self) -> bool {
         self.truncated
     }
 
-    /// Bytes of the whole text.
+    /// Length of the full text.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Beginning and end of a text.
+/// The beginning and end of a text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeadAndTail {
     head: String,
@@ -69,7 +68,7 @@ pub(super) struct HeadAndTail {
 }
 
 impl HeadAndTail {
-    /// Replaces what was kept by the ends of `text`, or of a text whose end is `rest`.
+    /// Stores both ends of `text`, or the head of `text` and the end of `separate_tail`.
     pub(super) fn set(
         &mut self,
         text: &Text<'_>,
@@ -80,7 +79,7 @@ impl HeadAndTail {
         let (stored, escaped) = text.stored();
         let (tail_source, tail_escaped) = separate_tail.map_or((stored, escaped), Text::stored);
         self.clear();
-        // Both halves are one form: plain text is a valid escaped one only if it has no backslash.
+        // Both parts share one flag: plain text counts as escaped only if it contains no backslash.
         self.escaped = escaped || tail_escaped;
         if separate_tail.is_none() && stored.len() <= head + tail {
             self.head.push_str(stored);

@@ -1,4 +1,4 @@
-//! Calls of tools, searches, sub-agents.
+//! Counts MCP tool calls, web searches and sub-agents. Per-tool counts are stored for the first [`MAX_TOOLS`] tools.
 
 use super::report::{McpCalls, ToolCalls};
 use crate::event::{CollabToolCall, ItemStatus, McpToolCall};

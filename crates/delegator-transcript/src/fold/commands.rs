@@ -1,8 +1,8 @@
-//! Commands and how they ended.
+//! Records the commands that the agent ran and how they ended.
 //!
-//! Counts are exact. The last [`MOST_COMMANDS`] are listed, the last [`MOST_OUTPUTS`] of them with both ends of what
-//! they printed, for whoever reads errors out of it. Test results are read at once, out of the whole output. Buffers go from the oldest to the newest, so a
-//! long session costs what a short one does.
+//! Counts are exact. The last [`MAX_COMMANDS`] commands are listed, the last [`MAX_OUTPUTS`] of them with the beginning
+//! and end of their output. Test results are parsed from the full output when the command ends. Buffers of dropped
+//! entries are reused, so memory does not grow with the session.
 
 use std::collections::VecDeque;
 
@@ -19,33 +19,33 @@ const MAX_COMMAND_BYTES: usize = 2 << 10;
 const OUTPUT_HEAD_BYTES: usize = 1 << 10;
 const OUTPUT_TAIL_BYTES: usize = 7 << 10;
 
-/// What the agent ran.
+/// The commands that the agent ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Commands {
-    /// Commands that ran and ended, in whatever way.
+    /// Commands that ran and ended, with any result.
     pub finished: u64,
-    /// Of these, with an exit code other than 0 or marked as failed.
+    /// The finished commands with a non-zero exit code or the status `failed`.
     pub failed: u64,
-    /// Besides, commands that were not allowed to run.
+    /// Commands that were not allowed to run; not counted in `finished`.
     pub declined: u64,
-    /// The last of both, oldest first.
+    /// The most recent finished and declined commands, oldest first.
     pub list: Vec<CommandReport>,
 }
 
 /// One command that ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommandReport {
-    /// As the agent gave it, without a shell's wrapper; at most 2 KiB.
+    /// As the agent gave it, without the shell wrapper; at most 2 KiB.
     pub command: String,
-    /// How it stands, in the agent's word.
+    /// The status that the agent reported.
     pub status: ItemStatus,
-    /// Absent when it was declined.
+    /// Absent if the command was declined.
     pub exit_code: Option<i32>,
-    /// Bytes it printed.
+    /// Length of the full output.
     pub output_bytes: u64,
-    /// The beginning of what it printed, all of it when it is short. Empty for older commands.
+    /// The beginning of the output, or all of it if it is short. Empty for older commands.
     pub output_head: String,
-    /// The end of what it printed, when it is not short.
+    /// The end of the output, unless it is short.
     pub output_tail: String,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct CommandLog {
     failed: u64,
     declined: u64,
     records: VecDeque<Record>,
-    /// For the last of `records`, in the same order.
+    /// Outputs of the last entries of `records`, in the same order.
     outputs: VecDeque<HeadAndTail>,
     tests: TestLog,
 }
@@ -69,7 +69,7 @@ struct Record {
 }
 
 impl CommandLog {
-    /// `workdir` is where the agent works.
+    /// `workdir` is the agent's working directory.
     pub(super) fn record(
         &mut self,
         command: &CommandExecution<'_>,

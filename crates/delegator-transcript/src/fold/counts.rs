@@ -1,4 +1,4 @@
-//! How many of what. Exact whatever the size of the stream.
+//! Counts lines, events and items. The counts are exact for streams of any size.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 
-/// Names of unknown types remembered at most, and the longest that is one.
+/// Bounds on the stored names of unknown types.
 const MAX_NAMES: usize = 64;
 const MAX_NAME_BYTES: usize = 128;
 
@@ -18,29 +18,28 @@ const MAX_NAME_BYTES: usize = 128;
 pub struct Counts {
     /// Lines, blank ones included.
     pub lines: u64,
-    /// Bytes of the lines, without their ends.
+    /// Bytes of the lines, without line ends.
     pub bytes: u64,
-    /// Lines of white space.
     pub blank: u64,
-    /// Lines understood.
+    /// Lines that are events of a known dialect.
     pub events: u64,
-    /// Lines of JSON that mean nothing to us.
+    /// Lines of JSON of an unknown kind.
     pub unknown: u64,
     /// Lines that are not JSON.
     pub not_json: u64,
-    /// Lines too long to be kept whole.
+    /// Lines too long to be stored whole.
     pub over_long: u64,
-    /// Lines of another dialect than the stream's.
+    /// Lines of a dialect other than the stream's.
     pub mixed_dialect: u64,
     /// Whether the last line had no line end.
     pub unterminated: bool,
-    /// Lines by the type they give themselves.
+    /// Lines by their `type`.
     pub by_type: BTreeMap<String, u64>,
-    /// Items by type, counted when they complete.
+    /// Completed items by type.
     pub items: BTreeMap<String, u64>,
 }
 
-/// Counters for what is known by name, so that counting a line is adding one in an array.
+/// Counters for known types are arrays, so that counting a line is one addition.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: Counts,
@@ -140,7 +139,7 @@ impl Tally {
     }
 
     fn count_type(&mut self, event: &Event<'_>) {
-        let known = match event {
+        let index = match event {
             Event::Thread(event) => match event {
                 ThreadEvent::ThreadStarted { .. } => 0,
                 ThreadEvent::TurnStarted => 1,
@@ -156,11 +155,11 @@ impl Tally {
             Event::Preamble(_) => 10,
             other => return self.types.count_other(&Text::plain(type_name(other))),
         };
-        self.types.known[known] += 1;
+        self.types.known[index] += 1;
     }
 
     pub(super) fn count_item(&mut self, details: &ItemDetails<'_>) {
-        let known = match details {
+        let index = match details {
             ItemDetails::AgentMessage { .. } => 0,
             ItemDetails::Reasoning { .. } => 1,
             ItemDetails::CommandExecution(_) => 2,
@@ -172,7 +171,7 @@ impl Tally {
             ItemDetails::CollabToolCall(_) => 8,
             ItemDetails::Other { kind } => return self.items.count_other(kind),
         };
-        self.items.known[known] += 1;
+        self.items.known[index] += 1;
     }
 
     pub(super) fn report(&self, mixed_dialect: u64) -> Counts {
@@ -185,7 +184,8 @@ impl Tally {
     }
 }
 
-/// What a line of the other dialects calls itself; protocol events by group, since there are many.
+/// The `type` of a line of the other dialects; Codex protocol messages are counted together, because there are many
+/// types.
 fn type_name(event: &Event<'_>) -> &'static str {
     match event {
         Event::Idle(event) => match event {

@@ -1,12 +1,12 @@
-//! Commands that failed, and what they complained about.
+//! Tracks the commands that failed, with the errors and locations in their output.
 //!
-//! What a command printed is read once, when it ends, and only if it failed. The last run of a command counts: a
-//! later run of the same command takes the place of the earlier failure, and one that goes well takes it away. Two
-//! runs are of the same command if their scripts are, but for white space and where the errors are sent. A pipe is
-//! part of the script: how `cargo test | tail` ended says nothing of `cargo test`.
+//! The output of a failed command is parsed once, when the command ends. Only the last run of a command counts: a later
+//! run replaces the earlier failure, and a successful run removes it. Two runs are of the same command if their scripts
+//! are equal except for white space and a final `2>&1`. A pipe is part of the script, because the exit code of
+//! `cargo test | tail` says nothing about `cargo test`.
 //!
-//! Some programs answer a question with their exit code. Code 1 of `grep` or `diff` is an answer and no failure, as
-//! long as nothing in the output is an error with a place.
+//! Some programs return an answer in their exit code: exit code 1 of `grep` or `diff` is no failure, unless the output
+//! contains an error with a location.
 
 use std::collections::VecDeque;
 
@@ -22,21 +22,21 @@ use crate::test_runs::command::ParsedCommand;
 const MAX_FAILURES: usize = 20;
 const MAX_COMMAND_BYTES: usize = 2 << 10;
 
-/// A command that failed, for as long as it was not made to succeed.
+/// A command that failed and has not succeeded since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommandFailure {
-    /// As the agent gave it, without a shell's wrapper; at most 2 KiB.
+    /// As the agent gave it, without the shell wrapper; at most 2 KiB.
     pub command: String,
-    /// Absent where the agent only said that it failed.
+    /// Absent if the agent reported only the failure.
     pub exit_code: Option<i32>,
-    /// The most telling line of what it printed, at most 300 characters; empty if it printed nothing.
+    /// The most informative line of the output, at most 300 characters; empty if there was no output.
     pub message: String,
-    /// What kind of error that is: `E0308`, `TypeError`.
+    /// The error code or type: `E0308`, `TypeError`.
     pub kind: Option<String>,
-    /// What it complained about, in the order it did; at most twenty places.
+    /// The locations in the output, in order; at most 20.
     pub places: Vec<ErrorLocation>,
-    /// Where its script had gone with `cd`. A relative path of a place may begin there, or where the agent works: compilers
-    /// differ in that, and only who can look at the files can tell.
+    /// The directory that the script changed to with `cd`. A relative path of a location may start there or in the
+    /// agent's working directory: compilers differ, and only a caller with access to the files can decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
 }
@@ -54,7 +54,7 @@ impl Failures {
         workdir: Option<&str>,
     ) {
         let has_failed = is_failure(status, command.exit_code);
-        // What was declined did not run; what went well matters only where something had gone wrong.
+        // Declined commands did not run; successful ones matter only if there is a failure to remove.
         if status == ItemStatus::Declined || (!has_failed && self.list.is_empty()) {
             return;
         }
@@ -89,7 +89,7 @@ impl Failures {
     }
 }
 
-/// Whether two scripts are the same but for white space and `2>&1` at the end.
+/// Whether two scripts are equal except for white space and a final `2>&1`.
 fn is_same_script(left: &str, right: &str) -> bool {
     fn words(script: &str) -> std::str::SplitWhitespace<'_> {
         let script = script.trim_end();
@@ -98,14 +98,14 @@ fn is_same_script(left: &str, right: &str) -> bool {
     words(left).eq(words(right))
 }
 
-/// The first two words of the last command of a script: the one whose exit code it has.
+/// The first two words of the last command of a script, which determines the exit code.
 fn last_program(script: &str) -> Vec<String> {
     let last = shell::pipelines(script).pop().and_then(|mut pipeline| pipeline.0.pop()).unwrap_or_default();
     let words = last.iter().skip_while(|word| is_prefix(word));
     words.take(2).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// `A=b sudo grep`
+/// Assignments and wrappers before the program: `A=b sudo grep`.
 fn is_prefix(word: &str) -> bool {
     let is_assignment = word
         .split_once('=')
@@ -113,7 +113,7 @@ fn is_prefix(word: &str) -> bool {
     is_assignment || matches!(word, "sudo" | "time" | "exec")
 }
 
-/// Programs whose output is other text, in which `path:line:column` is no complaint.
+/// Programs that print existing text, in which `path:line:column` is no error.
 fn prints_text(program: &[String]) -> bool {
     let words: Vec<&str> = program.iter().map(String::as_str).collect();
     matches!(
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(descriptions(&failures), ["cargo test: error: other", "cargo  build 2>&1: error: second"]);
         run(&mut failures, "cargo build", 0, "");
         assert_eq!(descriptions(&failures), ["cargo test: error: other"]);
-        // A pipe hides how it ended.
+        // A pipe hides the exit code.
         run(&mut failures, "cargo test | tail -3", 0, "");
         assert_eq!(descriptions(&failures).len(), 1);
         run(&mut failures, "cargo test", 0, "");
@@ -217,7 +217,7 @@ mod tests {
             run(&mut failures, script, 1, "");
             assert_eq!(descriptions(&failures), [""; 0], "{script}");
         }
-        // A search that found something and then could not read a file: what it found is not wrong.
+        // A search that found something and then could not read a file: its matches are not errors.
         run(&mut failures, "rg x", 2, "src/a.rs:3:5:let x = 1;\nrg: b: Permission denied\n");
         assert_eq!(failures.report()[0].places, []);
         assert_eq!(descriptions(&failures), ["rg x: rg: b: Permission denied"]);

@@ -1,8 +1,7 @@
-//! What became of files, as the net effect of all changes to each.
+//! Computes the net effect of all file changes that the agent reported.
 //!
-//! A file added and then edited is added; one added and then deleted is as if it had never been; one deleted and
-//! written again is modified. A patch that failed changed nothing. Saying the same change twice, as a stream does
-//! after it was cut, changes nothing either.
+//! A file added and then edited is added; one added and then deleted is in no list; one deleted and written again is
+//! modified. A failed patch changes nothing. Repeated changes, which occur after a reconnect, change nothing either.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +9,18 @@ use serde::Serialize;
 
 use crate::event::{ChangeKind, FileChange};
 
-/// Files remembered at most, and the longest path that is one.
+/// Bounds on the number of files and on the length of a path.
 const MAX_FILES: usize = 2_000;
 const MAX_PATH_BYTES: usize = 1_024;
 
-/// What was done to files, by the agent's own account.
+/// File changes according to the agent's own report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileOperations {
-    /// New files.
     pub added: Vec<String>,
-    /// Files that are different now.
     pub modified: Vec<String>,
-    /// Files that are gone.
     pub deleted: Vec<String>,
-    /// Changes to files that are not in the lists because there were too many.
+    /// Changes to files that exceed the bounds and are not listed.
     pub not_listed: u64,
-    /// Patches that could not be applied.
     pub failed_patches: u64,
 }
 

@@ -1,11 +1,11 @@
-//! The fold: from events to a [`Report`].
+//! Folds the events of a stream into a [`Report`].
 //!
-//! [`Fold`] takes every line with what was understood of it and every [`Effect`] that follows, in order, and can be
-//! asked for a report at any time. It is a pure function of the stream: run again over stored lines it says the
-//! same. Counts are exact; lists are bounded, so memory does not grow with the stream.
+//! [`Fold`] receives every line with its decoded event and every [`Effect`] that follows, in order, and can produce a
+//! report at any time. It is a pure function of the stream, so stored lines give the same report again. Counts are
+//! exact; lists are bounded, so memory does not grow with the stream.
 //!
-//! What decides how a turn ended: `turn.completed`, `turn.failed`, or that neither came. Warnings (items of type
-//! `error`) and retries (`error` at the top) decide nothing.
+//! The turn state is decided by `turn.completed`, `turn.failed`, or the absence of both. Warnings (items of type
+//! `error`) and retries (top-level `error`) never decide it.
 
 pub(crate) mod activity;
 mod bounded_text;
@@ -59,16 +59,15 @@ const MAX_PLAN_STEPS: usize = 200;
 const MAX_PLAN_STEP_BYTES: usize = 512;
 const MAX_ODDITIES: usize = 32;
 
-/// What the fold is told from outside the stream.
+/// Input of the fold that does not come from the stream.
 #[derive(Clone, Debug, Default)]
 pub struct FoldOptions {
-    /// Where the agent works: paths below it are shown relative to it in activities.
+    /// The agent's working directory; activities show paths inside it relative to it.
     pub workdir: Option<String>,
-    /// What the thread had used before this run.
+    /// The thread's token usage before this run.
     pub usage_before: Option<Usage>,
 }
 
-/// Folds one stream.
 #[derive(Debug, Default)]
 struct Fold {
     options: FoldOptions,
@@ -108,22 +107,20 @@ enum BetweenItems {
 }
 
 impl Fold {
-    /// A fold at the beginning of a stream.
     fn new(options: FoldOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Takes note of a line. Its effects come next.
+    /// Records a line. Its effects are passed to [`Fold::on_effect`] afterwards.
     fn on_line(&mut self, line: &Line<'_>, event: &Event<'_>) {
         self.tally.count_line(line, event);
         self.recent.push(line);
-        // Whatever an agent says, it is not idle any more, understood or not.
+        // Any output, whether understood or not, means that the agent is no longer idle.
         if !matches!(event, Event::Blank | Event::Idle(IdleEvent::Idle | IdleEvent::Done)) {
             self.idle = false;
         }
     }
 
-    /// Takes note of what follows from a line.
     fn on_effect(&mut self, effect: &Effect<'_>) {
         match effect {
             Effect::Emit(event) => self.on_event(event),
@@ -160,7 +157,7 @@ impl Fold {
             ThreadEvent::TurnFailed { message } => {
                 self.turn = TurnState::Failed;
                 self.failure.set(message, MAX_ERROR_BYTES);
-                // Codex announces a failure as an error first: that one was not transient.
+                // Codex announces a failure as an `error` first; that one was not transient.
                 self.transient_errors.retract(message);
             }
             ThreadEvent::Error { message } => {
@@ -177,7 +174,7 @@ impl Fold {
             ItemDetails::Reasoning { .. } => BetweenItems::Thinking,
             _ => BetweenItems::Waiting,
         };
-        // Items without a beginning of their own are not steps; nor is the plan, which is made of steps.
+        // Items without a start event are not steps; neither is the plan, which consists of steps.
         let is_step = !matches!(
             item.details,
             ItemDetails::AgentMessage { .. }
@@ -189,7 +186,7 @@ impl Fold {
             self.store_plan(items);
         }
         match phase {
-            // What is told again is not done again.
+            // An item that is repeated after a reconnect does not start again.
             ItemPhase::Started if self.repeats.has_finished(&item.id) => {}
             ItemPhase::Started => {
                 if self.open_items.start(item) && is_step {
@@ -199,7 +196,7 @@ impl Fold {
             ItemPhase::Updated => {}
             ItemPhase::Completed => {
                 let was_open = self.open_items.complete(&item.id);
-                // Repeated or not, what was said last was said last.
+                // A repeated message is still the latest message.
                 if let ItemDetails::AgentMessage { text } = &item.details {
                     self.store_final_message(text, item.full_bytes);
                 }
@@ -259,7 +256,7 @@ impl Fold {
         self.progress.plan(completed as u64, items.len() as u64);
     }
 
-    /// The stream is over: a turn that still runs was interrupted.
+    /// Ends the stream: a turn that is still running was interrupted.
     fn finish(&mut self, translator: &Translator) {
         self.stream_ended = true;
         if self.turn == TurnState::Running && translator.announces_turn_ends() {
@@ -269,7 +266,7 @@ impl Fold {
 
     fn outcome(&self, translator: &Translator) -> StreamOutcome {
         match self.turn {
-            // Dialect 003 ends with `done`, or while idle; a turn that is over is not an end.
+            // An idle-dialect stream ends with `done` or while idle; the end of a turn does not end it.
             _ if translator.dialect() == Some(Dialect::Idle) && (self.done || self.idle) => {
                 StreamOutcome::Completed
             }
@@ -294,22 +291,21 @@ impl Fold {
             _ if dialect == Some(Dialect::Idle) && self.done => None,
             _ if dialect == Some(Dialect::Idle) && self.idle => Some("Waiting for a message".to_owned()),
             (TurnState::None, _) => self.thread_id.is_some().then(|| "Starting".to_owned()),
-            (TurnState::Running, BetweenItems::Retrying(words)) => Some(words.clone()),
-            (TurnState::Running, mood) => {
+            (TurnState::Running, BetweenItems::Retrying(activity)) => Some(activity.clone()),
+            (TurnState::Running, between_items) => {
                 Some(self.open_items.latest_activity(workdir).unwrap_or_else(|| {
-                    let words = if matches!(mood, BetweenItems::Thinking) {
+                    let activity = if matches!(between_items, BetweenItems::Thinking) {
                         "Thinking"
                     } else {
                         "Waiting for the model"
                     };
-                    words.to_owned()
+                    activity.to_owned()
                 }))
             }
             (TurnState::Completed | TurnState::Failed | TurnState::Interrupted, _) => None,
         }
     }
 
-    /// What the stream says so far.
     fn report(&self, translator: &Translator) -> Report {
         let final_message = self.final_message.as_ref().map(|message| FinalMessage {
             text: message.resolve(),
@@ -352,7 +348,6 @@ impl Fold {
         }
     }
 
-    /// The thread, as soon as it is known.
     fn thread_id(&self) -> Option<&str> {
         self.thread_id.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Messages that may come many times, each kept once.
+//! Collects messages that may occur many times; each different message is stored once, with its count.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,11 @@ use crate::json::Text;
 const MAX_NOTICES: usize = 32;
 const MAX_NOTICE_BYTES: usize = 2 << 10;
 
-/// A message and how often it came.
+/// A message and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
-    /// At most 2 KiB of it.
+    /// Truncated to 2 KiB.
     pub message: String,
-    /// How often it came.
     pub count: u64,
 }
 
@@ -44,7 +43,7 @@ impl Notices {
         self.list.push_back(Notice { message, count: 1 });
     }
 
-    /// Takes one back: it turned out to be something else.
+    /// Removes one occurrence of a message that turned out to be a failure.
     pub(super) fn retract(&mut self, message: &Text<'_>) {
         let message = truncate(message);
         let Some(at) = self.list.iter().rposition(|notice| notice.message == message) else { return };

@@ -1,21 +1,19 @@
-//! How far a turn is.
+//! Computes the progress of a turn.
 //!
-//! From the agent's own plan when it keeps one. Otherwise from the items it began and finished, with the answer to
-//! come as one more step, so that an agent between two commands does not look finished. The percentage never goes
-//! down within a turn and reaches 100 only at its end.
+//! Progress comes from the agent's own plan if there is one. Otherwise it is computed from started and finished items,
+//! with the final answer as one more step, so that an agent between two commands does not look finished. The percentage
+//! never decreases within a turn and reaches 100 only at its end.
 
 use serde::Serialize;
 
-/// How far.
+/// Progress of the last turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// 0 to 100; 100 only when the turn is over and went well.
+    /// 0 to 100; 100 only when the turn has completed.
     pub percent: u8,
-    /// Steps done.
     pub completed_steps: u64,
-    /// Steps known of.
     pub total_steps: u64,
-    /// Whether the steps are those of the agent's plan.
+    /// Whether the steps come from the agent's plan.
     pub from_plan: bool,
 }
 
@@ -82,23 +80,23 @@ mod tests {
 
     #[test]
     fn the_answer_counts_as_one_more_step() {
-        let mut gauge = ProgressTracker::default();
-        gauge.item_started();
-        assert_eq!(gauge.report().percent, 0);
-        gauge.item_finished();
+        let mut tracker = ProgressTracker::default();
+        tracker.item_started();
+        assert_eq!(tracker.report().percent, 0);
+        tracker.item_finished();
         let half = Progress { percent: 50, completed_steps: 1, total_steps: 2, from_plan: false };
-        assert_eq!(gauge.report(), half);
-        gauge.turn_completed();
+        assert_eq!(tracker.report(), half);
+        tracker.turn_completed();
         let whole = Progress { percent: 100, completed_steps: 2, total_steps: 2, from_plan: false };
-        assert_eq!(gauge.report(), whole);
+        assert_eq!(tracker.report(), whole);
     }
 
     #[test]
     fn percent_never_goes_down_and_never_reaches_100_before_the_end() {
-        let mut gauge = ProgressTracker::default();
-        gauge.plan(3, 3);
-        assert_eq!(gauge.report().percent, 99);
-        gauge.plan(1, 10);
-        assert_eq!((gauge.report().percent, gauge.report().completed_steps), (99, 1));
+        let mut tracker = ProgressTracker::default();
+        tracker.plan(3, 3);
+        assert_eq!(tracker.report().percent, 99);
+        tracker.plan(1, 10);
+        assert_eq!((tracker.report().percent, tracker.report().completed_steps), (99, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! The last few lines, for showing what happened just before.
+//! Stores the last few lines of the stream, truncated, so that a report can show what happened last.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,13 @@ use crate::framer::{Line, LineBody};
 const MAX_LINES: usize = 50;
 const MAX_LINE_BYTES: usize = 2 << 10;
 
-/// One of the last lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecentLine {
     /// Counted from 1.
     pub number: u64,
-    /// Bytes of the line.
+    /// Length of the full line.
     pub bytes: u64,
-    /// The line as the agent wrote it; the first 2 KiB of a longer one.
+    /// The line as the agent printed it, truncated to 2 KiB.
     pub text: String,
 }
 
@@ -38,7 +37,7 @@ impl RecentLines {
     pub(super) fn report(&self) -> Vec<RecentLine> {
         let line = |(number, bytes, stored): &(u64, u64, Vec<u8>)| {
             let text = String::from_utf8_lossy(stored);
-            // A character cut in two at the limit is no reason for a replacement character.
+            // A character split by the truncation must not become a replacement character.
             let is_truncated = *bytes > stored.len() as u64;
             let text = if is_truncated { text.trim_end_matches('\u{fffd}') } else { &text };
             RecentLine { number: *number, bytes: *bytes, text: text.to_owned() }

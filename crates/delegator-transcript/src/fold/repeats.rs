@@ -1,14 +1,14 @@
-//! Items told a second time.
+//! Detects items that the stream reports a second time.
 //!
-//! When the connection to the model is cut in the middle of an answer, Codex asks again and tells what is already
-//! finished once more, under new ids and without a beginning. An item is such a repeat if the stream was cut in this
-//! turn and an item with the very same content finished in it before. An id that finished in this turn before makes
-//! an item a repeat too, cut or not: ids are unique.
+//! When the connection to the model breaks during a response, Codex retries and reports finished items again, with new
+//! ids and without a start event. An item is a repeat if the stream was interrupted in this turn and an item with
+//! identical content finished earlier in the turn. An id that already finished in this turn is a repeat in any case,
+//! because ids are unique.
 
 use crate::event::{Item, ItemDetails, ItemStatus};
 use crate::json::Text;
 
-/// Items compared with at most.
+/// Number of recent items that are compared.
 const MAX_REMEMBERED: usize = 64;
 
 #[derive(Debug)]
@@ -41,12 +41,12 @@ impl Repeats {
         self.was_interrupted = true;
     }
 
-    /// Whether an item of this id finished already.
+    /// Whether an item with this id has finished in this turn.
     pub(super) fn has_finished(&self, id: &Text<'_>) -> bool {
         !id.is_empty() && self.ids.contains(&id_fingerprint(id))
     }
 
-    /// Takes note of a finished item and says whether it is one that was told before.
+    /// Records a finished item; returns whether it is a repeat.
     pub(super) fn record_finished(&mut self, item: &Item<'_>, was_open: bool) -> bool {
         let id = if item.id.is_empty() { 0 } else { id_fingerprint(&item.id) };
         let content = content_fingerprint(item);
@@ -72,8 +72,8 @@ fn id_fingerprint(id: &Text<'_>) -> u64 {
     hash.value()
 }
 
-/// Of all that is told of an item but its id; 0 for what is not compared: changes told twice change nothing, a plan
-/// told twice is the same plan, a warning is counted as it comes.
+/// Fingerprint of an item without its id. Returns 0 for types that are not compared: repeated file changes and plans
+/// have no effect, and warnings are counted as they come.
 fn content_fingerprint(item: &Item<'_>) -> u64 {
     let mut hash = Fingerprint(item.full_bytes.unwrap_or(0));
     hash.add_word(item.status.map_or(0, |status: ItemStatus| status as u64 + 1));
@@ -101,7 +101,7 @@ fn content_fingerprint(item: &Item<'_>) -> u64 {
     hash.value()
 }
 
-/// A hash of everything it is given, in one pass at the speed of memory: finished items may be megabytes.
+/// A fast hash in one pass, because finished items may have megabytes of output.
 struct Fingerprint(u64);
 
 impl Fingerprint {
@@ -120,7 +120,7 @@ impl Fingerprint {
 
     fn add_bytes(&mut self, bytes: &[u8]) {
         self.add_word(bytes.len() as u64);
-        // Four sums side by side, since each multiplication waits for the one before it.
+        // Four independent lanes, because each multiplication depends on the previous one.
         let mut lanes = [self.0, !self.0, self.0.rotate_left(17), self.0.rotate_left(41)];
         let mut pieces = bytes.chunks_exact(32);
         for piece in &mut pieces {
@@ -134,7 +134,7 @@ impl Fingerprint {
         self.0 = lanes.into_iter().reduce(mix).unwrap_or_default();
     }
 
-    /// Never 0, which stands for nothing.
+    /// Never 0, which means "no fingerprint".
     fn value(&self) -> u64 {
         self.0 | 1
     }

@@ -1,4 +1,4 @@
-//! The report: plain facts. Which of them are shown where, and under which names, is decided by views.
+//! The report: typed facts. The renderers decide which of them are shown, and under which names.
 
 use serde::Serialize;
 
@@ -14,71 +14,68 @@ use super::test_log::TestReport;
 use super::usage::UsageReport;
 use crate::map::{Dialect, MapWarning};
 
-/// What a stream says happened.
+/// What the stream says about a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// What the stream is written in; nothing when no line was recognised.
+    /// The dialect of the stream; absent if no line was recognised.
     pub dialect: Option<Dialect>,
-    /// With it the thread can be resumed.
+    /// Identifies the thread; needed to resume it.
     pub thread_id: Option<String>,
-    /// The last turn. Asked before the end of the stream, [`TurnState::Running`] tells a stream that goes on from one
-    /// that was interrupted; `outcome` does not.
+    /// The state of the last turn. Before the end of the stream, [`TurnState::Running`] distinguishes a stream that
+    /// continues from one that was interrupted; `outcome` does not.
     pub turn: TurnState,
-    /// Turns begun.
+    /// Number of turns started.
     pub turns: u64,
-    /// The verdict if the stream ends here.
+    /// The outcome if the stream ends here.
     pub outcome: StreamOutcome,
-    /// Nothing before the first turn.
+    /// Absent before the first turn.
     pub progress: Option<Progress>,
-    /// In plain words; nothing when nothing is going on.
+    /// The current activity in plain words; absent when the agent does nothing.
     pub current_activity: Option<String>,
-    /// The last thing the agent said.
+    /// The last message of the agent.
     pub final_message: Option<FinalMessage>,
-    /// What became of files.
+    /// Net file changes.
     pub files: FileOperations,
-    /// What was run.
     pub commands: Commands,
-    /// How its tests went; nothing when none ran.
+    /// Test results; absent if no test ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
-    /// Commands that failed and were not made to succeed later, oldest first; the last twenty.
+    /// Commands that failed and have not succeeded since, oldest first; at most the last 20.
     pub failures: Vec<CommandFailure>,
-    /// Calls of tools.
     pub mcp_calls: McpCalls,
-    /// Web searches and pages opened.
+    /// Number of web searches and opened pages.
     pub web_searches: u64,
-    /// Sub-agents started.
+    /// Number of sub-agents started.
     pub sub_agents: u64,
-    /// The agent's plan as it stands.
+    /// The agent's current plan.
     pub plan: Vec<PlanStep>,
-    /// Steps of the plan that are too many to be listed.
+    /// Plan steps that exceed the bound and are not listed.
     pub plan_steps_not_listed: u64,
-    /// Tokens; nothing where the dialect does not tell.
+    /// Absent if the dialect does not report usage.
     pub usage: Option<UsageReport>,
-    /// Warnings of the agent's, each once. Never a failure.
+    /// Warnings of the agent, without duplicates. Never a failure.
     pub warnings: Vec<Notice>,
-    /// Errors it got over or is still trying to, each once. Never a failure by themselves.
+    /// Errors that were retried, without duplicates. Not a failure by themselves.
     pub transient_errors: Vec<Notice>,
-    /// How many of them there were.
+    /// Number of transient errors, including duplicates.
     pub transient_error_count: u64,
-    /// Oddities of the stream.
+    /// Irregularities of the stream.
     pub oddities: Vec<MapWarning>,
-    /// What began and did not end.
+    /// Items that were started and not completed.
     pub open_items: Vec<OpenItem>,
-    /// Items told again, after the stream was cut or under the same id; not counted twice anywhere.
+    /// Items that were reported again after a reconnect or under the same id; they are counted once.
     pub repeated_items: u64,
-    /// Whether the agent waits for a message (dialect 003).
+    /// Whether the agent waits for a message (idle dialect).
     pub idle: bool,
-    /// Whether the agent is done for good (dialect 003).
+    /// Whether the agent has ended its session (idle dialect).
     pub done: bool,
-    /// The last lines.
+    /// The most recent lines.
     pub recent_lines: Vec<RecentLine>,
-    /// How many of what.
     pub counts: Counts,
 }
 
 impl Report {
-    /// The final message as JSON, when it is a JSON object or array: the answer to a request with an output schema.
+    /// The final message as JSON if it is a JSON object or array: the response to a request with an output schema.
     pub fn structured_output(&self) -> Option<serde_json::Value> {
         let message = self.final_message.as_ref().filter(|message| !message.truncated)?;
         let value: serde_json::Value = serde_json::from_str(message.text.trim()).ok()?;
@@ -86,80 +83,67 @@ impl Report {
     }
 }
 
-/// How the last turn stands.
+/// The state of the last turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
-    /// There was none.
+    /// No turn has started.
     #[default]
     None,
-    /// It is not over.
     Running,
-    /// It is over.
     Completed,
-    /// It failed.
     Failed,
-    /// It was ended from outside, or the stream stopped in the middle of it.
+    /// The turn was aborted, or the stream ended during it.
     Interrupted,
 }
 
-/// How a stream ended, judged from the stream alone. The exit status of the process may know better.
+/// The outcome according to the stream alone. The exit status of the process may contradict it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamOutcome {
-    /// Well.
     Completed,
-    /// Not well.
     Failed {
-        /// The agent's reason.
+        /// The agent's error message.
         message: String,
     },
-    /// Without an end: no terminal event.
+    /// The stream has no terminal event.
     Interrupted,
-    /// Streams of this kind never tell of an end (Codex before 0.44): ask the exit status.
+    /// Streams of this kind never announce an end (Codex before 0.44); the exit status decides.
     NotAnnounced,
 }
 
-/// What the agent said last.
+/// The last message of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FinalMessage {
-    /// At most 1 MiB of it.
+    /// Truncated to 1 MiB.
     pub text: String,
-    /// Bytes of it all.
+    /// Length of the full message.
     pub bytes: u64,
-    /// Whether there is more than `text`.
     pub truncated: bool,
 }
 
-/// Calls of MCP tools that ended.
+/// Finished MCP tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct McpCalls {
-    /// All.
     pub finished: u64,
-    /// Those that failed.
     pub failed: u64,
-    /// By tool, the first hundred tools.
+    /// Per tool, for the first 100 tools.
     pub by_tool: Vec<ToolCalls>,
 }
 
-/// Calls of one tool.
+/// Finished calls of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolCalls {
-    /// Whose.
     pub server: String,
-    /// Which.
     pub tool: String,
-    /// How often it ended.
     pub finished: u64,
-    /// How often it failed.
     pub failed: u64,
 }
 
 /// A step of the agent's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanStep {
-    /// What is to be done; at most 512 bytes.
+    /// Truncated to 512 bytes.
     pub text: String,
-    /// Whether it is.
     pub completed: bool,
 }

@@ -1,4 +1,4 @@
-//! All of it in one piece: lines in, report out.
+//! The whole pipeline in one object: lines or bytes in, report out.
 
 use super::{Fold, FoldOptions, Report};
 use crate::decode::decode;
@@ -6,40 +6,40 @@ use crate::event::{Event, IdleEvent, ThreadEvent};
 use crate::framer::{Framer, Line, LineLimits};
 use crate::map::{Dialect, Effect, Translator};
 
-/// Follows one stream line by line: for whoever frames the stream himself because he stores the lines too.
+/// Processes one stream line by line, for callers that frame the stream themselves because they also store the lines.
 #[derive(Debug, Default)]
 pub struct LineSummarizer {
     translator: Translator,
     fold: Fold,
 }
 
-/// What a supervisor wants to know of a line at once.
+/// What a supervisor needs to know about a line at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineInfo {
-    /// The line was understood.
+    /// The line is an event of a known dialect.
     pub understood: bool,
-    /// The agent got on with its work: an item or the beginning or end of a turn. Retries are not work.
+    /// The agent made progress: an item, or the start or end of a turn. Retries do not count.
     pub is_activity: bool,
-    /// The turn is over, well or not.
+    /// The turn ended, whether successful or not.
     pub turn_ended: bool,
-    /// Messages can be given now (dialect 003).
+    /// The agent accepts messages now (idle dialect).
     pub idle: bool,
-    /// The agent is done for good (dialect 003).
+    /// The agent has ended its session (idle dialect).
     pub done: bool,
 }
 
 impl LineSummarizer {
-    /// An account at the beginning of a stream.
+    /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions) -> Self {
         Self { translator: Translator::default(), fold: Fold::new(options) }
     }
 
-    /// Takes the next line.
+    /// Processes the next line.
     pub fn push_line(&mut self, line: &Line<'_>) -> LineInfo {
         self.push_line_with(line, |_| {})
     }
 
-    /// Takes the next line and shows what follows from it.
+    /// Processes the next line and passes its effects to `on_effect`.
     pub fn push_line_with(&mut self, line: &Line<'_>, mut on_effect: impl FnMut(&Effect<'_>)) -> LineInfo {
         let text = line.text();
         let event = decode(&text);
@@ -63,28 +63,28 @@ impl LineSummarizer {
         info
     }
 
-    /// The stream is over.
+    /// Marks the end of the stream.
     pub fn finish(&mut self) {
         self.fold.finish(&self.translator);
     }
 
-    /// What the stream says so far.
+    /// Returns the report of the stream so far.
     pub fn report(&self) -> Report {
         self.fold.report(&self.translator)
     }
 
-    /// The thread, as soon as it is known.
+    /// The thread id, once known.
     pub fn thread_id(&self) -> Option<&str> {
         self.fold.thread_id()
     }
 
-    /// The dialect, as soon as it is known.
+    /// The dialect, once known.
     pub fn dialect(&self) -> Option<Dialect> {
         self.translator.dialect()
     }
 }
 
-/// Follows one stream byte by byte.
+/// Processes one stream of bytes.
 #[derive(Debug, Default)]
 pub struct Summarizer {
     framer: Framer,
@@ -92,31 +92,31 @@ pub struct Summarizer {
 }
 
 impl Summarizer {
-    /// A summarizer at the beginning of a stream.
+    /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions, limits: LineLimits) -> Self {
         Self { framer: Framer::new(limits), lines: LineSummarizer::new(options) }
     }
 
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Self { framer, lines: account } = self;
+        let Self { framer, lines } = self;
         framer.push(bytes, |line| {
-            account.push_line(&line);
+            lines.push_line(&line);
         });
     }
 
-    /// What the stream says so far.
+    /// Returns the report of the stream so far.
     pub fn report(&self) -> Report {
         self.lines.report()
     }
 
-    /// The stream is over.
+    /// Ends the stream and returns its report.
     pub fn finish(mut self) -> Report {
-        let Self { framer, lines: account } = &mut self;
+        let Self { framer, lines } = &mut self;
         framer.finish(|line| {
-            account.push_line(&line);
+            lines.push_line(&line);
         });
-        account.finish();
-        account.report()
+        lines.finish();
+        lines.report()
     }
 }

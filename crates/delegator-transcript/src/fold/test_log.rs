@@ -1,18 +1,18 @@
-//! Test runs, folded into how the tests stand in the end.
+//! Folds all test runs of a session into the final test results.
 //!
-//! A run is what one runner told in the output of one command. It is known by its runner and by what it asked for
-//! (see [`crate::test_runs::command`]), and the latest word counts:
+//! A run is what one runner reported in the output of one command. It is identified by its runner and by its selectors,
+//! the words that select tests (see [`crate::test_runs::command`]). Later runs override earlier ones:
 //!
-//! - The last run of the same tests replaces the earlier ones, also if it ended badly and counted nothing: a suite
-//!   that no longer builds does not pass.
-//! - A run that asks for more (`pytest` after `pytest tests/a.py`) replaces those that asked for less.
-//! - A run that asks for less (`cargo test parser` after `cargo test`) is not added, for its tests are counted already.
-//!   But what it says of them by name is the newer truth: a test that had failed and now passes is passed, one that
-//!   fails now is failed. A test is also named by the very word that chose it alone.
-//! - Runs of which neither asked for the other's tests are summed.
+//! - A run of the same tests replaces the earlier run, even if it failed without counts: a suite that no longer builds
+//!   does not pass.
+//! - A wider run (`pytest` after `pytest tests/a.py`) replaces narrower runs.
+//! - A narrower run (`cargo test parser` after `cargo test`) is not added, because its tests are already counted. It
+//!   only updates the tests that it names: as passed or as failed. A selector that is itself a test name also names a
+//!   test.
+//! - Runs of which neither covers the other are summed.
 //!
-//! Runners that run the same tests (`cargo test` and `cargo nextest run`) are compared as one. Declined commands ran
-//! nothing. The figures are at least so many where a runner does not count, see [`crate::test_runs`].
+//! Runners of the same tests (`cargo test` and `cargo nextest run`) are treated as one. Declined commands ran nothing.
+//! Counts are lower bounds where a runner does not count all tests, see [`crate::test_runs`].
 
 use serde::Serialize;
 
@@ -23,76 +23,73 @@ use crate::shell;
 use crate::test_runs::command::ParsedCommand;
 use crate::test_runs::{self, MAX_NAMES, Runner, TestCounts};
 
-/// Runs compared with at most; of older ones only the sums are known.
+/// Runs that are compared; of older ones only the sums are stored.
 const MAX_RUNS: usize = 128;
-/// Runs that are listed, the last ones.
+/// The most recent runs, which are listed in the report.
 const MAX_LISTED_RUNS: usize = 32;
 const MAX_COMMAND_BYTES: usize = 2 << 10;
-/// Bytes of output that cost more to search than the command costs to be taken apart.
+/// For longer outputs, parsing the command first is cheaper than searching the output.
 const LONG_OUTPUT_BYTES: u64 = 8 << 10;
-/// Of the command of a run that is listed.
 const MAX_SHOWN_COMMAND_BYTES: usize = 300;
 
-/// How the tests stand in the end.
+/// The final test results of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TestReport {
-    /// Tests that passed.
     pub passed: u64,
-    /// Tests that failed, and files or packages with tests that could not be run.
+    /// Tests that failed, and test files or packages that could not be run.
     pub failed: u64,
     /// Tests that were skipped, ignored, pending or expected to fail.
     pub skipped: u64,
-    /// The first hundred of the failed ones, each name at most 300 bytes; not every runner names them.
+    /// Names of the first 100 failed tests, each at most 300 bytes; not every runner prints names.
     pub failed_tests: Vec<String>,
-    /// Failed ones that are not among these.
+    /// Number of failed tests that are not in `failed_tests`.
     pub failed_tests_not_listed: u64,
-    /// Tests ran that are not counted: the figures are at least so many.
+    /// Some tests ran without being counted: the counts are lower bounds.
     pub incomplete: bool,
-    /// A command ended with another code than 0 though it counted no failed test: not all is well.
+    /// A command exited with a non-zero code although it counted no failed test.
     pub ended_badly: bool,
-    /// The last runs, oldest first.
+    /// The most recent runs, oldest first.
     pub runs: Vec<TestRunReport>,
 }
 
-/// One run.
+/// One test run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TestRunReport {
-    /// Without a shell's wrapper; at most 300 bytes.
+    /// Without the shell wrapper; at most 300 bytes.
     pub command: String,
-    /// Who ran the tests.
     pub runner: Runner,
-    /// Of the command, which is a pipe's last one where there is a pipe.
+    /// Exit code of the command; of a pipe, that of its last command.
     pub exit_code: Option<i32>,
-    /// As told.
+    /// As the runner reported it.
     pub passed: u64,
-    /// As told.
+    /// As the runner reported it.
     pub failed: u64,
-    /// As told.
+    /// As the runner reported it.
     pub skipped: u64,
-    /// Tests ran that are not counted.
+    /// Some tests ran without being counted.
     pub incomplete: bool,
-    /// It ended with another code than 0 though it counted no failed test.
+    /// The command exited with a non-zero code although it counted no failed test.
     pub ended_badly: bool,
-    /// Another run tells of the same tests: not in the sums.
+    /// Another run covers the same tests; this one is not in the sums.
     pub superseded: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct TestLog {
     runs: Vec<Run>,
-    /// The sums of runs that are too old to be compared with.
+    /// Sums of runs that are too old to be compared.
     dropped: TestCounts,
 }
 
 #[derive(Debug)]
 struct Run {
-    /// As told; `stands` is what later runs made of it.
+    /// As the runner reported it; later runs update only `counts`.
     report: TestRunReport,
     selectors: Vec<String>,
     counts: TestCounts,
 }
 
-/// What one command of our own tells of tests.
+/// Parses the test results of a single command, such as the verify command.
 pub fn test_report(command: &str, output: &str, exit_code: Option<i32>) -> Option<TestReport> {
     let mut log = TestLog::default();
     let execution = CommandExecution {
@@ -107,7 +104,7 @@ pub fn test_report(command: &str, output: &str, exit_code: Option<i32>) -> Optio
 }
 
 impl TestLog {
-    /// Takes note of a command that ended.
+    /// Records a command that ended.
     pub(super) fn record(&mut self, command: &CommandExecution<'_>, workdir: Option<&str>) {
         let output_tail = command.output_tail.as_ref();
         let has_failed = command.exit_code.is_some_and(|code| code != 0);
@@ -115,13 +112,13 @@ impl TestLog {
             let line = BoundedText::new(&command.command, MAX_COMMAND_BYTES).resolve();
             (ParsedCommand::new(&line, workdir), line)
         };
-        // A long text is not even searched if it is only shown.
+        // A long output is not searched at all if the command only prints text.
         let parsed_early = (command.output_bytes > LONG_OUTPUT_BYTES).then(parse_command);
         if parsed_early.as_ref().is_some_and(|(command, _)| command.only_prints_text()) {
             return;
         }
         let may_have_results = test_runs::may_contain_results(&command.output, output_tail);
-        // Most commands end here.
+        // Most commands return here.
         if !may_have_results && (self.runs.is_empty() || !has_failed) {
             return;
         }
@@ -132,10 +129,10 @@ impl TestLog {
             Vec::new()
         };
         let has_no_results = results.is_empty();
-        // The exit code is the whole command's: where one runner counted a failure, it says nothing of the others.
-        let exit_code_explained = results.iter().any(|(_, reading)| reading.failed > 0);
-        for (runner, reading) in results {
-            let mut run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, reading);
+        // The exit code belongs to the whole command: if one runner counted a failure, it does not apply to the others.
+        let exit_code_explained = results.iter().any(|(_, counts)| counts.failed > 0);
+        for (runner, counts) in results {
+            let mut run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, counts);
             run.report.ended_badly &= !exit_code_explained;
             self.add(run);
         }
@@ -143,7 +140,7 @@ impl TestLog {
         if let Some(runner) = silent_runner {
             let no_counts = TestCounts { is_partial: true, ..TestCounts::default() };
             let run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, no_counts);
-            // It counted nothing: it matters only if it replaces something.
+            // A run without counts matters only if it replaces another.
             if self.runs.iter().any(|earlier| earlier.is_current() && run.covers(earlier)) {
                 self.add(run);
             }
@@ -166,7 +163,7 @@ impl TestLog {
         self.runs.push(run);
     }
 
-    /// One that no longer counts if there is one, otherwise the oldest.
+    /// Drops a superseded run if there is one, otherwise the oldest.
     fn drop_one_run(&mut self) {
         let at = self.runs.iter().position(|run| run.report.superseded).unwrap_or(0);
         let run = self.runs.remove(at);
@@ -209,7 +206,7 @@ impl Run {
         runner: Runner,
         selectors: Vec<String>,
         exit_code: Option<i32>,
-        reading: TestCounts,
+        counts: TestCounts,
     ) -> Self {
         let command = shell::unwrap(line);
         let shown = command.get(..command.floor_char_boundary(MAX_SHOWN_COMMAND_BYTES)).unwrap_or_default();
@@ -217,31 +214,31 @@ impl Run {
             command: shown.to_owned(),
             runner,
             exit_code,
-            passed: reading.passed,
-            failed: reading.failed,
-            skipped: reading.skipped,
-            incomplete: reading.is_partial,
-            ended_badly: reading.failed == 0 && exit_code.is_some_and(|code| code != 0),
+            passed: counts.passed,
+            failed: counts.failed,
+            skipped: counts.skipped,
+            incomplete: counts.is_partial,
+            ended_badly: counts.failed == 0 && exit_code.is_some_and(|code| code != 0),
             superseded: false,
         };
-        Self { report, selectors, counts: reading }
+        Self { report, selectors, counts }
     }
 
     fn is_current(&self) -> bool {
         !self.report.superseded
     }
 
-    /// Whether the tests of the other are among those of this one: every word narrows the choice.
+    /// Whether this run includes all tests of the other: every selector narrows a run.
     fn covers(&self, other: &Run) -> bool {
         let (ours, theirs) = (self.report.runner, other.report.runner);
-        // Nextest runs no doctests.
+        // Nextest does not run doctests.
         let are_doctests = |run: &Run| run.selectors.iter().any(|word| word == "--doc");
         let is_comparable = ours == theirs
             || (ours.runs_same_tests_as(theirs) && !are_doctests(self) && !are_doctests(other));
         is_comparable && self.selectors.iter().all(|word| other.selectors.contains(word))
     }
 
-    /// Takes over what a later run says of single tests of this one.
+    /// Applies the results of a later, narrower run to the tests that it names.
     fn apply_later_run(&mut self, later: &Run) {
         let all_passed = later.counts.failed == 0 && later.counts.passed > 0 && !later.report.ended_badly;
         let narrowing: Vec<&str> = later
@@ -279,7 +276,7 @@ fn selector_value(word: &str) -> &str {
     word.trim_start_matches('^').trim_end_matches('$')
 }
 
-/// Whether two texts are the same test's name; nextest puts the binary before it, jest arrows between its parts.
+/// Whether two texts name the same test; nextest prepends the binary, Jest puts arrows between the parts.
 fn is_same_test(text: &str, name: &str) -> bool {
     let ends_with =
         |long: &str, short: &str| long.strip_suffix(short).is_some_and(|start| start.ends_with(' '));

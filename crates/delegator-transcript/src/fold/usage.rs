@@ -1,20 +1,20 @@
-//! Tokens: what the thread has used, and which part of it is this run's.
+//! Computes the token usage of a run from the running total of its thread.
 //!
-//! Codex tells a running total of the whole *thread*: a resumed thread begins with what it had used before. The own
-//! share is the difference to a baseline, which the caller knows from the thread's earlier runs.
+//! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage. The share
+//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs.
 
 use serde::Serialize;
 
 use crate::event::Usage;
 
-/// Tokens used.
+/// Token usage of a thread and of this run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct UsageReport {
-    /// As told: the thread's running total.
+    /// The running total of the thread, as reported.
     pub thread_total: Usage,
-    /// This run's share of it.
+    /// The share of this run.
     pub own: Usage,
-    /// Cached over all input tokens of the own share, 0 to 1; absent without input.
+    /// Cached input tokens divided by all input tokens of this run, 0 to 1; absent without input.
     pub cache_hit_rate: Option<f64>,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn report(total: Usage, before: Option<Usage>) -> UsageReport {
     UsageReport { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
 }
 
-/// Never below zero: a review tells zeros whatever the thread has used.
+/// Never below zero: a review reports zeros regardless of the thread's usage.
 fn subtract(total: Usage, before: Usage) -> Usage {
     let difference = |total: i64, before: i64| total.saturating_sub(before).max(0);
     let difference_if_known =

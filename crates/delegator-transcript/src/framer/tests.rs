@@ -1,10 +1,10 @@
-//! The framer: splits, limits and ends.
+//! Tests of the framer: splits, limits and line ends.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A line with everything that can be told of it, owned.
+/// A line with all its fields, owned.
 type OwnedLine = (u64, u64, bool, Vec<u8>, Option<(Vec<u8>, LongLineFacts)>);
 
 fn to_owned_line(line: &Line<'_>) -> OwnedLine {

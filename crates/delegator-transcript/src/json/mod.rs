@@ -1,13 +1,11 @@
-//! A JSON reader made for lines that are mostly skipped.
+//! A JSON reader for lines of which most values are skipped.
 //!
-//! An agent's line is one object of which we keep a handful of short fields and pass over the rest: a command's
-//! output may be a megabyte of which a few kilobytes are kept. So nothing is built that is not asked for:
-//! [`Cursor`] walks the text once, hands out strings as [`Text`] (still escaped, borrowed) and values as raw slices,
-//! and checks the grammar of everything it passes. Accepting exactly what `serde_json` accepts is a property test.
+//! An agent's line is one object of which only a few short fields are needed; a command's output may be a megabyte. So
+//! [`Cursor`] walks the text once, returns strings as borrowed, still escaped [`Text`] and values as raw slices, and
+//! checks the grammar of everything it skips. A property test checks that it accepts exactly what `serde_json` accepts.
 //!
-//! Nesting never recurses: open brackets are kept as bits in a [`Nesting`] stack, so a line of 100,000 brackets is
-//! a line like any other. A text that ends early is [`Fault::Cut`], apart from [`Fault::Syntax`]: the head of an
-//! over-long line is read as far as it goes.
+//! Nesting never recurses: open brackets are bits in a [`Nesting`] stack. A text that ends inside a value is
+//! [`ScanError::Truncated`], not [`ScanError::Syntax`], so that the head of an over-long line can still be read.
 
 mod nesting;
 pub(crate) mod text;
@@ -35,13 +33,13 @@ pub(crate) struct Cursor<'a> {
     pos: usize,
     /// Whether the line has any byte below 0x20. Only then are strings searched for them.
     has_controls: bool,
-    /// The string the text was cut in, when it was.
+    /// The string at which a truncated text ends.
     partial: Option<Text<'a>>,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        // A fold without early exit becomes vector code: cheaper than asking every string.
+        // A fold without early exit is vectorised, which is cheaper than checking every string.
         let has_controls =
             text.as_bytes().chunks(64).any(|c| c.iter().fold(false, |any, b| any | (*b < 0x20)));
         Self { text, pos: 0, has_controls, partial: None }
@@ -51,7 +49,7 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes()
     }
 
-    /// The string that was open where a cut text ends, as far as it goes.
+    /// The available part of the string at which a truncated text ends.
     pub(crate) fn take_partial(&mut self) -> Option<Text<'a>> {
         self.partial.take()
     }
@@ -162,7 +160,7 @@ impl<'a> Cursor<'a> {
         if refused { Err(ScanError::Syntax) } else { Ok(()) }
     }
 
-    /// Finds the closing quote. Also says how many bytes shorter the string is once its escapes are resolved.
+    /// Finds the closing quote. Also returns how many bytes shorter the string is with its escapes resolved.
     #[inline]
     fn find_string_end(&self, start: usize) -> Scan<(usize, usize)> {
         let bytes = self.bytes();
@@ -269,7 +267,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// After a value: closes what closes and stands before the next value, or says that none follows.
+    /// After a value: closes brackets and moves to the next value; returns false if none follows.
     fn close(&mut self, open: &mut Nesting) -> Scan<bool> {
         while let Some(in_object) = open.innermost_is_object() {
             match self.peek().ok_or(ScanError::Truncated)? {

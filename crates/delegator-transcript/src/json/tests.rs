@@ -1,4 +1,4 @@
-//! The cursor against serde_json, and against itself.
+//! Compares the cursor with serde_json, and with itself.
 
 use proptest::prelude::*;
 use serde::de::IgnoredAny;

@@ -1,8 +1,8 @@
 //! Text that may still be JSON-escaped.
 //!
-//! Most strings of a stream are never looked at. A [`Text`] therefore stays what it was in the line, a borrowed
-//! slice with its escapes, together with the length it would have without them, and is resolved only by whoever
-//! keeps it. Cutting works on the escaped form too and never ends inside an escape or a character.
+//! Most strings of a stream are never used. A [`Text`] is therefore a borrowed slice of the line with its escapes,
+//! together with its unescaped length; escapes are resolved only on demand. Truncation works on the escaped form and
+//! never ends inside an escape or a character.
 
 use std::borrow::Cow;
 
@@ -83,12 +83,12 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The same, giving up the borrowed line.
+    /// The text without borrowing from the line.
     pub fn into_owned(self) -> Text<'static> {
         Text::Plain(Cow::Owned(self.resolve().into_owned()))
     }
 
-    /// The text when it can be had without resolving anything: enough for keys and type names.
+    /// The text if no escapes need to be resolved: sufficient for keys and type names.
     #[inline]
     pub(crate) fn simple(&self) -> Option<&str> {
         match self {

@@ -1,8 +1,8 @@
 //! Removes repeated keys from JSON objects, at any depth.
 //!
-//! Codex writes its web-search items with two `id` keys, and readers disagree about which of them counts. The first
-//! one remains, as in `decode`; everything else stays byte for byte. The scan passes over the text once and keeps its
-//! own stack instead of recursing, so a line of 100,000 brackets costs memory and not the thread's stack.
+//! Codex writes its web-search items with two `id` keys, and readers disagree about which of them counts. The first one
+//! remains, as in `decode`; everything else is copied byte for byte. The scan uses its own stack instead of recursion,
+//! so deep nesting cannot overflow the thread's stack.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -68,8 +68,7 @@ fn repeated_members(text: &str) -> Scan<Vec<Range<usize>>> {
     }
 }
 
-/// After a value: closes what closes, passes over repeated members, and stands before the next value, or says that
-/// none follows.
+/// After a value: closes brackets, skips repeated members and moves to the next value; returns false if none follows.
 fn next_value<'a>(
     cursor: &mut Cursor<'a>,
     open: &mut Vec<Frame<'a>>,

@@ -1,8 +1,8 @@
-//! Dialect 003 as dialect 001.
+//! Translates the idle dialect into Codex exec events.
 //!
-//! A call is an `mcp_tool_call` of the server `agent`. 003 has no beginning of a turn: whatever the agent does while
-//! no turn is open begins one. `idle` and `done` end an open turn, without usage. In a stream of another dialect a line
-//! of 003 neither begins nor ends a turn.
+//! A tool call becomes an `mcp_tool_call` of the server `agent`. The idle dialect has no event for the start of a turn:
+//! the first activity while no turn is open starts one. `idle` and `done` end an open turn, without usage. In a stream
+//! of another dialect, lines of the idle dialect neither start nor end a turn.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::event::{
 };
 use crate::json::{Text, write};
 
-/// Files remembered at most, and the longest path that is one.
+/// Bounds on the number of files and on the length of a path.
 const MAX_FILES: usize = 4096;
 const MAX_PATH_BYTES: usize = 4096;
 
@@ -31,7 +31,7 @@ struct OpenCall {
 }
 
 impl IdleMapper {
-    /// `turn` says whether one is open; `None` where turns are not 003's to tell of.
+    /// `turn_is_open` is `None` in a stream of another dialect.
     pub(super) fn apply<'a>(
         &mut self,
         event: IdleEvent<'a>,
@@ -60,7 +60,7 @@ impl IdleMapper {
             IdleEvent::ToolResult { call_id: Some(call_id), output, error } => {
                 self.end_call(&call_id, &output, error, ids, &mut effects);
             }
-            // A message to the agent, echoed: nothing the agent did.
+            // A message to the agent, echoed: not an action of the agent.
             IdleEvent::ToolResult { call_id: None, .. } | IdleEvent::UserMessage { .. } => {
                 effects.push(Effect::Unmapped(UnmappedReason::Ignored));
             }
@@ -90,7 +90,7 @@ impl IdleMapper {
             arguments: arguments.clone().map(Text::into_owned),
         };
         let bytes = name.len() + arguments.as_ref().map_or(0, Text::len);
-        // Calls without an id are not all the same call.
+        // Calls without an id cannot be joined with a result.
         if !call_id.is_empty() {
             self.open_calls.insert(&call_id.resolve(), open_call, bytes);
         }
@@ -159,7 +159,7 @@ fn item<'a>(
     Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
 }
 
-/// A tool's output as the result an MCP server would have given.
+/// Wraps a tool's output as an MCP server's result.
 fn text_result(output: &Text<'_>) -> Text<'static> {
     let mut json = br#"{"content":[{"type":"text","text":"#.to_vec();
     write::string(&mut json, output);

@@ -1,12 +1,12 @@
-//! Every dialect as dialect 001.
+//! Translates every dialect into Codex exec events.
 //!
-//! [`Translator`] takes the events of a stream in order and returns what they are in 001, as [`Effect`]s: events to
-//! emit, things the fold wants to know that 001 has no line for, and for every line without a place in 001 the
-//! reason. It is a pure state machine: nothing is logged, a warning is an effect too.
+//! [`Translator`] receives the events of a stream in order and returns [`Effect`]s: events to emit, facts for the fold
+//! that Codex exec events cannot express, and, for every line without a counterpart, the reason. It is a pure state
+//! machine; a warning is an effect, nothing is logged.
 //!
-//! The dialect of a stream is that of its first recognised line; `idle`, `done` and a preamble settle it only until a
-//! line comes that says more. Lines of another dialect later on are translated all the same, by their own rules, and
-//! counted. But turns are the stream's own: a stray line of another dialect neither begins nor ends one.
+//! The dialect of a stream is that of its first recognised line. `idle`, `done` and a preamble are only a guess, until
+//! a more specific line arrives. Lines of another dialect are still translated, and counted. They never start or end a
+//! turn of the stream.
 
 mod idle;
 mod pending;
@@ -21,82 +21,70 @@ use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use idle::IdleMapper;
 use protocol::ProtocolMapper;
 
-/// What a stream is written in.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
-    /// Dialect 001: Codex `exec --json`.
+    /// Codex exec events: `codex exec --json` since 0.44.
     Thread,
-    /// Dialect 003: idle and done.
+    /// The idle dialect, with `idle` and `done`.
     Idle,
-    /// The internal protocol as printed before 0.44.
+    /// Messages of the Codex protocol, as printed before 0.44.
     Protocol,
-    /// A session file.
+    /// A session file of Codex.
     Rollout,
 }
 
-/// What follows from an event.
+/// A consequence of an event.
 #[derive(Clone, Debug)]
 pub enum Effect<'a> {
-    /// An event of 001.
+    /// A Codex exec event.
     Emit(ThreadEvent<'a>),
-    /// The thread's running total, now. 001 tells it at the end of a turn only.
+    /// The current running total of the thread. Codex exec events report it only at the end of a turn.
     Usage(Usage),
-    /// The turn was interrupted; 001 has no line for that.
+    /// The turn was aborted; Codex exec events have no event for it.
     Interrupted,
-    /// The agent waits for a message.
     Idle,
-    /// The agent is done for good.
+    /// The agent has ended its session.
     Done,
-    /// Something was odd.
+    /// The stream is irregular.
     Warn(MapWarning),
-    /// The line has no place in 001.
+    /// The line has no counterpart among Codex exec events.
     Unmapped(UnmappedReason),
 }
 
-/// An oddity of a stream.
+/// An irregularity of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MapWarning {
-    /// A command ended that never began; nothing was emitted.
-    CommandEndWithoutBegin {
-        /// Which.
-        call_id: String,
-    },
-    /// A patch ended that never began; it was emitted if its end named changes.
-    PatchEndWithoutBegin {
-        /// Which.
-        call_id: String,
-    },
-    /// A call ended that never began; it was emitted all the same.
-    CallEndWithoutBegin {
-        /// Which.
-        call_id: String,
-    },
+    /// A command ended without a start event; nothing was emitted.
+    CommandEndWithoutBegin { call_id: String },
+    /// A patch ended without a start event; it was emitted if its end event named changes.
+    PatchEndWithoutBegin { call_id: String },
+    /// A call ended without a start event; it was emitted nevertheless.
+    CallEndWithoutBegin { call_id: String },
 }
 
-/// Why a line has no place in 001.
+/// Why a line has no counterpart among Codex exec events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnmappedReason {
-    /// White space.
     Blank,
-    /// Not JSON.
     NotJson,
-    /// JSON that means nothing to us.
+    /// JSON of an unknown kind.
     Unknown,
-    /// Known, and left out by the contract of 001.
+    /// A known type that Codex exec events leave out.
     Ignored,
-    /// Remembered, and part of a later event.
+    /// Stored, and part of a later event.
     Held,
-    /// It says what another line said already, or the end of something that never began.
+    /// Repeats another line, or ends something that never started.
     Redundant,
-    /// Settings and bookkeeping around a session.
+    /// Settings and bookkeeping of a session.
     Context,
 }
 
 impl UnmappedReason {
-    /// Whether what the line says is in no line of 001 at all.
+    /// Whether the content of the line appears in no emitted event.
     pub fn is_lost(self) -> bool {
         match self {
             Self::NotJson | Self::Unknown | Self::Ignored | Self::Context => true,
@@ -109,9 +97,9 @@ impl UnmappedReason {
 #[derive(Debug, Default)]
 pub struct Translator {
     dialect: Option<Dialect>,
-    /// Lines the dialect is guessed from, which streams of other dialects may begin with too; none once it is known.
+    /// Number of lines from which the dialect was guessed; 0 once it is certain.
     guessed_from: u64,
-    /// One turn at a time, whatever told of it.
+    /// Only one turn is open at a time, whatever dialect its events have.
     turn_is_open: bool,
     mixed_lines: u64,
     ids: ItemIds,
@@ -119,7 +107,7 @@ pub struct Translator {
     idle: IdleMapper,
 }
 
-/// Hands out `item_0`, `item_1`, … and steps over those the stream itself used.
+/// Generates `item_0`, `item_1`, … and skips the ids that the stream itself uses.
 #[derive(Debug, Default)]
 struct ItemIds {
     next: u64,
@@ -146,13 +134,13 @@ impl Translator {
         self.dialect
     }
 
-    /// Lines that belong to another dialect than the stream.
+    /// Number of lines of another dialect.
     pub fn mixed_lines(&self) -> u64 {
         self.mixed_lines
     }
 
-    /// Whether the end of a turn is something this stream would have told. Streams before 0.44 and session files of
-    /// that age never do.
+    /// Whether this kind of stream announces the end of a turn. Streams before 0.44 and session files of that age do
+    /// not.
     pub fn announces_turn_ends(&self) -> bool {
         match self.dialect {
             Some(Dialect::Protocol | Dialect::Rollout) => self.protocol.announces_turn_ends(self.dialect),
@@ -160,12 +148,12 @@ impl Translator {
         }
     }
 
-    /// The error that would make the turn a failure, if it has not ended yet.
+    /// The error that makes the turn a failure, if the turn has not ended yet.
     pub fn critical_error(&self) -> Option<&Text<'static>> {
         self.protocol.critical_error()
     }
 
-    /// Takes the next event and hands what follows from it to `sink`.
+    /// Translates the next event and passes its effects to `sink`.
     pub fn translate<'a>(&mut self, event: Event<'a>, sink: &mut impl FnMut(Effect<'a>)) {
         let dialect = match &event {
             Event::Thread(_) => Dialect::Thread,
@@ -214,11 +202,11 @@ impl Translator {
         }
     }
 
-    /// Whether a line of this dialect is one of the stream's own.
+    /// Returns whether a line of this dialect belongs to the stream, and updates the dialect.
     fn record_dialect(&mut self, dialect: Dialect, is_guess: bool) -> bool {
         match self.dialect {
             Some(known) if known == dialect => {
-                // Only guesses leave it a guess.
+                // A guess stays a guess only while all lines are guesses.
                 let stays_guess = is_guess && self.guessed_from > 0;
                 self.guessed_from = if stays_guess { self.guessed_from + 1 } else { 0 };
             }
@@ -248,7 +236,7 @@ impl Translator {
     }
 }
 
-/// Whether the event begins or ends a turn by name.
+/// Whether the event explicitly starts or ends a turn.
 fn is_turn_boundary(event: &Event<'_>) -> bool {
     match event {
         Event::Thread(event) => matches!(

@@ -1,18 +1,18 @@
-//! What has begun and not ended yet, in bounded memory.
+//! Entries that were started and not ended yet, in bounded memory.
 //!
-//! Agents have a handful of calls open at a time. A stream that opens calls for ever and closes none must not cost
-//! memory for ever, so the oldest are forgotten: their end then looks like an end without a begin.
+//! Agents have a handful of open calls. A stream that opens calls without closing them must not grow memory, so the
+//! oldest entries are dropped; their end then looks like an end without a start.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// More than any agent runs side by side.
+/// More than any agent runs in parallel.
 const MAX_ENTRIES: usize = 1024;
-/// For keys and values together.
+/// Of keys and values together.
 const MAX_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Pending<T> {
-    /// By when they came.
+    /// In insertion order.
     entries: BTreeMap<u64, Entry<T>>,
     by_key: HashMap<String, u64>,
     inserted: u64,
@@ -33,7 +33,7 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Remembers `value`, which takes about `bytes`, in place of what was there under that key.
+    /// Stores `value`, which takes about `bytes`, and replaces the entry with that key.
     pub(super) fn insert(&mut self, key: &str, value: T, bytes: usize) {
         self.remove(key);
         let bytes = bytes + key.len();
@@ -50,7 +50,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Takes out what was remembered under that key.
+    /// Removes and returns the entry with that key.
     pub(super) fn remove(&mut self, key: &str) -> Option<T> {
         let entry = self.entries.remove(&self.by_key.remove(key)?)?;
         self.bytes -= entry.bytes;

@@ -1,12 +1,13 @@
-//! The internal protocol as dialect 001: every row of the section "Mapping From Internal Protocol Events" of 001.
+//! Translates Codex protocol messages into Codex exec events, as the section "Mapping From Internal Protocol Events" of
+//! their documentation specifies.
 //!
-//! Begin and end are joined by `call_id`. A command's end without a begin is skipped with a warning; an MCP call's
-//! is made up. A patch is held until its end. A plan is started, updated, and completed at the turn's end. Token
-//! counts are held for `turn.completed`. A critical error turns the end of the turn into `turn.failed`; a stream
-//! error does not.
+//! Start and end are joined by `call_id`. The end of a command without a start is skipped with a warning; that of an
+//! MCP call is synthesised. A patch is held until its end. A plan is started, updated, and completed at the end of the
+//! turn. Token counts are held for `turn.completed`. A critical error turns the end of the turn into `turn.failed`; a
+//! stream error does not.
 //!
-//! Newer session files tell the same with `item_started` and `item_completed`, and some versions tell a thing in
-//! both ways: of each kind of item the way that came first is believed.
+//! Newer session files report the same with `item_started` and `item_completed`, and some versions report both ways.
+//! For each kind of item, the source that came first is used.
 
 use super::pending::Pending;
 use super::response::OpenResponses;
@@ -34,14 +35,14 @@ pub(super) struct ProtocolMapper {
     pub(super) responses: OpenResponses,
 }
 
-/// Who tells of an item.
+/// How a stream reports an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemSource {
     BeginAndEnd,
     TurnItem,
 }
 
-/// Kinds of items that may be told twice.
+/// Kinds of items that may be reported in both ways.
 #[derive(Clone, Copy, Debug)]
 enum ItemKind {
     Message,
@@ -77,7 +78,7 @@ fn item<'a>(
 }
 
 impl ProtocolMapper {
-    /// Whether a stream like this one says when a turn is over.
+    /// Whether this kind of stream announces the end of a turn.
     pub(super) fn announces_turn_ends(&self, dialect: Option<Dialect>) -> bool {
         self.saw_task_end || (dialect == Some(Dialect::Rollout) && self.saw_task_start)
     }
@@ -86,7 +87,8 @@ impl ProtocolMapper {
         self.critical_error.as_ref()
     }
 
-    /// `SessionConfigured`, or the first line of a session file. A fork repeats its parent's: only the first counts.
+    /// `SessionConfigured`, or the first line of a session file. A fork repeats its parent's line, so only the first
+    /// counts.
     pub(super) fn on_session<'a>(&mut self, thread_id: Text<'a>) -> Effects<'a> {
         if std::mem::replace(&mut self.thread_is_named, true) {
             return unmapped(UnmappedReason::Redundant);
@@ -94,7 +96,7 @@ impl ProtocolMapper {
         vec![emit(ThreadEvent::ThreadStarted { thread_id })]
     }
 
-    /// An event in a session file. Old ones have no beginnings of turns: there a turn begins with what the user said.
+    /// Applies an event of a session file. Old files have no turn start; there, a user message starts a turn.
     pub(super) fn apply_rollout<'a>(&mut self, event: ProtocolEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
         if matches!(event, ProtocolEvent::UserMessage { .. }) && !self.saw_task_start {
             return self.begin_turn();
@@ -105,7 +107,7 @@ impl ProtocolMapper {
         self.apply(event, ids)
     }
 
-    /// Something the model said or was told, where no event tells it.
+    /// Applies a model input or output that no event reports.
     pub(super) fn on_response<'a>(&mut self, response: ResponseItem<'a>, ids: &mut ItemIds) -> Effects<'a> {
         if let Some(todos) = self.responses.plan(&response) {
             return if self.accepts(ItemKind::Plan, ItemSource::TurnItem) {
@@ -186,7 +188,7 @@ impl ProtocolMapper {
         *self.accepted_source[kind as usize].get_or_insert(source) == source
     }
 
-    /// Where nothing tells of a turn's end, its plan ends when the next turn begins.
+    /// If the previous turn had no end event, its plan is completed when the next turn starts.
     fn begin_turn<'a>(&mut self) -> Effects<'a> {
         self.critical_error = None;
         self.complete_plan().into_iter().chain([emit(ThreadEvent::TurnStarted)]).collect()
@@ -355,7 +357,7 @@ impl ProtocolMapper {
         Some(item(ItemPhase::Completed, id, None, ItemDetails::TodoList { items }))
     }
 
-    /// An item told as one: its id is the call's, and begin and end are joined by it.
+    /// Applies an item of the protocol. Its id is the call id, which joins start and end.
     fn turn_item<'a>(&mut self, completed: bool, mut turn_item: Item<'a>, ids: &mut ItemIds) -> Effects<'a> {
         let kind = match &turn_item.details {
             ItemDetails::AgentMessage { .. } => Some(ItemKind::Message),
@@ -370,7 +372,7 @@ impl ProtocolMapper {
         if kind.is_some_and(|kind| !self.accepts(kind, ItemSource::TurnItem)) {
             return unmapped(UnmappedReason::Redundant);
         }
-        // What is only ever shown when finished has no beginning in 001 either.
+        // Messages and reasoning have no start event among Codex exec events.
         let is_text = matches!(kind, Some(ItemKind::Message | ItemKind::Reasoning));
         if is_text && !completed {
             return unmapped(UnmappedReason::Held);

@@ -1,9 +1,9 @@
-//! What older session files say of commands, patches and plans.
+//! Reads commands, patches and plans from the model calls in older session files.
 //!
-//! Before they had items, session files kept no event for a command or a patch: only the model's call and what it
-//! was told came of it. Such a pair becomes an item when the outcome names an exit code; a call that was refused
-//! names none and, as in Codex's own stream, leaves no item. Where an event tells of the call too, the event is
-//! believed and the pair forgotten.
+//! Before session files had items, they contained no event for a command or patch, only the model's call and the output
+//! that the model received. Such a pair becomes an item if the output contains an exit code; a refused call has none
+//! and, as in Codex's own stream, leaves no item. If an event reports the same call, the event is used and the pair is
+//! dropped.
 
 use super::UnmappedReason;
 use super::pending::Pending;
@@ -12,7 +12,7 @@ use crate::json::Text;
 use crate::protocol::ResponseItem;
 use crate::shell;
 
-/// Calls whose outcome has not come yet.
+/// Calls whose output has not arrived yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenResponses {
     calls: Pending<ModelCall>,
@@ -25,12 +25,12 @@ enum ModelCall {
 }
 
 impl OpenResponses {
-    /// An event tells of this call.
+    /// Drops a call that an event reports.
     pub(super) fn discard(&mut self, call_id: &str) {
         self.calls.remove(call_id);
     }
 
-    /// The plan, if the model just set one.
+    /// The plan, if the call sets one.
     pub(super) fn plan(&self, response: &ResponseItem<'_>) -> Option<Vec<Todo<'static>>> {
         let ResponseItem::Call { name, input, .. } = response else { return None };
         if *name != *"update_plan" {
@@ -49,7 +49,7 @@ impl OpenResponses {
         )
     }
 
-    /// A finished item, or why there is none.
+    /// Returns a finished item, or why there is none.
     pub(super) fn apply(
         &mut self,
         response: ResponseItem<'_>,
@@ -108,7 +108,7 @@ fn parse_call(name: &str, input: &str) -> Option<ModelCall> {
     }
 }
 
-/// The files a patch names, from its headers.
+/// The files in the headers of a patch.
 fn patched_files(patch: &str) -> Vec<FileChange<'static>> {
     let headers = [
         ("*** Add File: ", ChangeKind::Add),
@@ -124,8 +124,7 @@ fn patched_files(patch: &str) -> Vec<FileChange<'static>> {
         .collect()
 }
 
-/// Exit code and output out of what the model was told: JSON with `metadata`, or a few lines of text before the
-/// output.
+/// Parses exit code and output from a tool output: JSON with `metadata`, or a few header lines before the output.
 fn parse_output(text: &str) -> Option<(i32, String)> {
     if let Ok(json) = serde_json::from_str::<serde_json::Value>(text) {
         let exit_code = json.get("metadata")?.get("exit_code")?.as_i64()?;

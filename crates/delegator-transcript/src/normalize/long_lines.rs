@@ -1,4 +1,4 @@
-//! Over-long lines: both ends, and between them how much is missing.
+//! Writes over-long lines: both ends, and between them how many bytes are missing.
 
 use crate::decode::decode_text;
 use crate::event::Event;
@@ -7,15 +7,15 @@ use crate::json::Text;
 use crate::json::write::Object;
 use crate::map::UnmappedReason;
 
-/// An escape or a character cut in two at the end of a head takes up this many bytes at most.
+/// Longest escape or character that can be split at the end of a head.
 const MAX_SPLIT_BYTES: usize = 12;
 
 fn omission_mark(bytes: u64) -> String {
     format!("... {bytes} bytes omitted ...")
 }
 
-/// Appends a line without a place in 001. Of an over-long one both ends, on one line: as an object about the line where
-/// that was JSON, so that whoever reads JSON lines can go on doing so.
+/// Appends a line without a counterpart. An over-long line is reduced to its two ends; if it was JSON, to an object
+/// with both ends, so that readers of JSON lines can continue.
 pub(super) fn write_unmapped(
     line: &Line<'_>,
     text: &LineText<'_>,
@@ -28,7 +28,7 @@ pub(super) fn write_unmapped(
     };
     let LineBody::Truncated { head: head_bytes, tail: tail_bytes, .. } = line.body else { return };
     let omitted_bytes = line.length.saturating_sub((head_bytes.len() + tail_bytes.len()) as u64);
-    // A character cut in two is no reason for a replacement character.
+    // A split character must not become a replacement character.
     let head = head.trim_end_matches('\u{fffd}');
     let tail = tail.trim_start_matches('\u{fffd}');
     if reason == UnmappedReason::NotJson {
@@ -47,7 +47,7 @@ pub(super) fn write_unmapped(
     object.close();
 }
 
-/// Whether an object of this type is not taken for an event.
+/// Whether an object of this type is not decoded as an event.
 fn is_not_event(kind: &str) -> bool {
     let mut line = Vec::new();
     let mut object = Object::open(&mut line);
@@ -58,7 +58,7 @@ fn is_not_event(kind: &str) -> bool {
     matches!(decode_text(&line), Event::Unknown { .. })
 }
 
-/// A text with what is missing of it marked, if it is the one an over-long line was cut in.
+/// Adds the missing bytes mark and the end of the text, if this is the text in which an over-long line was truncated.
 pub(super) fn with_omission_mark(text: &Text<'_>, line: &LineText<'_>) -> Option<String> {
     let LineText::Truncated { head, tail, facts } = line else { return None };
     let head_text = text.stored().0;
@@ -66,12 +66,14 @@ pub(super) fn with_omission_mark(text: &Text<'_>, line: &LineText<'_>) -> Option
     if head_text.is_empty() || !(0..=MAX_SPLIT_BYTES.min(head.len())).any(is_cut) {
         return None;
     }
-    // The string the head ends in; a longer one may begin behind it, and then no more is known.
+    // The longest string must be the one in which the head ends; otherwise its end is unknown.
     let reaches = head_text.len() + MAX_SPLIT_BYTES;
     let ends_there = |from: u64| from.abs_diff(head.len() as u64) <= reaches as u64;
     let (from, to) = facts.longest_string.filter(|(from, _)| ends_there(*from))?;
-    let behind = facts.length.saturating_sub(to);
-    let end = usize::try_from(behind).ok().and_then(|behind| tail.get(..tail.len().checked_sub(behind)?));
+    let bytes_after = facts.length.saturating_sub(to);
+    let end = usize::try_from(bytes_after)
+        .ok()
+        .and_then(|bytes_after| tail.get(..tail.len().checked_sub(bytes_after)?));
     let end = Text::cut_json_tail(end.unwrap_or_default(), 0);
     let omitted_bytes = (to - from).saturating_sub((head_text.len() + end.stored().0.len()) as u64);
     Some(format!("{}\n{}\n{}", text.resolve(), omission_mark(omitted_bytes), end.resolve()))

@@ -1,29 +1,29 @@
-//! The fields 001 names, and no others.
+//! Writes only the documented fields of a Codex exec event.
 //!
-//! Works on the line itself: values go out as they stand, in the order they stand; only what is not named is left
-//! out, and a key that comes twice goes out once, the first time.
+//! Works on the text of the line: values are copied in their order; undocumented fields are dropped, and of a repeated
+//! key the first value is written.
 
 use crate::json::{Cursor, Scan, Text, write};
 
 /// What to do with the value of a key.
 enum Rule {
-    /// Named by 001: as it is.
+    /// Documented: copied.
     Copy,
-    /// Named, but left out when null.
+    /// Documented, but dropped when null.
     CopyUnlessNull,
-    /// Named, with named fields of its own.
+    /// Documented, an object with documented fields.
     Object(&'static [&'static str]),
-    /// Named, an array of such objects.
+    /// Documented, an array of such objects.
     Objects(&'static [&'static str]),
-    /// A thread item.
+    /// An item.
     Item,
     Drop,
 }
 
-/// Appends what is named of a line of 001, whose grammar has been checked.
+/// Appends the documented fields of an event, whose grammar has been checked.
 pub(super) fn write_named_fields(line: &str, out: &mut Vec<u8>) {
     let kind = value_of(line, "type");
-    // The line was read before: reading it again cannot fail.
+    // The line was parsed before, so parsing it again cannot fail.
     let _ = object(&mut Cursor::new(line), out, &|key| top_rule(&kind, key));
 }
 
@@ -40,7 +40,7 @@ fn top_rule(kind: &str, key: &str) -> Rule {
     }
 }
 
-/// Also what is written of events we translate ourselves.
+/// The same fields are written for translated events.
 fn item_rule(kind: &str, key: &str) -> Rule {
     match (kind, key) {
         (_, "id" | "type") => Rule::Copy,
@@ -56,7 +56,7 @@ fn item_rule(kind: &str, key: &str) -> Rule {
     }
 }
 
-/// The text under a key of an object, the first one.
+/// The text of the first occurrence of a key.
 fn value_of(object: &str, wanted: &str) -> String {
     let mut value = None;
     let _ = Cursor::new(object).object(|cursor, key| {
@@ -97,7 +97,7 @@ fn object(cursor: &mut Cursor<'_>, out: &mut Vec<u8>, rule: &dyn Fn(&str) -> Rul
                 let kind = value_of(value, "type");
                 let _ = object(&mut Cursor::new(value), out, &|key| item_rule(&kind, key));
             }),
-            // Not of the shape 001 gives it: as it is.
+            // The value does not have the documented type: copied.
             Rule::Object(_) | Rule::Objects(_) | Rule::Item => target.raw(&name, value),
         }
         written.push(key.clone());

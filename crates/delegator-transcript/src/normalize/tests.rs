@@ -1,4 +1,4 @@
-//! What strict leaves out, and what normalising keeps.
+//! Tests of `strict` and of what normalising preserves.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn strict(line: &str) -> String {
     String::from_utf8(out).expect("UTF-8").trim_end().to_owned()
 }
 
-/// The example transcript of 001, as it is written there.
+/// The documented example of Codex exec events.
 const EXAMPLE: &str = r#"{"type":"thread.started","thread_id":"67e55044-10b1-426f-9247-bb680e5fe0c8"}
 {"type":"turn.started"}
 {"type":"item.started","item":{"id":"item_0","type":"command_execution","command":"echo hello","aggregated_output":"","status":"in_progress"}}

@@ -1,5 +1,5 @@
-//! Events of 001 as JSON, in the shape Codex gives them today; with `strict`, in the shape 001 gives them. What an event
-//! does not have is left out, never null.
+//! Writes Codex exec events as JSON, in the shape that Codex uses today, or in the documented shape with `strict`.
+//! Fields that an event does not have are omitted, never null.
 
 use crate::event::{
     CollabToolCall, CommandExecution, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
@@ -11,7 +11,7 @@ use crate::json::write::{Object, array};
 
 use super::long_lines::with_omission_mark;
 
-/// Appends one event, without a line end. Its `source` knows what is missing of its text, if anything is.
+/// Appends one event, without a line end. `source` is the line it came from; it supplies the missing parts of a text.
 pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, source: &LineText<'_>, out: &mut Vec<u8>) {
     let mut line = Object::open(out);
     match event {
@@ -122,7 +122,7 @@ fn write_item(item: &Item<'_>, strict: bool, source: &LineText<'_>, out: &mut Ve
     object.close();
 }
 
-/// A text that may be the beginning of a longer one.
+/// Writes a text that may be the beginning of a longer one.
 fn write_text(key: &str, text: &Text<'_>, source: &LineText<'_>, object: &mut Object<'_>) {
     match with_omission_mark(text, source) {
         Some(marked_text) => object.plain(key, &marked_text),

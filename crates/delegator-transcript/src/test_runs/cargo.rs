@@ -1,7 +1,7 @@
-//! `cargo test`: libtest's summary of every binary and of the doctests, summed.
+//! Parses `cargo test`: libtest's summary of every binary and of the doctests, summed.
 //!
-//! `running N tests` announces each; the summary whose figures make N is the real one, and not what a test printed
-//! under `--nocapture`. What nextest captured of libtest comes before nextest's summary and is not ours.
+//! `running N tests` announces each binary. Only a summary whose counts add up to N is used, so that text printed by a
+//! test under `--nocapture` is not. libtest output that nextest captured precedes nextest's summary and is ignored.
 
 use super::figures::{leading_number, parse_counts};
 use super::{Output, TestCounts, TestNames, nextest};
@@ -15,24 +15,24 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             state.parse_line(line);
         }
     }
-    let Binaries { mut reading, summaries, announced, saw_start: saw_the_beginning, .. } = state;
-    // A binary that was announced and not summed up crashed, or its summary is cut off.
-    reading.is_partial |= announced.is_some();
-    reading.is_partial |= output.is_truncated || (output.may_be_shortened && !saw_the_beginning);
-    (summaries > 0 || announced.is_some()).then_some(reading)
+    let Binaries { mut counts, summaries, announced, saw_start, .. } = state;
+    // A binary that was announced and has no summary crashed, or its summary is missing.
+    counts.is_partial |= announced.is_some();
+    counts.is_partial |= output.is_truncated || (output.may_be_shortened && !saw_start);
+    (summaries > 0 || announced.is_some()).then_some(counts)
 }
 
 #[derive(Default)]
 struct Binaries {
-    reading: TestCounts,
+    counts: TestCounts,
     summaries: u64,
-    /// What the binary under way announced.
+    /// The announced number of tests of the current binary.
     announced: Option<u64>,
     was_announced: bool,
     saw_start: bool,
-    /// From the lines as the tests ended.
+    /// From the progress lines.
     failed: TestNames,
-    /// From the list before the summary, which is better where tests print in between.
+    /// From the list before the summary, which is more reliable if tests print in between.
     listed: Option<TestNames>,
 }
 
@@ -41,7 +41,7 @@ impl Binaries {
         if let Some(tests) = line.strip_prefix("test ") {
             self.parse_test(tests);
         } else if let Some(count) = announcement(line) {
-            self.reading.is_partial |= self.announced.is_some();
+            self.counts.is_partial |= self.announced.is_some();
             (self.announced, self.was_announced) = (Some(count), true);
             (self.failed, self.listed) = (TestNames::default(), None);
         } else if line == "failures:" {
@@ -59,7 +59,7 @@ impl Binaries {
         if let Some(figures) = rest.strip_prefix("result: ") {
             self.parse_summary(figures);
         } else if let Some(name) = rest.strip_suffix(" ... ok") {
-            self.reading.add_passed_test(name);
+            self.counts.add_passed_test(name);
         } else if let Some(name) = rest.strip_suffix(" ... FAILED") {
             self.failed.add(name);
         }
@@ -69,12 +69,13 @@ impl Binaries {
         let Some((_, figures)) = text.split_once(". ") else { return };
         let figures = figures.split("; finished in ").next().unwrap_or_default();
         let Some(figures) = parse_counts(figures, ';') else { return };
-        let of = |word: &str| figures.iter().find(|(_, known)| *known == word).map(|(count, _)| *count);
-        let (Some(passed), Some(failed), Some(ignored)) = (of("passed"), of("failed"), of("ignored")) else {
+        let get = |word: &str| figures.iter().find(|(_, known)| *known == word).map(|(count, _)| *count);
+        let (Some(passed), Some(failed), Some(ignored)) = (get("passed"), get("failed"), get("ignored"))
+        else {
             return;
         };
         let sum =
-            [passed, failed, ignored, of("measured").unwrap_or(0)].into_iter().fold(0, u64::saturating_add);
+            [passed, failed, ignored, get("measured").unwrap_or(0)].into_iter().fold(0, u64::saturating_add);
         let is_own_summary = match self.announced.take_if(|announced| *announced == sum) {
             Some(_) => true,
             None => !self.was_announced,
@@ -83,11 +84,11 @@ impl Binaries {
             return;
         }
         self.summaries += 1;
-        self.reading.add(passed, failed, ignored);
+        self.counts.add(passed, failed, ignored);
         let from_progress = std::mem::take(&mut self.failed);
         let listed = self.listed.take().filter(|listed| listed.0.len() as u64 == failed);
         for name in listed.unwrap_or(from_progress).0 {
-            self.reading.failed_tests.add(&name);
+            self.counts.failed_tests.add(&name);
         }
     }
 }

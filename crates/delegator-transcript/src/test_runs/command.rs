@@ -1,14 +1,14 @@
-//! Command lines of test runs: whether it can be one, and which tests it asks for.
+//! Parses the command lines of test runs: which runner they call, and which tests they select.
 //!
-//! What a command asks for is the set of its words that choose tests. Words that only say where and how to print, how
-//! many at a time or when to stop are left out, and so are those that name the runner itself: then `pytest -q` asks
-//! for what `python -m pytest` does. A project's own command (`npm test`, `make test`) asks for everything. A directory
-//! it is run in counts as a word, unless it is the one the agent works in anyway.
+//! The selectors of a command are those of its words that select tests. Words that control output, parallelism or when
+//! to stop are dropped, and so is the name of the runner; so `pytest -q` has the same selectors as `python -m pytest`.
+//! A project's own command (`npm test`, `make test`) has none. A directory that the command changes to is a selector,
+//! unless it is the agent's working directory.
 
 use super::Runner;
 use crate::shell::{self, Pipeline};
 
-/// Programs that show texts or keep house; what they print was not run now.
+/// Programs that print existing text or manage files; their output is never a test run.
 const TEXT_PROGRAMS: [&str; 58] = [
     "[",
     "ack",
@@ -70,13 +70,13 @@ const TEXT_PROGRAMS: [&str; 58] = [
     "xxd",
 ];
 
-/// Programs that only run another one.
+/// Programs that run another program.
 const WRAPPERS: [&str; 15] = [
     "bundle", "command", "env", "exec", "nice", "nohup", "npx", "poetry", "pipenv", "stdbuf", "sudo", "time",
     "timeout", "xargs", "xvfb-run",
 ];
 
-/// Words that choose no tests; with `true`, the next word is theirs.
+/// Flags that select no tests; with `true`, the next word is the value of the flag.
 const NON_SELECTING_FLAGS: [(&str, bool); 43] = [
     ("--", false),
     ("--all", false),
@@ -123,24 +123,24 @@ const NON_SELECTING_FLAGS: [(&str, bool); 43] = [
     ("-race", false),
 ];
 
-/// Short flags of the same kind, alone or run together (`-xvs`); a number may follow `-j` and `-n`.
+/// Letters of short flags that select no tests, alone or combined (`-xvs`); `-j` and `-n` may be followed by a number.
 const NON_SELECTING_LETTERS: &str = "qvsxi";
 
-/// A command line, taken apart.
+/// A parsed command line.
 #[derive(Debug)]
 pub(crate) struct ParsedCommand {
     pipelines: Vec<Pipeline>,
     directory: Option<String>,
 }
 
-/// Whether a command is by its words a run of tests, whatever it printed: a runner, or something called so that is run
-/// and not only shown (`sh test.sh`, `make check-test`).
+/// Whether a command looks like a test run, whatever it printed: it calls a runner, or runs something with `test` in
+/// its name (`sh test.sh`, `make check-test`) without only printing it.
 pub fn looks_like_test_run(line: &str) -> bool {
     let command = ParsedCommand::new(line, None);
     let mentions_test = |word: &String| {
         word.split(|char: char| !char.is_alphanumeric()).any(|part| matches!(part, "test" | "tests"))
     };
-    // The shell's own `test` looks at files.
+    // The shell's own `test` checks files.
     let is_run = |words: &&Vec<String>| !matches!(program(words), "test" | "[");
     let mut runs = command.pipelines.iter().filter_map(|pipeline| pipeline.0.first()).filter(is_run);
     command.named_runner().is_some()
@@ -148,7 +148,7 @@ pub fn looks_like_test_run(line: &str) -> bool {
 }
 
 impl ParsedCommand {
-    /// Of a command line as the agent gave it, run by an agent that works in `workdir`.
+    /// Parses a command line as the agent gave it; `workdir` is the agent's working directory.
     pub(crate) fn new(line: &str, workdir: Option<&str>) -> Self {
         let mut pipelines = shell::pipelines(&shell::unwrap(line));
         for words in pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.0) {
@@ -159,12 +159,12 @@ impl ParsedCommand {
         Self { pipelines, directory }
     }
 
-    /// Where it went last before it ran what it ran, unless that is where the agent works.
+    /// The last directory it changed to, unless that is the agent's working directory.
     pub(crate) fn directory(&self) -> Option<&str> {
         self.directory.as_deref()
     }
 
-    /// Whether nothing in it runs anything.
+    /// Whether no part of the command runs anything.
     pub(crate) fn only_prints_text(&self) -> bool {
         let prints = |pipeline: &Pipeline| {
             let is_runner =
@@ -175,14 +175,14 @@ impl ParsedCommand {
         !self.pipelines.is_empty() && self.pipelines.iter().all(prints)
     }
 
-    /// Whether only a part of what was printed is shown.
+    /// Whether the output passes through `head` or `tail`.
     pub(crate) fn has_head_or_tail(&self) -> bool {
         self.pipelines
             .iter()
             .any(|pipeline| pipeline.0.iter().skip(1).any(|words| matches!(program(words), "tail" | "head")))
     }
 
-    /// The runner it names itself.
+    /// The first runner that the command calls by name.
     pub(crate) fn named_runner(&self) -> Option<Runner> {
         let words = self.pipelines.iter().flat_map(|pipeline| &pipeline.0);
         words
@@ -191,7 +191,7 @@ impl ParsedCommand {
             .next()
     }
 
-    /// The words that choose tests, for a runner that ran, sorted.
+    /// The sorted words that select tests, for a runner that ran.
     pub(crate) fn selectors(&self, runner: Runner) -> Vec<String> {
         let simple: Vec<&Vec<String>> =
             self.pipelines.iter().filter_map(|pipeline| pipeline.0.first()).collect();
@@ -216,7 +216,7 @@ impl ParsedCommand {
 }
 
 impl Runner {
-    /// Whether these words call the runner by its name.
+    /// Whether these words call the runner by name.
     fn is_run_by(self, words: &[String]) -> bool {
         let second = words.get(1).map_or("", String::as_str);
         match (self, program(words)) {
@@ -237,7 +237,7 @@ impl Runner {
         }
     }
 
-    /// How many words name the runner and its verb.
+    /// Number of words that name the runner and its subcommand.
     fn name_word_count(self, words: &[String]) -> usize {
         match (self, program(words)) {
             (Runner::Nextest, "cargo") => 3.min(words.len()),
@@ -258,14 +258,14 @@ fn program(words: &[String]) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// A project's own `scripts/test` is not the shell's `test`.
+/// A path such as `scripts/test` is a project's own script, not the system's `test`.
 fn is_text_program(words: &[String]) -> bool {
     let path = words.first().map_or("", String::as_str);
     let is_system_program = !path.contains('/') || path.starts_with("/usr/") || path.starts_with("/bin/");
     is_system_program && TEXT_PROGRAMS.contains(&program(words))
 }
 
-/// Assignments, `timeout 60`, `npx`, `uv run`, `python -m`: what stands before the program that counts.
+/// Removes what precedes the actual program: assignments, `timeout 60`, `npx`, `uv run`, `python -m`.
 fn strip_wrappers(words: &mut Vec<String>) {
     loop {
         let second = words.get(1).map_or("", String::as_str);
@@ -275,7 +275,7 @@ fn strip_wrappers(words: &mut Vec<String>) {
             "bundle" | "pnpm" | "npm" | "yarn" if second == "exec" => 2,
             name if name.starts_with("python") && second == "-m" => 2,
             "sh" | "bash" | "zsh" if !second.is_empty() && !second.starts_with('-') => 1,
-            // With their flags, and the numbers that belong to them (`timeout -k 5 60`).
+            // With their flags and numeric arguments (`timeout -k 5 60`).
             name if WRAPPERS.contains(&name) && !second.is_empty() => {
                 let belongs_to_wrapper =
                     |word: &&String| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
@@ -293,7 +293,7 @@ fn is_assignment(word: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The words of a project's own command that choose tests.
+/// The selectors of a project's own command.
 fn project_selectors(words: &[String]) -> Vec<String> {
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let name_words = match (program(words), at(1), at(2)) {
@@ -334,15 +334,15 @@ fn selecting_words<'w>(words: impl Iterator<Item = &'w String>) -> Vec<String> {
 fn is_short_flag(word: &str) -> bool {
     let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else { return false };
     let is_number = letters.strip_prefix(['j', 'n']).is_some_and(|n| n.chars().all(|c| c.is_ascii_digit()));
-    // `-rA`: which reasons pytest lists.
+    // `-rA`: the outcomes that pytest lists.
     let is_reasons = letters
         .strip_prefix('r')
         .is_some_and(|r| !r.is_empty() && r.chars().all(|c| "fEsxXpPaAwN".contains(c)));
     is_number || is_reasons || letters.chars().all(|letter| NON_SELECTING_LETTERS.contains(letter))
 }
 
-/// Where a `cd` leads, unless it is where the agent works anyway. Without knowing where that is, an absolute path is
-/// taken for it.
+/// The directory a `cd` leads to, unless it is the agent's working directory. If that is unknown, an absolute path is
+/// assumed to be it.
 fn changed_directory(pipeline: &Pipeline, workdir: Option<&str>) -> Option<String> {
     let [words] = pipeline.0.as_slice() else { return None };
     let (true, Some(path)) = (matches!(program(words), "cd" | "pushd"), words.get(1)) else { return None };

@@ -1,29 +1,30 @@
-//! `ctest`: `33% tests passed, 4 tests failed out of 6`, then the lists of those that did not run and that failed.
+//! Parses `ctest`: `33% tests passed, 4 tests failed out of 6`, then the lists of tests that did not run and that
+//! failed.
 //!
-//! A skipped test is among the total and, for the runner, among the passed; a disabled one is in neither.
+//! ctest counts a skipped test as passed; a disabled one is in neither count.
 
 use super::figures::leading_number;
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     let mut list = List::None;
-    // Told as they end and in the list; either may be cut off.
+    // Skips are printed as progress and in the list; either may be missing.
     let (mut skips_in_progress, mut listed_skips) = (0_u64, 0_u64);
     for line in output.lines() {
         if let Some((total, failed)) = figures(line) {
-            reading.add_total(total, failed, 0);
+            counts.add_total(total, failed, 0);
             has_summary = true;
         } else if line.starts_with("The following tests ") && has_summary {
             list = match line.ends_with(" FAILED:") {
                 true => List::Failed,
                 false => List::NotRun,
             };
-        } else if let Some((name, why)) = parse_list_entry(line) {
-            match (&list, why) {
-                (List::Failed, _) => reading.failed_tests.add(name),
-                (List::NotRun, "Disabled") => reading.add(0, 0, 1),
+        } else if let Some((name, reason)) = parse_list_entry(line) {
+            match (&list, reason) {
+                (List::Failed, _) => counts.failed_tests.add(name),
+                (List::NotRun, "Disabled") => counts.add(0, 0, 1),
                 (List::NotRun, _) => listed_skips += 1,
                 (List::None, _) => {}
             }
@@ -32,10 +33,10 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             skips_in_progress += u64::from(line.contains("***Skipped "));
         }
     }
-    let skipped = skips_in_progress.max(listed_skips).min(reading.passed);
-    reading.passed -= skipped;
-    reading.add(0, 0, skipped);
-    has_summary.then_some(reading)
+    let skipped = skips_in_progress.max(listed_skips).min(counts.passed);
+    counts.passed -= skipped;
+    counts.add(0, 0, skipped);
+    has_summary.then_some(counts)
 }
 
 enum List {
@@ -54,7 +55,7 @@ fn figures(line: &str) -> Option<(u64, u64)> {
     Some((leading_number(total)?.0, failed))
 }
 
-/// A tab, then `  2 - takes_away (Not Run)`, perhaps with labels behind it.
+/// A tab, then `  2 - takes_away (Not Run)`, optionally followed by labels.
 fn parse_list_entry(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = leading_number(line.strip_prefix('\t')?.trim_start())?;
     let (name, rest) = rest.strip_prefix(" - ")?.split_once(" (")?;

@@ -1,8 +1,8 @@
-//! `dotnet test` in all its forms: a line for each assembly (`Passed!  - Failed: 0, Passed: 3, …`), the older block
-//! (`Total tests: 8` and what follows), the terminal logger's `Test summary: total: 3, …`, and the testing platform's
-//! block after `Test run summary:`.
+//! Parses `dotnet test` in all its formats: one line per assembly (`Passed!  - Failed: 0, Passed: 3, …`), the older
+//! block (`Total tests: 8` and following lines), the terminal logger's `Test summary: total: 3, …`, and the testing
+//! platform's block after `Test run summary:`.
 //!
-//! The terminal logger sums up what the assemblies' lines tell too: where it is there, it alone counts.
+//! The terminal logger's summary includes the lines of the assemblies; if it is present, only it counts.
 
 use super::figures::{count_of, parse_named_counts};
 use super::{Output, TestCounts};
@@ -14,23 +14,23 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut block: Option<Block> = None;
     let mut is_name_next = false;
     for line in output.lines() {
-        let words = line.trim();
+        let text = line.trim();
         if std::mem::take(&mut is_name_next) {
-            names.failed_tests.add(words.split(" (").next().unwrap_or(words));
+            names.failed_tests.add(text.split(" (").next().unwrap_or(text));
         }
-        is_name_next = words.ends_with("error TESTERROR:");
+        is_name_next = text.ends_with("error TESTERROR:");
         if let Some(open) = &mut block
-            && !open.add_line(words)
+            && !open.add_line(text)
         {
             has_lines |= block.take().is_some_and(|block| block.add_to(&mut lines));
         }
-        if let Some(figures) = words.strip_prefix("Test summary: ") {
+        if let Some(figures) = text.strip_prefix("Test summary: ") {
             has_summary |= add(&mut summary, &parse_named_counts(figures, ',', ':'), "succeeded");
-        } else if let Some((_, figures)) = words.split_once("!  - ").filter(|(word, _)| is_verdict(word)) {
+        } else if let Some((_, figures)) = text.split_once("!  - ").filter(|(word, _)| is_verdict(word)) {
             has_lines |= add(&mut lines, &parse_named_counts(figures, ',', ':'), "passed");
-        } else if words.starts_with("Test run summary:") {
+        } else if text.starts_with("Test run summary:") {
             block = Some(Block::default());
-        } else if let Some(figures) = words.strip_prefix("Total tests:") {
+        } else if let Some(figures) = text.strip_prefix("Total tests:") {
             if figures.contains("Passed:") {
                 has_lines |=
                     add(&mut lines, &parse_named_counts(&format!("total:{figures}"), '.', ':'), "passed");
@@ -42,32 +42,32 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         }
     }
     has_lines |= block.is_some_and(|block| block.add_to(&mut lines));
-    let mut reading = if has_summary { summary } else { lines };
-    reading.failed_tests = names.failed_tests;
-    reading.is_partial |= !has_summary && (output.is_truncated || output.may_be_shortened);
-    (has_summary || has_lines).then_some(reading)
+    let mut counts = if has_summary { summary } else { lines };
+    counts.failed_tests = names.failed_tests;
+    counts.is_partial |= !has_summary && (output.is_truncated || output.may_be_shortened);
+    (has_summary || has_lines).then_some(counts)
 }
 
 fn is_verdict(word: &str) -> bool {
     matches!(word, "Passed" | "Failed" | "Skipped")
 }
 
-fn add(reading: &mut TestCounts, figures: &[(String, u64)], passed: &str) -> bool {
-    let of = |name: &str| count_of(figures, name);
-    let Some(total) = of("total") else { return false };
-    let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| of(name).unwrap_or(0));
-    reading.add(passed, failed, skipped);
-    // Figures of zero are left out, and others may be cut off.
-    reading.is_partial |= [passed, failed, skipped].into_iter().fold(0, u64::saturating_add) < total;
+fn add(counts: &mut TestCounts, figures: &[(String, u64)], passed: &str) -> bool {
+    let get = |name: &str| count_of(figures, name);
+    let Some(total) = get("total") else { return false };
+    let [passed, failed, skipped] = [passed, "failed", "skipped"].map(|name| get(name).unwrap_or(0));
+    counts.add(passed, failed, skipped);
+    // Zero counts are omitted, and other counts may be missing.
+    counts.is_partial |= [passed, failed, skipped].into_iter().fold(0, u64::saturating_add) < total;
     true
 }
 
-/// One figure a line.
+/// A block with one count per line.
 #[derive(Default)]
 struct Block(Vec<(String, u64)>);
 
 impl Block {
-    /// Whether the line belongs to it.
+    /// Returns whether the line belongs to the block.
     fn add_line(&mut self, line: &str) -> bool {
         let figures = parse_named_counts(line, ',', ':');
         let is_known = |name: &str| matches!(name, "total" | "passed" | "succeeded" | "failed" | "skipped");
@@ -75,17 +75,18 @@ impl Block {
         if is_count_line {
             self.0.extend(figures);
         }
-        // Before the first figure, the assemblies are listed.
+        // The assemblies are listed before the first count.
         is_count_line || self.0.is_empty()
     }
 
-    fn add_to(self, reading: &mut TestCounts) -> bool {
+    fn add_to(self, counts: &mut TestCounts) -> bool {
         let passed = if count_of(&self.0, "succeeded").is_some() { "succeeded" } else { "passed" };
-        add(reading, &self.0, passed)
+        add(counts, &self.0, passed)
     }
 }
 
-/// `  Failed Shop.Tests.Wrong [21 ms]`, `failed Wrong (5ms)`; the terminal logger names it after `error TESTERROR:`
+/// `  Failed Shop.Tests.Wrong [21 ms]`, `failed Wrong (5ms)`; the terminal logger prints the name after
+/// `error TESTERROR:`.
 fn failed_test(line: &str) -> Option<&str> {
     if let Some(rest) = line.strip_prefix("  Failed ") {
         return rest.strip_suffix(']').and_then(|rest| rest.rsplit_once(" [")).map(|(name, _)| name);

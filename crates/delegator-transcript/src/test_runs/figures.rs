@@ -1,12 +1,12 @@
-//! Reading figures out of lines: `3 passed, 1 failed`, `total: 4, failed: 1`.
+//! Parses counts: `3 passed, 1 failed`, `total: 4, failed: 1`.
 
-/// The number a text begins with, and what follows it.
+/// Splits a leading number off a text.
 pub(super) fn leading_number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// `N words` pieces between separators; `None` if a piece is something else.
+/// Parses `N words` parts between separators; `None` if a part has another form.
 pub(super) fn parse_counts<'t>(text: &'t str, separator: char) -> Option<Vec<(u64, &'t str)>> {
     let piece = |piece: &'t str| {
         let (count, word) = leading_number(piece.trim())?;
@@ -15,7 +15,7 @@ pub(super) fn parse_counts<'t>(text: &'t str, separator: char) -> Option<Vec<(u6
     text.split(separator).map(piece).collect()
 }
 
-/// `name: N` (or `name=N`) pieces between separators, names in lower case; other pieces are left out.
+/// Parses `name: N` (or `name=N`) parts between separators, names in lower case; other parts are skipped.
 pub(super) fn parse_named_counts(text: &str, separator: char, mark: char) -> Vec<(String, u64)> {
     let piece = |piece: &str| {
         let (name, count) = piece.split_once(mark)?;
@@ -26,7 +26,7 @@ pub(super) fn parse_named_counts(text: &str, separator: char, mark: char) -> Vec
     text.split(separator).filter_map(piece).collect()
 }
 
-/// The figure of one of these names.
+/// The count with this name.
 pub(super) fn count_of(figures: &[(String, u64)], name: &str) -> Option<u64> {
     figures.iter().find(|(known, _)| known == name).map(|(_, count)| *count)
 }

@@ -1,8 +1,8 @@
-//! `go test`: plain, `-v` and `-json`.
+//! Parses `go test`: plain, `-v` and `-json`.
 //!
-//! Tests and subtests count alike, as gotestsum counts them. Plain, a package says only which tests failed: the
-//! passed ones are not counted, and the reading is partial. A package that failed without a failed test (it does not
-//! build, it ran out of time) is a failure of its own.
+//! Tests and subtests are counted alike, as gotestsum does. Plain output names only failed tests: passed tests are not
+//! counted, and the counts are partial. A package that failed without a failed test (it does not build, it timed out)
+//! is one failure.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut packages = Packages::default();
     for line in output.lines() {
         if matches!(line, "=== Failed" | "=== Skipped" | "=== Errors") {
-            // From here on gotestsum tells it all again.
+            // gotestsum repeats the results from here on.
             break;
         }
         if line.starts_with('{') {
@@ -23,16 +23,16 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             packages.parse_line(line);
         }
     }
-    let Packages { mut reading, has_results: is_told, .. } = packages;
-    reading.is_partial |= output.is_truncated || output.may_be_shortened;
-    is_told.then_some(reading)
+    let Packages { mut counts, has_results, .. } = packages;
+    counts.is_partial |= output.is_truncated || output.may_be_shortened;
+    has_results.then_some(counts)
 }
 
 #[derive(Default)]
 struct Packages {
-    reading: TestCounts,
+    counts: TestCounts,
     has_results: bool,
-    /// Of the package under way.
+    /// Counts of the current package.
     passed: u64,
     failed: u64,
 }
@@ -49,8 +49,7 @@ struct Event<'l> {
 }
 
 impl Packages {
-    /// `--- FAIL: TestSub/bad (0.00s)`; `ok` or `FAIL`, the package, and its time or what is wrong with it, with tabs
-    /// between them.
+    /// `--- FAIL: TestSub/bad (0.00s)`; or tab-separated: `ok` or `FAIL`, the package, and its time or error.
     fn parse_line(&mut self, line: &str) {
         if let Some(rest) = line.trim_start().strip_prefix("--- ") {
             let Some((verdict, test)) = rest.split_once(": ") else { return };
@@ -58,17 +57,17 @@ impl Packages {
             self.add_test(verdict, name);
         } else if let Some(package) = line.strip_prefix("ok  \t") {
             self.has_results = true;
-            self.reading.is_partial |= self.passed == 0 && !package.contains("[no tests to run]");
+            self.counts.is_partial |= self.passed == 0 && !package.contains("[no tests to run]");
             (self.passed, self.failed) = (0, 0);
         } else if let Some(package) = line.strip_prefix("FAIL\t") {
             let name = package.split('\t').next().unwrap_or(package);
-            self.reading.is_partial |= self.passed == 0 && !package.contains(" failed]");
+            self.counts.is_partial |= self.passed == 0 && !package.contains(" failed]");
             self.package_failed(name);
         }
     }
 
     fn parse_event(&mut self, line: &str) {
-        // Most events are lines of output.
+        // Most events are output lines.
         if line.contains(r#""Action":"output""#) || line.contains(r#""Action":"run""#) {
             return;
         }
@@ -87,15 +86,15 @@ impl Packages {
         match verdict {
             "PASS" => {
                 self.passed += 1;
-                self.reading.add(1, 0, 0);
-                self.reading.add_passed_test(name);
+                self.counts.add(1, 0, 0);
+                self.counts.add_passed_test(name);
             }
             "FAIL" => {
                 self.failed += 1;
-                self.reading.add(0, 1, 0);
-                self.reading.failed_tests.add(name);
+                self.counts.add(0, 1, 0);
+                self.counts.failed_tests.add(name);
             }
-            "SKIP" => self.reading.add(0, 0, 1),
+            "SKIP" => self.counts.add(0, 0, 1),
             _ => return,
         }
         self.has_results = true;
@@ -104,8 +103,8 @@ impl Packages {
     fn package_failed(&mut self, package: &str) {
         self.has_results = true;
         if self.failed == 0 {
-            self.reading.add(0, 1, 0);
-            self.reading.failed_tests.add(package);
+            self.counts.add(0, 1, 0);
+            self.counts.failed_tests.add(package);
         }
         (self.passed, self.failed) = (0, 0);
     }

@@ -1,23 +1,24 @@
-//! `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, whatever the format above it.
+//! Parses `gotestsum`: the line `DONE 10 tests, 1 skipped, 3 failures, 1 error in 0.3s`, with any output format above
+//! it.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
         if let Some(test) = line.strip_prefix("=== FAIL: ") {
             let test = test.rsplit_once(" (").map_or(test, |(name, _)| name);
-            // Package first; a test's name has no space.
-            reading.failed_tests.add(test.split_once(' ').map_or(test, |(_, name)| name));
+            // The package comes first; a test name has no space.
+            counts.failed_tests.add(test.split_once(' ').map_or(test, |(_, name)| name));
         } else if let Some((total, failed, skipped, errors)) = figures(line) {
-            reading.add_total(total, failed, skipped);
-            reading.add(0, errors, 0);
+            counts.add_total(total, failed, skipped);
+            counts.add(0, errors, 0);
             has_summary = true;
         }
     }
-    has_summary.then_some(reading)
+    has_summary.then_some(counts)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {

@@ -1,48 +1,48 @@
-//! `gradle test`: `6 tests completed, 2 failed, 1 skipped` of each task that had failures; a task without them says
-//! nothing unless the build asks for test events (`Class > test PASSED`), which are then counted.
+//! Parses `gradle test`: `6 tests completed, 2 failed, 1 skipped` for each task with failures. A task without failures
+//! prints no summary; if the build enables test events (`Class > test PASSED`), these are counted.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
-    // Events since the last task that was summed up.
+    let mut counts = TestCounts::default();
+    // Events since the last task with a summary.
     let mut events = TestCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
         if let Some((total, failed, skipped)) = figures(line) {
-            reading.add_total(total, failed, skipped);
+            counts.add_total(total, failed, skipped);
             (events.passed, events.failed, events.skipped) = (0, 0, 0);
             has_summary = true;
         } else if let Some((name, verdict)) = event(line) {
             match verdict {
                 "PASSED" => {
                     events.add(1, 0, 0);
-                    reading.add_passed_test(name);
+                    counts.add_passed_test(name);
                 }
                 "FAILED" => {
                     events.add(0, 1, 0);
-                    reading.failed_tests.add(name);
+                    counts.failed_tests.add(name);
                 }
                 _ => events.add(0, 0, 1),
             }
         }
     }
     let has_events = !events.counts_nothing();
-    // Skipped and failed tests are told by some builds that do not tell of passed ones.
-    reading.is_partial |= has_events && events.passed == 0;
-    reading.add(events.passed, events.failed, events.skipped);
-    reading.is_partial |= output.is_truncated || (output.may_be_shortened && !has_summary);
-    (has_summary || has_events).then_some(reading)
+    // Some builds print events of skipped and failed tests, but not of passed ones.
+    counts.is_partial |= has_events && events.passed == 0;
+    counts.add(events.passed, events.failed, events.skipped);
+    counts.is_partial |= output.is_truncated || (output.may_be_shortened && !has_summary);
+    (has_summary || has_events).then_some(counts)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
     let figures = parse_counts(line, ',')?;
-    let of = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
-    Some((of(&["tests completed", "test completed"])?, of(&["failed"])?, of(&["skipped"]).unwrap_or(0)))
+    let get = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
+    Some((get(&["tests completed", "test completed"])?, get(&["failed"])?, get(&["skipped"]).unwrap_or(0)))
 }
 
-/// `shop.BadTest > wrong FAILED`; `> Task :test FAILED` is none.
+/// `shop.BadTest > wrong FAILED`, but not `> Task :test FAILED`.
 fn event(line: &str) -> Option<(&str, &str)> {
     let (name, verdict) = line.rsplit_once(' ')?;
     let is_event = matches!(verdict, "PASSED" | "FAILED" | "SKIPPED");

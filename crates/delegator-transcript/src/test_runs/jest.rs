@@ -1,15 +1,15 @@
-//! `jest`: the line `Tests: … total` of each run; `● name` under the files that failed.
+//! Parses `jest`: the line `Tests: … total` of each run; `● name` below the files that failed.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     let mut failed_file = None;
     let mut broken_files = Vec::new();
     for line in output.lines() {
-        // Coloured, the word stands in a box with a space on either side.
+        // With colours, the word has a space on either side.
         let heading = line.strip_prefix(' ').unwrap_or(line);
         if let Some(file) = heading.strip_prefix("FAIL ") {
             failed_file = Some(file.split(" (").next().unwrap_or(file).trim());
@@ -19,20 +19,20 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             match name {
                 "Test suite failed to run" if broken_files.contains(&file) => {}
                 "Test suite failed to run" => {
-                    reading.failed_tests.add(file);
+                    counts.failed_tests.add(file);
                     broken_files.push(file);
                 }
                 "Console" => {}
-                _ => reading.failed_tests.add(name),
+                _ => counts.failed_tests.add(name),
             }
         } else if let Some((passed, failed, skipped)) = figures(line) {
-            reading.add(passed, failed, skipped);
+            counts.add(passed, failed, skipped);
             has_summary = true;
         }
     }
     // A file that does not load is not among the tests.
-    reading.add(0, broken_files.len() as u64, 0);
-    has_summary.then_some(reading)
+    counts.add(0, broken_files.len() as u64, 0);
+    has_summary.then_some(counts)
 }
 
 /// `Tests:       2 failed, 1 skipped, 1 todo, 3 passed, 7 total`

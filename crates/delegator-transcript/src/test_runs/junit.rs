@@ -1,34 +1,34 @@
-//! JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
+//! Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
 //! (`OK (2 tests)`).
 
 use super::figures::{count_of, leading_number, parse_named_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     let mut test: Option<&str> = None;
     for line in output.lines() {
         if let Some((count, word)) = parse_boxed(line) {
             match word {
-                "tests successful" => reading.add(count, 0, 0),
-                "tests failed" => reading.add(0, count, 0),
-                "tests skipped" | "tests aborted" => reading.add(0, 0, count),
+                "tests successful" => counts.add(count, 0, 0),
+                "tests failed" => counts.add(0, count, 0),
+                "tests skipped" | "tests aborted" => counts.add(0, 0, count),
                 _ => {}
             }
             has_summary |= word == "tests successful";
         } else if let Some((total, failed)) = parse_junit4(line) {
-            reading.add_total(total, failed, 0);
+            counts.add_total(total, failed, 0);
             has_summary = true;
         } else if line.trim_start().starts_with("MethodSource [") {
-            test.take().into_iter().for_each(|name| reading.failed_tests.add(name));
+            test.take().into_iter().for_each(|name| counts.failed_tests.add(name));
         } else if let Some(name) = numbered(line) {
-            reading.failed_tests.add(name);
+            counts.failed_tests.add(name);
         } else {
             test = line.strip_prefix("  ").filter(|name| !name.starts_with(' '));
         }
     }
-    has_summary.then_some(reading)
+    has_summary.then_some(counts)
 }
 
 /// `[         3 tests successful      ]`

@@ -1,6 +1,7 @@
-//! Texts without which a runner cannot have told anything: found, all at once, before anything is unescaped.
+//! Finds out, in one search, which runners can have printed a text, before its escapes are resolved.
 //!
-//! Summaries may be coloured, so a marker lies between two colours; tabs may stand escaped.
+//! Each marker occurs in every result of its runner. Summaries may be coloured, so a marker contains no colour change;
+//! tabs may be escaped.
 
 use std::sync::LazyLock;
 
@@ -42,7 +43,7 @@ const MARKERS: [(&str, &[Runner]); 31] = [
     ("otal: ", &[Runner::Dotnet]),
 ];
 
-/// Many bytes at a time where the processor can, otherwise one by one.
+/// The packed search uses SIMD where the processor supports it.
 enum Search {
     Packed(packed::Searcher),
     Plain(AhoCorasick),

@@ -1,11 +1,11 @@
-//! Maven with surefire or failsafe: `Tests run: …` once for each class, with its time, and once for each module,
-//! without. The modules are summed and the classes are not; where an output ends before a module does, its classes
-//! are all there is and the reading is partial.
+//! Parses Maven with surefire or failsafe: `Tests run: …` once per class, with a time, and once per module, without.
+//! Only the module lines are summed. If the output ends before the line of a module, its class lines are used and the
+//! counts are partial.
 
 use super::figures::{count_of, parse_named_counts};
 use super::{Output, TestCounts};
 
-/// Headings of the lists before a module's sum, new and old.
+/// Headings of the lists before a module's sum, in new and old versions.
 const LISTS: [&str; 4] = ["Failures:", "Errors:", "Failed tests:", "Tests in error:"];
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
@@ -26,7 +26,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             }
         } else if let Some(heading) = LISTS.iter().find(|heading| line.starts_with(**heading)) {
             is_list = true;
-            // The old form begins on the same line.
+            // The old format starts on the same line.
             failed_test(&mut modules, &line[heading.len()..]);
         } else if is_list && line.starts_with("  ") {
             failed_test(&mut modules, line);
@@ -42,7 +42,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     (has_summary || classes_open).then_some(modules)
 }
 
-/// `[ERROR] Tests run: 3, …` → `Tests run: 3, …`; the space that belongs to a list stays.
+/// `[ERROR] Tests run: 3, …` → `Tests run: 3, …`; the indentation of a list is preserved.
 fn without_level(line: &str) -> &str {
     ["[INFO] ", "[ERROR] ", "[WARNING] "].iter().find_map(|level| line.strip_prefix(level)).unwrap_or(line)
 }
@@ -50,14 +50,14 @@ fn without_level(line: &str) -> &str {
 fn figures(line: &str) -> Option<(u64, u64, u64, bool)> {
     let rest = line.strip_prefix("Tests run:")?;
     let figures = parse_named_counts(line, ',', ':');
-    let of = |name: &str| count_of(&figures, name);
-    let failed = of("failures")?.saturating_add(of("errors")?);
-    Some((of("tests run")?, failed, of("skipped").unwrap_or(0), rest.contains("Time elapsed")))
+    let get = |name: &str| count_of(&figures, name);
+    let failed = get("failures")?.saturating_add(get("errors")?);
+    Some((get("tests run")?, failed, get("skipped").unwrap_or(0), rest.contains("Time elapsed")))
 }
 
-/// `  BadTest.wrong:8 expected: <1> but was: <2>`, old `  wrong(shop.BadTest): expected…`
-fn failed_test(reading: &mut TestCounts, line: &str) {
-    // What is told of a test goes on over further lines, which are indented more.
+/// `  BadTest.wrong:8 expected: <1> but was: <2>`, in old versions `  wrong(shop.BadTest): expected…`
+fn failed_test(counts: &mut TestCounts, line: &str) {
+    // Further lines of a message are indented more.
     if line.starts_with("    ") {
         return;
     }
@@ -65,6 +65,6 @@ fn failed_test(reading: &mut TestCounts, line: &str) {
     let end = name.find([':', ' ']).unwrap_or(name.len());
     let name = &name[..end];
     if name.contains(['.', '(']) {
-        reading.failed_tests.add(name);
+        counts.failed_tests.add(name);
     }
 }

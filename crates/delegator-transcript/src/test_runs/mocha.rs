@@ -1,51 +1,51 @@
-//! `mocha`, with any reporter that ends with its epilogue: `3 passing`, `2 pending`, `1 failing`, then the failures,
-//! each a title over one or more lines that ends with a colon.
+//! Parses `mocha` with any reporter that prints the epilogue: `3 passing`, `2 pending`, `1 failing`, then the failures,
+//! each with a title of one or more lines that ends with a colon.
 
 use super::figures::leading_number;
 use super::{Output, TestCounts};
 
-/// Suites a title is looked for in; deeper ones are not a title.
+/// Lines of a title; longer ones are not a title.
 const MAX_TITLE_DEPTH: usize = 16;
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut section = Section::Before;
     let mut title: Vec<&str> = Vec::new();
     for line in output.lines() {
-        let words = line.trim();
+        let text = line.trim();
         if let Some(count) = passing(line) {
-            reading.add(count, 0, 0);
+            counts.add(count, 0, 0);
             section = Section::Figures;
         } else if section == Section::Figures {
-            match leading_number(words) {
-                Some((count, " pending")) => reading.add(0, 0, count),
+            match leading_number(text) {
+                Some((count, " pending")) => counts.add(0, 0, count),
                 Some((count, " failing")) => {
-                    reading.add(0, count, 0);
+                    counts.add(0, count, 0);
                     section = Section::Failures;
                 }
-                _ if words.is_empty() => {}
+                _ if text.is_empty() => {}
                 _ => section = Section::After,
             }
         } else if section == Section::Failures {
-            let numbered = leading_number(words).and_then(|(_, rest)| rest.strip_prefix(") "));
+            let numbered = leading_number(text).and_then(|(_, rest)| rest.strip_prefix(") "));
             let begins = numbered.filter(|_| line.starts_with("  ") && !line.starts_with("     "));
             match begins {
                 Some(first) => title = vec![first],
-                None if !title.is_empty() && line.starts_with("       ") => title.push(words),
+                None if !title.is_empty() && line.starts_with("       ") => title.push(text),
                 None => title.clear(),
             }
             if let Some(last) =
                 title.last_mut().and_then(|last| last.strip_suffix(':').map(|end| (end, last)))
             {
                 *last.1 = last.0;
-                reading.failed_tests.add(&title.join(" "));
+                counts.failed_tests.add(&title.join(" "));
                 title.clear();
             } else if title.len() > MAX_TITLE_DEPTH {
                 title.clear();
             }
         }
     }
-    (section != Section::Before).then_some(reading)
+    (section != Section::Before).then_some(counts)
 }
 
 #[derive(PartialEq)]

@@ -1,23 +1,20 @@
-//! Test results, read out of what commands printed.
+//! Parses test results from the output of commands.
 //!
-//! No agent tells in a structured way how its tests went; the runners' own summaries do. Each runner has a reader
-//! that knows the lines it prints and takes nothing else for a result:
+//! No agent reports test results in a structured form, but the runners print summaries. Each runner has a parser that
+//! accepts only its own lines:
 //!
-//! - Counts are what the runner says. Where it says a total and not the passed ones, they are the rest.
-//! - *Failed* are tests that failed or broke, and what could not be run at all (a file that does not load, a package
-//!   that does not build), named by its file or package, where the runner goes on and says so. A build that stops
-//!   before any test is no test run.
-//! - *Skipped* are skipped, ignored, pending, disabled, incomplete, to-do and expectedly failing ones. Those a filter
-//!   left out are not, where the runner can tell.
-//! - Where tests ran that the output does not count (plain `go test`, an output cut by `tail`), the reading is
-//!   *partial*: its figures are at least so many.
+//! - Counts are those that the runner prints. If it prints a total but no passed count, passed is the remainder.
+//! - *Failed* are tests that failed or broke, and files or packages that could not be run, if the runner continues and
+//!   reports them. A build that stops before any test is no test run.
+//! - *Skipped* are skipped, ignored, pending, disabled, incomplete, to-do and expectedly failing tests, but not tests
+//!   excluded by a filter, if the runner distinguishes them.
+//! - If tests ran that the output does not count (plain `go test`, output shortened by `tail`), the counts are
+//!   *partial*: lower bounds.
 //!
-//! Which reader is asked is decided by what was printed: a single search for [`markers`] over the output as it stands
-//! in the line, escapes and all, so that other commands cost no more than that. Commands that only show texts (`cat`,
-//! `grep`, `git`, …) are never test runs, see [`command`].
+//! The parsers are selected by one search for [`markers`] in the escaped output, so that other commands cost no more
+//! than that search. Commands that only print text (`cat`, `grep`, `git`, …) are never test runs, see [`command`].
 //!
-//! Work is linear in the output, and what is kept is bounded: at most [`MOST_NAMES`] names of at most
-//! [`LONGEST_NAME`] bytes.
+//! Parsing is linear in the output. At most [`MAX_NAMES`] names of at most [`MAX_NAME_BYTES`] bytes are stored.
 
 mod cargo;
 pub(crate) mod command;
@@ -48,13 +45,13 @@ use crate::control;
 use crate::json::Text;
 use command::ParsedCommand;
 
-/// Names of failed tests that are kept.
+/// Names of failed tests that are stored.
 pub(crate) const MAX_NAMES: usize = 100;
-/// Names of passed tests that are looked at when an earlier failure may have been mended.
+/// Names of passed tests that are stored; they can clear earlier failures.
 const MAX_PASSED_NAMES: usize = 1_000;
 const MAX_NAME_BYTES: usize = 300;
 
-/// Whose output it was.
+/// The test runner that printed a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runner {
@@ -94,7 +91,7 @@ pub enum Runner {
     Dotnet,
 }
 
-/// A reader: what its runner told, if it told anything.
+/// Returns the results in the output, if there are any.
 type Parser = fn(&Output<'_>) -> Option<TestCounts>;
 
 impl Runner {
@@ -118,7 +115,7 @@ impl Runner {
         (Runner::Dotnet, dotnet::parse),
     ];
 
-    /// Whether the other one runs the same tests.
+    /// Whether both runners run the same tests.
     pub(crate) fn runs_same_tests_as(self, other: Runner) -> bool {
         let family = |runner: Runner| match runner {
             Runner::Nextest => Runner::Cargo,
@@ -128,7 +125,7 @@ impl Runner {
         family(self) == family(other)
     }
 
-    /// Runners whose output holds, as a part of it, what this one would print alone.
+    /// Whether the output of the other runner contains what this one would print.
     fn is_part_of(self, other: Runner) -> bool {
         matches!(
             (self, other),
@@ -137,16 +134,16 @@ impl Runner {
     }
 }
 
-/// What one run of a runner told.
+/// The results of one run of a runner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestCounts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
     pub(crate) failed_tests: TestNames,
-    /// Where the runner names them; only some of many.
+    /// Some of the passed tests, if the runner prints their names.
     pub(crate) passed_tests: Vec<String>,
-    /// Tests ran that are not counted.
+    /// Some tests ran without being counted.
     pub(crate) is_partial: bool,
 }
 
@@ -157,7 +154,7 @@ impl TestCounts {
         }
     }
 
-    /// Adds figures where a total is told and the passed ones are the rest.
+    /// Adds counts of which passed is the remainder.
     fn add_total(&mut self, total: u64, failed: u64, skipped: u64) {
         let passed = total.saturating_sub(failed).saturating_sub(skipped);
         self.add(passed, failed, skipped);
@@ -178,7 +175,7 @@ impl TestCounts {
     }
 }
 
-/// Names of tests, each once, the first of them.
+/// Names of tests without duplicates; the first [`MAX_NAMES`] are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestNames(pub(crate) Vec<String>);
 
@@ -199,18 +196,18 @@ fn truncate(name: &str) -> String {
     name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default().to_owned()
 }
 
-/// What a command printed, plain.
+/// The output of a command, without control sequences.
 #[derive(Debug)]
 struct Output<'t> {
     text: Cow<'t, str>,
-    /// A `tail` or `head` stands between the runner and us.
+    /// The output passed through `tail` or `head`.
     may_be_shortened: bool,
-    /// The middle is missing: the line was over-long.
+    /// The middle is missing because the line was over-long.
     is_truncated: bool,
 }
 
 impl Output<'_> {
-    /// Line by line, as a terminal would show it in the end.
+    /// Lines as a terminal finally shows them: text before a carriage return is overwritten.
     fn lines(&self) -> impl Iterator<Item = &str> {
         self.text.split('\n').map(|line| {
             let line = line.strip_suffix('\r').unwrap_or(line);
@@ -219,7 +216,7 @@ impl Output<'_> {
     }
 }
 
-/// Whether a runner may have told anything in the output of a command; `rest` is its end where the middle is missing.
+/// Whether the output may contain results; `tail` is its end if the middle is missing.
 pub(crate) fn may_contain_results(output: &Text<'_>, tail: Option<&Text<'_>>) -> bool {
     !candidate_runners(output, tail).is_empty()
 }
@@ -230,7 +227,7 @@ fn candidate_runners(output: &Text<'_>, tail: Option<&Text<'_>>) -> markers::Run
     runners
 }
 
-/// What runners told in the output of a command.
+/// Parses the results of all runners in the output of a command.
 pub(crate) fn parse(
     command: &ParsedCommand,
     output: &Text<'_>,

@@ -1,6 +1,6 @@
-//! `cargo nextest run`: one `Summary` line, and after it every test that failed.
+//! Parses `cargo nextest run`: one `Summary` line, followed by every failed test.
 //!
-//! What it calls skipped are ignored tests and those a filter left out; it does not tell them apart.
+//! Nextest counts ignored tests and tests excluded by a filter alike as skipped.
 
 use super::figures::{leading_number, parse_counts};
 use super::{Output, TestCounts};
@@ -14,34 +14,34 @@ fn figures(line: &str) -> Option<(u64, &str)> {
     let rest = line.trim_start_matches(' ').strip_prefix("Summary [")?;
     let (_, rest) = rest.split_once("] ")?;
     let (run, rest) = leading_number(rest)?;
-    // `3/9 tests run`: it stopped early.
+    // `3/9 tests run`: the run stopped early.
     let rest = rest.strip_prefix('/').and_then(leading_number).map_or(rest, |(_, rest)| rest);
     let figures = rest.strip_prefix(" tests run: ").or_else(|| rest.strip_prefix(" test run: "))?;
     Some((run, figures))
 }
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
         if let Some((run, figures)) = figures(line) {
             has_summary = true;
             if run > 0 {
-                add_counts(&mut reading, figures);
+                add_counts(&mut counts, figures);
             }
         } else if let Some((status, name)) = parse_progress(line) {
             match status {
-                "PASS" => reading.add_passed_test(name),
-                _ if has_summary && is_failure(status) => reading.failed_tests.add(name),
+                "PASS" => counts.add_passed_test(name),
+                _ if has_summary && is_failure(status) => counts.failed_tests.add(name),
                 _ => {}
             }
         }
     }
-    has_summary.then_some(reading)
+    has_summary.then_some(counts)
 }
 
-fn add_counts(reading: &mut TestCounts, figures: &str) {
-    // `6 passed (1 slow, 2 flaky), 3 failed`: the commas in brackets are not between figures.
+fn add_counts(counts: &mut TestCounts, figures: &str) {
+    // `6 passed (1 slow, 2 flaky), 3 failed`: commas in brackets do not separate counts.
     let mut plain = String::with_capacity(figures.len());
     let mut is_inside = false;
     for character in figures.chars() {
@@ -54,9 +54,9 @@ fn add_counts(reading: &mut TestCounts, figures: &str) {
     }
     for (count, word) in parse_counts(&plain, ',').unwrap_or_default() {
         match word {
-            "passed" => reading.add(count, 0, 0),
-            "failed" | "timed out" | "exec failed" => reading.add(0, count, 0),
-            "skipped" => reading.add(0, 0, count),
+            "passed" => counts.add(count, 0, 0),
+            "failed" | "timed out" | "exec failed" => counts.add(0, count, 0),
+            "skipped" => counts.add(0, 0, count),
             _ => {}
         }
     }
@@ -69,7 +69,7 @@ fn parse_progress(line: &str) -> Option<(&str, &str)> {
     let (time, name) = rest.split_once("] ")?;
     let name = name.trim_start();
     let name = match name.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
-        Some((place, name)) if place.contains('/') => name.trim_start(),
+        Some((position, name)) if position.contains('/') => name.trim_start(),
         _ => name,
     };
     (is_status && time.ends_with('s') && !name.is_empty()).then_some((status, name))

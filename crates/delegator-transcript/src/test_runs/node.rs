@@ -1,11 +1,11 @@
-//! `node --test`, reporters `spec` (`ℹ pass 3`) and `tap` (`# pass 3`).
+//! Parses `node --test`, reporters `spec` (`ℹ pass 3`) and `tap` (`# pass 3`).
 //!
-//! Suites are not tests: a suite that failed because of its tests is not named beside them.
+//! Suites are not tests: a suite that failed because of its tests is not listed.
 
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut figures = Figures::default();
     let mut has_summary = false;
     let mut lists_failures = false;
@@ -15,29 +15,29 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             if figures.push(figure) {
                 has_summary = true;
                 let Figures { passed, failed, skipped, .. } = std::mem::take(&mut figures);
-                reading.add(passed, failed, skipped);
+                counts.add(passed, failed, skipped);
             }
         } else if line == "✖ failing tests:" {
             lists_failures = true;
         } else if let Some(name) = line.strip_prefix("✖ ").filter(|_| lists_failures) {
-            reading.failed_tests.add(name.rsplit_once(" (").map_or(name, |(name, _)| name));
+            counts.failed_tests.add(name.rsplit_once(" (").map_or(name, |(name, _)| name));
         } else if let Some(name) = line.trim_start().strip_prefix("not ok ") {
-            add(&mut reading, tap_failure.take());
+            add(&mut counts, tap_failure.take());
             tap_failure = name.split_once(" - ").map(|(_, name)| name);
         } else if tap_failure.is_some() {
             match line.trim() {
                 "type: 'suite'" | "failureType: 'subtestsFailed'" => tap_failure = None,
-                "..." => add(&mut reading, tap_failure.take()),
+                "..." => add(&mut counts, tap_failure.take()),
                 _ => {}
             }
         }
     }
-    has_summary.then_some(reading)
+    has_summary.then_some(counts)
 }
 
-fn add(reading: &mut TestCounts, name: Option<&str>) {
+fn add(counts: &mut TestCounts, name: Option<&str>) {
     if let Some(name) = name {
-        reading.failed_tests.add(name);
+        counts.failed_tests.add(name);
     }
 }
 
@@ -46,12 +46,12 @@ struct Figures {
     passed: u64,
     failed: u64,
     skipped: u64,
-    /// Only node tells of cancelled tests; other printers of TAP do not.
+    /// Only Node prints a count of cancelled tests; other TAP producers do not.
     is_node: bool,
 }
 
 impl Figures {
-    /// Takes a figure; whether it was the last one.
+    /// Adds a count; returns whether it was the last one of the summary.
     fn push(&mut self, figure: &str) -> bool {
         let Some((name, count)) = figure.split_once(' ') else { return false };
         if name == "duration_ms" {

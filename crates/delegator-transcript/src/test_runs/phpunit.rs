@@ -1,27 +1,27 @@
-//! `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with what was not well.
+//! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of problems.
 
 use super::figures::{count_of, leading_number, parse_named_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     let mut is_list = false;
     for line in output.lines() {
         if let Some(total) = parse_ok(line) {
-            reading.add(total, 0, 0);
+            counts.add(total, 0, 0);
             has_summary = true;
         } else if let Some((total, failed, skipped)) = figures(line) {
-            reading.add_total(total, failed, skipped);
+            counts.add_total(total, failed, skipped);
             has_summary = true;
         } else if line.starts_with("There was ") || line.starts_with("There were ") {
             is_list =
                 [" error:", " errors:", " failure:", " failures:"].iter().any(|end| line.ends_with(end));
         } else if let Some(name) = numbered(line).filter(|_| is_list) {
-            reading.failed_tests.add(name);
+            counts.failed_tests.add(name);
         }
     }
-    has_summary.then_some(reading)
+    has_summary.then_some(counts)
 }
 
 /// `1) BadTest::testThrows`
@@ -39,8 +39,8 @@ fn parse_ok(line: &str) -> Option<u64> {
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
     line.strip_prefix("Tests: ")?;
     let figures = parse_named_counts(line, ',', ':');
-    let of = |name: &str| count_of(&figures, name);
-    of("assertions")?;
-    let sum = |names: [&str; 2]| names.iter().filter_map(|name| of(name)).fold(0, u64::saturating_add);
-    Some((of("tests")?, sum(["errors", "failures"]), sum(["skipped", "incomplete"])))
+    let get = |name: &str| count_of(&figures, name);
+    get("assertions")?;
+    let sum = |names: [&str; 2]| names.iter().filter_map(|name| get(name)).fold(0, u64::saturating_add);
+    Some((get("tests")?, sum(["errors", "failures"]), sum(["skipped", "incomplete"])))
 }

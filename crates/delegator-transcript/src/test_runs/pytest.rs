@@ -1,6 +1,7 @@
-//! `pytest`: the last line counts, with its `===` or, quiet, without; the short summary names what failed.
+//! Parses `pytest`: the last line has the counts, with `===` or, in quiet mode, without; the short summary names failed
+//! tests.
 //!
-//! Expected failures are skipped and unexpected passes passed, as pytest's own JUnit report has them.
+//! Expected failures count as skipped and unexpected passes as passed, as in pytest's own JUnit report.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts, TestNames};
@@ -14,12 +15,12 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         if line.starts_with("===") && line.contains(" test session starts ") {
             sessions += 1;
         } else if line.starts_with("===") && line.contains(" short test summary info ") {
-            // What looked like it before was printed by a test.
+            // An earlier section of this name was printed by a test.
             if sessions < 2 {
                 from_summary = TestNames::default();
             }
         } else if let Some((passed, failed, skipped)) = figures(line) {
-            // One session has one last line; several sessions in one output are added up.
+            // A session has one last line; several sessions in one output are summed.
             let summary = summary.get_or_insert_default();
             if sessions < 2 {
                 *summary = TestCounts::default();
@@ -36,17 +37,17 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             }
         }
     }
-    let mut reading = summary?;
-    if reading.failed > 0 {
-        reading.failed_tests = if from_summary.0.is_empty() { from_progress } else { from_summary };
+    let mut counts = summary?;
+    if counts.failed > 0 {
+        counts.failed_tests = if from_summary.0.is_empty() { from_progress } else { from_summary };
     }
-    reading.passed_tests = passed.passed_tests;
-    Some(reading)
+    counts.passed_tests = passed.passed_tests;
+    Some(counts)
 }
 
 /// `==== 2 failed, 7 passed, 1 skipped, 1 error in 0.05s =====`
 fn figures(line: &str) -> Option<(u64, u64, u64)> {
-    // Looked at first because every line comes by here.
+    // Checked first, because every line passes through here.
     line.bytes().next().filter(|first| *first == b'=' || first.is_ascii_digit())?;
     let line = line.trim_matches('=').trim();
     let (figures, time) = line.rsplit_once(" in ")?;
@@ -70,7 +71,7 @@ fn figures(line: &str) -> Option<(u64, u64, u64)> {
     Some((passed, failed, skipped))
 }
 
-/// Whether this can be the name of a test or of a file with tests; a captured log line is not.
+/// Whether this can be the id of a test or a test file; captured log lines are not.
 fn is_test_id(name: &str) -> bool {
     !name.starts_with(' ') && (name.contains("::") || name.contains(".py"))
 }

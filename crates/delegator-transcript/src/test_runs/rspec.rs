@@ -1,33 +1,33 @@
-//! `rspec`: `7 examples, 2 failures, 2 pending`, and a command to run each failed example again, with its name.
+//! Parses `rspec`: `7 examples, 2 failures, 2 pending`, and the rerun command of each failed example, with its name.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut has_summary = false;
     for line in output.lines() {
         if let Some((total, failed, skipped, errors)) = figures(line) {
-            reading.add_total(total, failed, skipped);
-            reading.add(0, errors, 0);
+            counts.add_total(total, failed, skipped);
+            counts.add(0, errors, 0);
             has_summary = true;
         } else if let Some(example) = line.strip_prefix("rspec ") {
-            reading.failed_tests.add(example.split_once(" # ").map_or(example, |(_, name)| name));
+            counts.failed_tests.add(example.split_once(" # ").map_or(example, |(_, name)| name));
         } else if let Some(file) = line.strip_prefix("An error occurred while loading ") {
-            reading.failed_tests.add(file.trim_end_matches('.'));
+            counts.failed_tests.add(file.trim_end_matches('.'));
         }
     }
-    has_summary.then_some(reading)
+    has_summary.then_some(counts)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {
     let figures = parse_counts(line, ',')?;
-    let of = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
-    let errors = of(&["error occurred outside of examples", "errors occurred outside of examples"]);
+    let get = |words: &[&str]| figures.iter().find(|(_, word)| words.contains(word)).map(|(count, _)| *count);
+    let errors = get(&["error occurred outside of examples", "errors occurred outside of examples"]);
     Some((
-        of(&["example", "examples"])?,
-        of(&["failure", "failures"])?,
-        of(&["pending"]).unwrap_or(0),
+        get(&["example", "examples"])?,
+        get(&["failure", "failures"])?,
+        get(&["pending"]).unwrap_or(0),
         errors.unwrap_or(0),
     ))
 }

@@ -1,14 +1,14 @@
-//! `python -m unittest` (and what builds on it): `Ran N tests`, then `OK` or `FAILED` with figures.
+//! Parses `python -m unittest` and runners based on it: `Ran N tests`, then `OK` or `FAILED` with counts.
 //!
-//! A test with several failing subtests is one failed test, though the runner counts each: failed tests are counted
-//! by the headings of their reports where all of them are there. What breaks in a fixture of a class or a module is a
-//! failure, but not one of the tests that ran.
+//! A test with several failing subtests is one failed test, although the runner counts each: failed tests are counted
+//! by the headings of their reports if all are present. An error in a class or module fixture is a failure, but not one
+//! of the tests that ran.
 
 use super::figures::{count_of, leading_number, parse_named_counts};
 use super::{Output, TestCounts, TestNames};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut reports = Reports::default();
     let mut ran = None;
     let mut has_verdict = false;
@@ -23,22 +23,22 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             ran = Some(count);
         } else if let Some(figures) = verdict(line) {
             if let Some(ran) = ran.take() {
-                std::mem::take(&mut reports).add_to(&mut reading, ran, &figures);
+                std::mem::take(&mut reports).add_to(&mut counts, ran, &figures);
                 has_verdict = true;
             }
         } else if let Some(name) = line.strip_suffix(" ... ok") {
-            reading.add_passed_test(&name_of(name));
+            counts.add_passed_test(&name_of(name));
         }
     }
-    has_verdict.then_some(reading)
+    has_verdict.then_some(counts)
 }
 
-/// The line above each report.
+/// The separator above each report.
 fn is_rule(line: &str) -> bool {
     line.starts_with("==========") && line.bytes().all(|byte| byte == b'=')
 }
 
-/// Other programs begin lines with `ERROR: ` too, but not under a rule. Unexpected successes share one.
+/// Other programs print `ERROR: ` too, but not below a separator. Unexpected successes share one separator.
 fn heading(line: &str, is_after_rule: bool) -> Option<&str> {
     let report = || line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "));
     line.strip_prefix("UNEXPECTED SUCCESS: ").or_else(|| is_after_rule.then(report).flatten())
@@ -58,7 +58,7 @@ fn verdict(line: &str) -> Option<Vec<(String, u64)>> {
     }
 }
 
-/// The reports of what failed, by their headings.
+/// The reports of failures, by their headings.
 #[derive(Default)]
 struct Reports {
     count: u64,
@@ -81,32 +81,32 @@ impl Reports {
         self.tests.add(&name);
     }
 
-    fn add_to(self, reading: &mut TestCounts, ran: u64, figures: &[(String, u64)]) {
-        let of = |name: &str| count_of(figures, name).unwrap_or(0);
-        let reported = of("failures").saturating_add(of("errors"));
-        let unexpected = of("unexpected successes");
-        // Older versions report unexpected successes in the figures only.
+    fn add_to(self, counts: &mut TestCounts, ran: u64, figures: &[(String, u64)]) {
+        let get = |name: &str| count_of(figures, name).unwrap_or(0);
+        let reported = get("failures").saturating_add(get("errors"));
+        let unexpected = get("unexpected successes");
+        // Older versions report unexpected successes only in the counts.
         let failed = match self.distinct.len() as u64 {
             tests if self.count == reported.saturating_add(unexpected) => tests,
             tests if self.count == reported => tests.saturating_add(unexpected),
             _ => reported.saturating_add(unexpected),
         };
-        let skipped = of("skipped").saturating_add(of("expected failures"));
+        let skipped = get("skipped").saturating_add(get("expected failures"));
         let failed_inside = failed.saturating_sub(self.outside);
         let passed = ran.saturating_sub(failed_inside).saturating_sub(skipped);
-        reading.add(passed, failed, skipped);
-        self.tests.0.iter().for_each(|name| reading.failed_tests.add(name));
+        counts.add(passed, failed, skipped);
+        self.tests.0.iter().for_each(|name| counts.failed_tests.add(name));
     }
 }
 
-/// `test_x (package.module.Class.test_x)`, before 3.11 `test_x (package.module.Class)`, perhaps with a subtest.
+/// `test_x (package.module.Class.test_x)`, before 3.11 `test_x (package.module.Class)`, optionally with a subtest.
 fn name_of(heading: &str) -> String {
     let Some((name, rest)) = heading.split_once(" (") else { return heading.to_owned() };
     let path = rest.split(')').next().unwrap_or_default();
     if path.rsplit('.').next() == Some(name) { path.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Tells names apart without keeping them.
+/// Distinguishes names without storing them.
 fn fingerprint(name: &str) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

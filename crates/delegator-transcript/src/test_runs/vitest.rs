@@ -1,11 +1,11 @@
-//! `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for what failed, a file alone if it does
-//! not load.
+//! Parses `vitest`: the line `Tests  2 failed | 3 passed (5)`; ` FAIL  file > name` for each failure, with only the
+//! file if it does not load.
 
 use super::figures::parse_counts;
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
-    let mut reading = TestCounts::default();
+    let mut counts = TestCounts::default();
     let mut broken = 0_u64;
     let mut has_summary = false;
     for line in output.lines() {
@@ -13,16 +13,16 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         if let Some(name) = line.strip_prefix("FAIL ") {
             // `broken.test.js [ broken.test.js ]`
             let file = name.strip_suffix(" ]").and_then(|name| name.split_once(" [ "));
-            let known = reading.failed_tests.0.len();
-            reading.failed_tests.add(file.map_or(name, |(file, _)| file));
-            broken += u64::from(file.is_some() && reading.failed_tests.0.len() > known);
+            let known = counts.failed_tests.0.len();
+            counts.failed_tests.add(file.map_or(name, |(file, _)| file));
+            broken += u64::from(file.is_some() && counts.failed_tests.0.len() > known);
         } else if let Some((passed, failed, skipped)) = figures(line) {
-            reading.add(passed, failed, skipped);
+            counts.add(passed, failed, skipped);
             has_summary = true;
         }
     }
-    reading.add(0, broken, 0);
-    has_summary.then_some(reading)
+    counts.add(0, broken, 0);
+    has_summary.then_some(counts)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64)> {

@@ -1,4 +1,4 @@
-//! What several test programs share.
+//! Helpers shared by several test targets.
 
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(clippy::expect_used, reason = "a test may panic")]
@@ -19,7 +19,7 @@ pub(crate) fn read(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every recording below `tests/transcripts`, by name.
+/// Every recording in `tests/transcripts`, with its name.
 pub(crate) fn all() -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for folder in ["", "versions", "rollouts"] {
@@ -36,7 +36,7 @@ pub(crate) fn all() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Whether a recording is in the internal protocol.
+/// Whether a recording is in the Codex protocol.
 pub(crate) fn is_protocol(name: &str) -> bool {
     name.ends_with(".rollout.jsonl") || name.contains("/0.40.0.") || name.contains("/0.42.0.")
 }
@@ -59,13 +59,13 @@ pub(crate) fn normalize(bytes: &[u8], options: NormalizeOptions) -> (String, Nor
     (String::from_utf8(out).expect("UTF-8"), summary)
 }
 
-/// The stream in 001, as values.
+/// Normalises the stream and parses its lines.
 pub(crate) fn normalized(text: &str) -> Vec<Value> {
     let (out, _) = normalize(text.as_bytes(), NormalizeOptions::default());
     out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-/// A stream of the internal protocol around these messages.
+/// Wraps these messages in a Codex protocol stream.
 pub(crate) fn protocol(messages: &[&str]) -> String {
     messages.iter().map(|message| format!("{{\"id\":\"0\",\"msg\":{message}}}\n")).collect()
 }

@@ -1,16 +1,15 @@
-//! `completions`: a script that teaches a shell our words.
+//! `completions`: print a shell completion script.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::tree;
+use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{
-    CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, RawOutput, Toolset, run_typed,
-};
+use crate::input::tree;
+use crate::output::outcome::CommandOutput;
+use crate::spec::version::PROGRAM;
+use crate::spec::{CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Toolset, run_typed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -29,7 +28,7 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// A text in a format of its own, where someone asked for it in an envelope.
+/// Raw text, for output in an envelope.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RawText {
     pub text: String,
@@ -43,7 +42,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     examples: &[Example {
         command: "mcp-delegator completions bash > ~/.local/share/bash-completion/completions/mcp-delegator",
-        shows: "completions for bash, from the next shell on",
+        shows: "completions for bash, active in new shells",
     }],
     former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
@@ -51,7 +50,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Completions>(&["completions"], "Print a completion script for a shell")
 };
 
-fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
+fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     use clap_complete::Shell as Known;
     let shell = match input.shell {
         Shell::Bash => Known::Bash,
@@ -61,7 +60,7 @@ fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
         Shell::Zsh => Known::Zsh,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut tree::completable(), PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut tree::completable(context.catalog), PROGRAM, &mut script);
     Ok(raw_text(script))
 }
 

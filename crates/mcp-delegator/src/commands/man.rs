@@ -1,18 +1,18 @@
-//! `man`: the manual, for `man -l -` or a package.
+//! `man`: print a manual page, for `man -l -` or a package.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::completions::{RawText, raw_text};
-use crate::cli::help;
+use crate::commands::completions::{RawText, raw_text};
+use crate::commands::context::Context;
 use crate::error::{AppError, io_error};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
+use crate::input::help;
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset, run_typed};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Man {
-    /// The words of a command; without them, the program's own page
+    /// Command (default: the page of the program)
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
@@ -33,8 +33,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::declare::<Man>(&["man"], "Print the manual page")
 };
 
-fn run(_: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
-    let command = help::command_at("man", &input.command)?;
+fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
+    let command = help::command_at(context.catalog, "man", &input.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
     Ok(raw_text(page))

@@ -4,13 +4,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::inputs::NoInputs;
+use crate::commands::context::Context;
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, OutputSchema, PROGRAM, Shape, Toolset};
-use crate::views::document::{Block, Document};
-use crate::views::{PRODUCT_VERSION, tool_envelope};
+use crate::output::documents::document::{Block, Document};
+use crate::output::envelopes::tool as tool_envelope;
+use crate::output::outcome::CommandOutput;
+use crate::spec::NoInputs;
+use crate::spec::version::PRODUCT_VERSION;
+use crate::spec::version::PROGRAM;
+use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {

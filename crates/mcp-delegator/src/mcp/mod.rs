@@ -1,53 +1,39 @@
-//! The MCP face: the same commands as tools.
+//! The MCP server: the same commands as tools.
 //!
 //! ```text
-//! stdio ─┐             ┌ toolbox   which tools, under which names
-//!        ├─ server ────┤ answering admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ call: render ▸ redact
-//! http ──┘  (rmcp)     ├ staying   many waits, one thread, progress
-//!                      ├ handles   the tasks extension; projection: what the registry says of a handle
-//!                      ├ codex_compat  the two tools of Codex's own former server
+//! stdio ─┐             ┌ toolbox       which tools are served, under which names
+//!        ├─ server ────┤ call_handler  admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ server_state: render ▸ redact
+//! http ──┘  (rmcp)     ├ waiting       all waits on one thread, progress notifications
+//!                      ├ handles       the tasks extension; handle_status: the registry's state of a handle
+//!                      ├ codex_compat  the two tools of Codex's former server
 //!                      └ resources, prompts, confirmation
-//! hearing: what a line on stdin means; salvage: what is left of one that means nothing
-//! audience: whether anybody listens to an answer
+//! decode: parses a line of stdin; recover: finds the id in a line that is not valid JSON
+//! listeners: whether a client is connected to receive a response
 //! ```
 //!
-//! Handlers are synchronous and short; they run on the runtime's blocking threads. Waiting is never done there: one
-//! resident thread watches all tasks for all calls. Whatever goes wrong in a call, a panic included, is an answer of
-//! that call, and the server lives on. Nothing here writes to stdout but the transport. `fixtures` is for the official
-//! conformance suite and in no release.
+//! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one thread
+//! watches all tasks for all calls. An error in a call, a panic included, becomes the response of that call, and the
+//! server keeps running. Only the transport writes to stdout. `fixtures` serves the official conformance suite and is
+//! never part of a release.
 
-pub mod advice;
-pub mod backlog;
-pub mod call_handler;
 pub mod codex_compat;
-pub mod confirmation;
-mod confirmation_text;
-pub mod decode;
 #[cfg(feature = "conformance-fixtures")]
 pub mod fixtures;
-pub mod handle_requests;
-pub mod handle_status;
-pub mod handles;
-pub mod http;
 pub mod instructions;
-pub mod listeners;
-pub mod params_check;
 pub mod prompts;
-mod recover;
 pub mod resources;
+pub mod serve;
 pub mod server;
-pub mod server_state;
-pub mod stdio;
-pub mod token;
-pub mod toolbox;
-pub mod waiting;
+pub mod tasks_extension;
+pub mod tools;
+pub mod transport;
 
 use crate::error::{AppError, io_error};
 
-/// Calls that work at once. Waits are none of them: those stay with one thread.
+/// Calls that execute at the same time. Waiting calls do not count: one thread serves all of them.
 const MAX_BLOCKING_THREADS: usize = 32;
 
-/// One thread for the protocol; whatever may block is done beside it.
+/// One thread for the protocol; blocking work runs on the blocking threads.
 fn runtime() -> Result<tokio::runtime::Runtime, AppError> {
     tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(MAX_BLOCKING_THREADS)

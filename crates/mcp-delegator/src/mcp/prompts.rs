@@ -1,14 +1,14 @@
-//! Prompts a user can pick in a host; only those whose tools are served.
+//! Prompts that a user can select in a client; only those whose tools are served.
 
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 
-use super::toolbox::Toolbox;
+use crate::mcp::tools::toolbox::Toolbox;
 
-/// What `delegate` takes for a mode.
+/// The modes that `delegate` accepts.
 pub const MODES: [&str; 2] = ["read-only", "workspace-write"];
 
-/// What a prompt makes the model call.
+/// The tools that a prompt asks the model to call.
 const REQUIRED_TOOLS: [(&str, &[&str]); 2] =
     [("delegate", &["local_exec", "local_wait", "local_results"]), ("review_results", &["local_results"])];
 
@@ -17,7 +17,6 @@ fn is_served(name: &str, toolbox: &Toolbox) -> bool {
     needs.is_some_and(|(_, tools)| tools.iter().all(|tool| toolbox.serves(tool)))
 }
 
-/// All there are here.
 pub fn list(toolbox: &Toolbox) -> Vec<Prompt> {
     let argument = |name: &str, about: &str, required: bool| {
         PromptArgument::new(name).with_description(about).with_required(required)
@@ -25,23 +24,23 @@ pub fn list(toolbox: &Toolbox) -> Vec<Prompt> {
     let all = vec![
         Prompt::new(
             "delegate",
-            Some("Hand a coding task to an agent, wait for it, and check what it did"),
+            Some("Delegate a coding task to an agent, wait for it, and check its work"),
             Some(vec![
-                argument("task", "What shall be done", true),
+                argument("task", "The task", true),
                 argument("working_dir", "Absolute path of the project", false),
-                argument("mode", "read-only or workspace-write; without it the model decides", false),
+                argument("mode", "read-only or workspace-write (default: the model decides)", false),
             ]),
         ),
         Prompt::new(
             "review_results",
-            Some("Look at what a finished task did, and say whether it can be relied on"),
-            Some(vec![argument("task_id", "The task", true)]),
+            Some("Review the work of a finished task"),
+            Some(vec![argument("task_id", "The task id", true)]),
         ),
     ];
     all.into_iter().filter(|prompt| is_served(&prompt.name, toolbox)).collect()
 }
 
-/// The messages of a prompt; what is wrong with its arguments; or nothing for a prompt nobody knows.
+/// The messages of a prompt, or the problem with its arguments; `None` for an unknown prompt.
 pub fn get(
     name: &str,
     given: &Map<String, Value>,
@@ -52,35 +51,35 @@ pub fn get(
     }
     let text = |key: &str| given.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let prefix = toolbox.prefix();
-    let words = match (name, text("mode")) {
+    let message = match (name, text("mode")) {
         ("delegate", Some(mode)) if !MODES.contains(&mode) => {
-            Err(format!("knows no mode {mode:?}, only {}", MODES.join(" and ")))
+            Err(format!("has no mode {mode:?}, only {}", MODES.join(" and ")))
         }
         ("delegate", mode) => text("task")
             .map(|task| delegate(task, text("working_dir"), mode, prefix))
             .ok_or_else(|| "needs task".to_owned()),
         _ => text("task_id").map(|id| review(id, prefix)).ok_or_else(|| "needs task_id".to_owned()),
     };
-    Some(words.map(|words| GetPromptResult::new(vec![PromptMessage::new_text(Role::User, words)])))
+    Some(message.map(|text| GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)])))
 }
 
 fn delegate(task: &str, working_dir: Option<&str>, mode: Option<&str>, prefix: &str) -> String {
-    let place = working_dir.map(|dir| format!(" in {dir}")).unwrap_or_default();
+    let location = working_dir.map(|dir| format!(" in {dir}")).unwrap_or_default();
     let mode = match mode {
         Some(mode) => format!("mode {mode}"),
         None => "mode workspace-write if files have to be changed, else read-only".to_owned(),
     };
     format!(
-        "Delegate this task with {prefix}local_exec ({mode}){place}, then call {prefix}local_wait until it has \
-         ended and {prefix}local_results to see what it did. Look at the changed files yourself before you report. If it \
-         failed, say why and what you suggest; do not start it again without asking.\n\nThe task:\n{task}"
+        "Delegate this task with {prefix}local_exec ({mode}){location}, then call {prefix}local_wait until it has \
+         ended and {prefix}local_results to get its results. Inspect the changed files yourself before you report. If it \
+         failed, explain why and what you suggest; do not start it again without asking me.\n\nThe task:\n{task}"
     )
 }
 
 fn review(task_id: &str, prefix: &str) -> String {
     format!(
-        "Call {prefix}local_results with task_id {task_id} and include_output true. Say in a few sentences what was \
-         changed, what was tested and with what outcome, and what is left open. Compare the agent's words with the \
-         files it names, and point out every claim that the files do not bear out."
+        "Call {prefix}local_results with task_id {task_id} and include_output true. Summarise in a few sentences what was \
+         changed, what was tested with what result, and what is left to do. Compare the agent's report with the \
+         files it names, and point out every claim that the files do not confirm."
     )
 }

@@ -1,23 +1,25 @@
-//! Resources: the published schemas, environments to copy, and what tasks leave to read.
+//! MCP resources: the published schemas, environment templates, and tasks with their events.
 
 use delegator_registry::{Filter, TaskFile};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
+use crate::commands::cloud::environment_template;
+use crate::commands::cloud::environment_template::Template;
+use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::environment_template::{self, Template};
 use crate::error::{AppError, ErrorCode};
-use crate::run::Context;
+use crate::output::data::task as view;
+use crate::output::envelopes::schema as envelope_schema;
 use crate::spec::Category;
-use crate::views::{envelope_schema, task as view};
 
 const SCHEMA: &str = "codex://schema/v3.6/";
 const TEMPLATE: &str = "codex://environment-template/";
 const TASK: &str = "codex://task/";
 const EVENTS: &str = "/events";
-/// Tasks a list names.
+/// Tasks in the resource list.
 const MAX_LISTED_TASKS: u32 = 50;
-/// How much of the events is read: what was said last.
+/// The last bytes of the events of a task that are returned.
 const MAX_EVENT_BYTES: usize = 1 << 20;
 
 pub fn templates() -> Vec<ResourceTemplate> {
@@ -28,14 +30,14 @@ pub fn templates() -> Vec<ResourceTemplate> {
         template(
             "codex://environment-template/{name}",
             "environment_template",
-            "An environment to copy, with its scripts",
+            "An environment template with its scripts",
             "application/json",
         ),
-        template("codex://task/{id}", "task", "What a task is, and what it did", "application/json"),
+        template("codex://task/{id}", "task", "A task and its results", "application/json"),
         template(
             "codex://task/{id}/events",
             "task_events",
-            "What a task's agent said, one event a line",
+            "The events of a task's agent, one per line",
             "application/x-ndjson",
         ),
     ]
@@ -50,16 +52,16 @@ pub fn list(context: &Context<'_>) -> Vec<Resource> {
     };
     let mut found: Vec<Resource> = Category::ALL
         .into_iter()
-        .map(|category| schema(category.name(), format!("Envelope of {} answers", category.name())))
+        .map(|category| schema(category.name(), format!("Envelope of {} responses", category.name())))
         .collect();
-    found.push(schema("error", "Envelope of every failure".to_owned()));
+    found.push(schema("error", "Envelope of every error".to_owned()));
     found.extend(environment_template::ALL.iter().map(|template| {
         Resource::new(format!("{TEMPLATE}{}", template.name), template.name)
             .with_description(template.about)
             .with_mime_type("application/json")
     }));
     let newest = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_LISTED_TASKS)?));
-    // Without a registry there are no tasks, and everything else is still there; a call tells what is wrong.
+    // Without a registry there are no tasks, but the other resources exist. A tool call reports the problem.
     for task in newest.unwrap_or_default() {
         let about = format!("{}: {}", task.state.public_name(), task.title);
         found.push(
@@ -71,11 +73,11 @@ pub fn list(context: &Context<'_>) -> Vec<Resource> {
     found
 }
 
-/// Ids that begin so, for whoever completes one.
-pub fn complete_task_ids(context: &Context<'_>, begun: &str) -> Result<Vec<String>, AppError> {
+/// Task ids with this prefix, for completion.
+pub fn complete_task_ids(context: &Context<'_>, prefix: &str) -> Result<Vec<String>, AppError> {
     let newest = engine(context)?.newest(&Filter::default(), 1_000)?;
     let ids = newest.into_iter().map(|task| task.id.to_string());
-    Ok(ids.filter(|id| id.starts_with(begun)).take(100).collect())
+    Ok(ids.filter(|id| id.starts_with(prefix)).take(100).collect())
 }
 
 pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppError> {
@@ -92,14 +94,14 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         let template = Template::named(name).ok_or_else(|| unknown(uri))?;
         return Ok(contents(uri, "application/json", pretty(&template.to_value())));
     }
-    let rest = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
+    let path = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;
-    if let Some(id) = rest.strip_suffix(EVENTS) {
+    if let Some(id) = path.strip_suffix(EVENTS) {
         let stored = engine.read_stored(&resolve_task(&engine, id)?, TaskFile::Events)?;
         let text = String::from_utf8_lossy(last_lines(&stored)).into_owned();
         return Ok(contents(uri, "application/x-ndjson", text));
     }
-    let task = engine.task(&resolve_task(&engine, rest)?)?;
+    let task = engine.task(&resolve_task(&engine, path)?)?;
     let files = engine.files(&task.id)?;
     if task.state.is_terminal() {
         engine.mark_read(&task.id)?;
@@ -118,7 +120,7 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     Ok(contents(uri, "application/json", pretty(&report)))
 }
 
-/// Whole lines from the end.
+/// The last `MAX_EVENT_BYTES`, from the beginning of a line.
 fn last_lines(stored: &[u8]) -> &[u8] {
     let from = stored.len().saturating_sub(MAX_EVENT_BYTES);
     match from {

@@ -1,4 +1,4 @@
-//! The server as the protocol sees it: every request of MCP, answered from the rooms beside this one.
+//! The MCP request handlers. Each delegates to a sibling module and does nothing itself.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,53 +17,52 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
-use super::params_check::params_error;
-use super::server_state::ServerState;
-use super::{instructions, prompts, resources};
+use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
-use crate::run::Context;
-use crate::views::PRODUCT_VERSION;
+use crate::mcp::tools::server_state::ServerState;
+use crate::mcp::transport::params_check::params_error;
+use crate::mcp::{instructions, prompts, resources};
+use crate::spec::version::PRODUCT_VERSION;
 
-/// One server; clones share everything.
+/// One server; clones share its state.
 #[derive(Debug, Clone)]
 pub struct Server {
-    pub(super) state: Arc<ServerState>,
-    pub(super) resident: Arc<WaitThread>,
+    pub(in crate::mcp) state: Arc<ServerState>,
+    pub(in crate::mcp) wait_thread: Arc<WaitThread>,
 }
 
 impl Server {
-    pub fn new(surroundings: ServerState, resident: WaitThread) -> Server {
-        Server { state: Arc::new(surroundings), resident: Arc::new(resident) }
+    pub fn new(state: ServerState, wait_thread: WaitThread) -> Server {
+        Server { state: Arc::new(state), wait_thread: Arc::new(wait_thread) }
     }
 
-    /// Does something short on a thread that may block.
-    pub(super) async fn with_context<T: Send + 'static>(
+    /// Runs something short on a blocking thread, with the context of a call.
+    pub(in crate::mcp) async fn with_context<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Context<'_>) -> Result<T, AppError> + Send + 'static,
     ) -> Result<T, AppError> {
-        let surroundings = Arc::clone(&self.state);
-        run_blocking(move || surroundings.with_context(act)).await
+        let state = Arc::clone(&self.state);
+        run_blocking(move || state.with_context(act)).await
     }
 }
 
-/// On a thread that may block.
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub(in crate::mcp) async fn run_blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, AppError> + Send + 'static,
 ) -> Result<T, AppError> {
-    let ended = |_| Err(AppError::new(ErrorCode::Internal, "The work of this call was ended."));
-    tokio::task::spawn_blocking(act).await.unwrap_or_else(ended)
+    let lost = |_| Err(AppError::new(ErrorCode::Internal, "The thread of this call ended without a result."));
+    tokio::task::spawn_blocking(act).await.unwrap_or_else(lost)
 }
 
-/// Our lists are given whole, so that no cursor is ever ours.
-fn refuse_cursor(asked: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match asked.and_then(|asked| asked.cursor) {
-        Some(_) => Err(invalid_params("There is no such cursor: the list has one page.".to_owned())),
+/// Every list has one page, so no cursor is valid.
+fn refuse_cursor(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match page.and_then(|page| page.cursor) {
+        Some(_) => Err(invalid_params("Unknown cursor: the list has only one page.".to_owned())),
         None => Ok(()),
     }
 }
 
-/// A failure that has no tool to be the answer of.
-pub(super) fn to_rpc_error(error: &AppError) -> ErrorData {
+/// The protocol error for requests that are not tool calls.
+pub(in crate::mcp) fn to_rpc_error(error: &AppError) -> ErrorData {
     let code = match error.code {
         ErrorCode::NotFound | ErrorCode::TaskNotFound => RpcCode::RESOURCE_NOT_FOUND,
         ErrorCode::InvalidId | ErrorCode::InvalidValue => RpcCode::INVALID_PARAMS,
@@ -72,7 +71,7 @@ pub(super) fn to_rpc_error(error: &AppError) -> ErrorData {
     ErrorData::new(code, error.message.clone(), None)
 }
 
-pub(super) fn invalid_params(message: String) -> ErrorData {
+pub(in crate::mcp) fn invalid_params(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
@@ -85,7 +84,7 @@ impl ServerHandler for Server {
             .enable_completions()
             .enable_tasks()
             .build();
-        let name = Implementation::new(crate::spec::PROGRAM, PRODUCT_VERSION);
+        let name = Implementation::new(crate::spec::version::PROGRAM, PRODUCT_VERSION);
         ServerConfig::new(capabilities)
             .with_server_info(name)
             .with_instructions(instructions::instructions(&self.state.toolbox))
@@ -101,10 +100,10 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        refuse_cursor(asked)?;
+        refuse_cursor(page)?;
         Ok(ListToolsResult::with_all_items(self.state.toolbox.list()))
     }
 
@@ -118,10 +117,10 @@ impl ServerHandler for Server {
 
     async fn list_resources(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        refuse_cursor(asked)?;
+        refuse_cursor(page)?;
         let found = self
             .with_context(|context| Ok(resources::list(context)))
             .await
@@ -131,10 +130,10 @@ impl ServerHandler for Server {
 
     async fn list_resource_templates(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        refuse_cursor(asked)?;
+        refuse_cursor(page)?;
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
@@ -152,10 +151,10 @@ impl ServerHandler for Server {
 
     async fn list_prompts(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        refuse_cursor(asked)?;
+        refuse_cursor(page)?;
         Ok(ListPromptsResult::with_all_items(prompts::list(&self.state.toolbox)))
     }
 
@@ -183,15 +182,15 @@ impl ServerHandler for Server {
             _ => false,
         };
         let is_mode = matches!(&request.r#ref, Reference::Prompt(prompt) if prompt.name == "delegate");
-        let begun = request.argument.value.clone();
+        let prefix = request.argument.value.clone();
         let values = match request.argument.name.as_str() {
             "id" | "task_id" if is_id => self
-                .with_context(move |context| resources::complete_task_ids(context, &begun))
+                .with_context(move |context| resources::complete_task_ids(context, &prefix))
                 .await
                 .map_err(|error| to_rpc_error(&error))?,
             "mode" if is_mode => {
                 let modes = prompts::MODES.into_iter();
-                modes.filter(|mode| mode.starts_with(&begun)).map(str::to_owned).collect()
+                modes.filter(|mode| mode.starts_with(&prefix)).map(str::to_owned).collect()
             }
             _ => Vec::new(),
         };
@@ -207,7 +206,7 @@ impl ServerHandler for Server {
         self.get_handle(&request.task_id).await.map(GetTaskResult::new)
     }
 
-    /// Nothing we do under a handle asks for anything, so there is nothing to take; only the handle has to be one.
+    /// No handle ever requests input, so there is nothing to update; only the handle itself is checked.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
@@ -230,7 +229,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let unknown = || {
-            ErrorData::new(RpcCode::METHOD_NOT_FOUND, format!("There is no method {}.", request.method), None)
+            ErrorData::new(RpcCode::METHOD_NOT_FOUND, format!("Unknown method: {}.", request.method), None)
         };
         Err(params_error(&request.method, request.params.as_ref()).unwrap_or_else(unknown))
     }

@@ -1,6 +1,6 @@
-//! A case: a project, what an agent does in it, how the task is asked for, and what is true afterwards.
+//! The format of a corpus case: a project, what the agent does in it, how the task is submitted, and the expected values.
 //!
-//! `cases/NAME.json` is one case. A key that is not known is an error, so that nothing is stated in vain.
+//! `cases/NAME.json` is one case. Unknown keys are errors, so that no expectation is silently ignored.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use serde_json::{Map, Value};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// What it is there for.
+    /// The purpose of the case, one sentence.
     pub(crate) about: String,
     #[serde(default)]
     pub(crate) project: Project,
     pub(crate) agent: Agent,
     #[serde(default)]
-    pub(crate) way: CallSequence,
-    /// Further words of the call.
+    pub(crate) calls: CallSequence,
+    /// Further CLI arguments.
     #[serde(default)]
-    pub(crate) words: Vec<String>,
+    pub(crate) args: Vec<String>,
     #[serde(default)]
     pub(crate) variables: BTreeMap<String, String>,
-    /// By the names of [`crate::fields`]; what the case does not care about is left out.
+    /// Expected values, keyed by the field names in [`crate::fields`]. Fields that are left out are not compared.
     pub(crate) truth: Map<String, Value>,
-    /// Fields of the truth that are known not to be extracted, and why. They count as wrong, and as soon as one of them is
-    /// right the case fails until it is taken off, unless Codex itself is played, which prints some things on some days.
+    /// Fields of `truth` that are known to be extracted wrongly, and why. They count as wrong. When such a field becomes
+    /// right, the case fails until the entry is removed, except for cases with the real Codex, whose output varies between runs.
     #[serde(default)]
     pub(crate) missed: BTreeMap<String, String>,
 }
@@ -35,44 +35,44 @@ pub(crate) struct Case {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Project {
-    /// Whether it is a repository, with `files` and `recorded` committed.
+    /// Whether the project is a repository with `files` and `recorded` committed.
     pub(crate) git: bool,
-    /// A text that begins with `#!` can be run.
+    /// Text files by path. A text that begins with `#!` is made executable.
     pub(crate) files: BTreeMap<String, String>,
-    /// What real compilers and test runners printed: a file of the recordings of `delegator-transcript`.
+    /// Recorded output of real compilers and test runners, by path: a file below `delegator-transcript/tests`.
     pub(crate) recorded: BTreeMap<String, String>,
     /// Written after the commit.
     pub(crate) dirty: BTreeMap<String, String>,
-    /// For a shell, after all that.
+    /// A shell script that runs after everything above.
     pub(crate) prepare: Option<String>,
-    /// The folder of the project the task is given.
+    /// The working directory of the task, relative to the project.
     pub(crate) folder: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Agent {
-    /// Steps of the scripted agent, after its thread and turn have begun.
+    /// Steps of the scripted agent, after it has started its thread and turn.
     Scripted(Vec<Value>),
-    /// Steps of the scripted agent from its start.
+    /// All steps of the scripted agent.
     Stream(Vec<Value>),
-    /// What the model answers to the real Codex, one after the other.
+    /// Responses of the fake model to the real Codex, in order.
     Codex(Vec<ModelStep>),
 }
 
-/// One answer of the model.
+/// One response of the model.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ModelStep {
     Command(String),
     Patch(String),
-    /// Steps of a plan; those before the first unfinished one are done.
+    /// A plan; the first `done` steps are completed.
     Plan {
         steps: Vec<String>,
         done: usize,
     },
     Message(String),
-    /// Several calls in one answer.
+    /// Several calls in one response.
     Together(Vec<ModelStep>),
     Refuse {
         status: u16,
@@ -80,7 +80,7 @@ pub(crate) enum ModelStep {
     },
 }
 
-/// How the task is asked for.
+/// The CLI calls that submit the task.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CallSequence {
@@ -89,9 +89,9 @@ pub(crate) enum CallSequence {
     Exec,
     /// `run`, `results`.
     Run,
-    /// `exec`, and `cancel` as soon as this file is in the project.
-    CancelWhenThere(String),
-    /// An earlier task with these steps, then `resume`.
+    /// `exec`, then `cancel` as soon as this file exists in the project.
+    CancelWhenExists(String),
+    /// A first task with these steps, then `resume`.
     Resume(Vec<Value>),
 }
 
@@ -104,7 +104,6 @@ pub(crate) fn read(name: &str) -> Case {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The text of a recording.
 pub(crate) fn recording(path: &str) -> String {
     read_text(&workspace().join("crates/delegator-transcript/tests").join(path))
 }

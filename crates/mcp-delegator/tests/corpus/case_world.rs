@@ -1,4 +1,4 @@
-//! The world of a case: its project, and the agent that will work in it.
+//! Builds the world of a case: its project, and the agent that works in it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use crate::case::{Agent, CallSequence, Case, ModelStep, Project, recording};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
-/// What an agent says that is asked for a sandbox and has none.
+/// Output of an agent that cannot start a sandbox.
 const NO_SANDBOX: &str = "if [ \"$1\" = sandbox ]; then echo 'bwrap: No permissions'; exit 1; fi";
-/// One that is kept for a service nobody runs; a free one might be somebody's a moment later.
+/// A reserved port on which no service runs. A free port could be taken by another process.
 const UNUSED_PORT: u16 = 1;
-/// Plans are not offered to the model unless asked for.
+/// Codex offers its plan tool to the model only with this setting.
 const WITH_PLANS: &str = "[tools.update_plan]\nenabled = true\n";
 
 pub(crate) struct CaseWorld {
     pub(crate) stage: Stage,
-    /// What the model was told; it lives as long as the test.
+    /// Dropping the model stops its server.
     _model: Option<FakeModel>,
 }
 
@@ -35,12 +35,11 @@ impl CaseWorld {
             Agent::Scripted(_) | Agent::Stream(_) => (scripted_world(), None),
         };
         let world = case.variables.iter().fold(world, |world, (name, value)| world.variable(name, value));
-        let theatre = CaseWorld { stage: Stage { world }, _model: model };
-        theatre.build(&case.project);
-        theatre
+        let case_world = CaseWorld { stage: Stage { world }, _model: model };
+        case_world.build(&case.project);
+        case_world
     }
 
-    /// The directory the task is given.
     pub(crate) fn working_dir(&self, case: &Case) -> PathBuf {
         self.stage.world.project().join(&case.project.folder)
     }
@@ -85,16 +84,16 @@ fn scripted_world() -> World {
     stage.variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true").world
 }
 
-/// A script from the start of the agent.
+/// A complete script: with `whole`, the steps as they are; otherwise preceded by the start of thread and turn.
 pub(crate) fn script(steps: &[Value], whole: bool) -> Value {
-    let begun = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
-    let begun = if whole { &[] } else { &begun[..] };
-    json!([begun, steps].concat())
+    let start = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    let start = if whole { &[] } else { &start[..] };
+    json!([start, steps].concat())
 }
 
-/// Nobody listens where there is nothing to answer.
+/// Starts the fake model, unless the case has no responses for it.
 fn start_model(case: &Case, steps: &[ModelStep]) -> Option<FakeModel> {
-    let earlier: Vec<ModelStep> = match &case.way {
+    let earlier: Vec<ModelStep> = match &case.calls {
         CallSequence::Resume(steps) => {
             steps.iter().map(|step| serde_json::from_value(step.clone()).expect("a model's step")).collect()
         }
@@ -112,11 +111,11 @@ fn model_step((number, step): (usize, &ModelStep)) -> Reply {
                 steps.iter().enumerate().map(|(part, step)| model_item(&format!("{number}_{part}"), step));
             Reply::Output(items.collect())
         }
-        one => Reply::Output(vec![model_item(&number.to_string(), one)]),
+        single => Reply::Output(vec![model_item(&number.to_string(), single)]),
     }
 }
 
-/// Every call has an id of its own, as with a real model.
+/// Every call gets an id of its own, as from a real model.
 fn model_item(number: &str, step: &ModelStep) -> Value {
     let mut item = match step {
         ModelStep::Message(text) => return message(text),
@@ -136,7 +135,8 @@ fn plan(steps: &[String], done: usize) -> Value {
         std::cmp::Ordering::Equal => "in_progress",
         std::cmp::Ordering::Greater => "pending",
     };
-    let told = steps.iter().enumerate().map(|(number, step)| json!({"step": step, "status": status(number)}));
-    let plan: Vec<Value> = told.collect();
+    let items =
+        steps.iter().enumerate().map(|(number, step)| json!({"step": step, "status": status(number)}));
+    let plan: Vec<Value> = items.collect();
     json!({"type": "function_call", "name": "update_plan", "arguments": json!({"plan": plan}).to_string()})
 }

@@ -1,7 +1,7 @@
-//! The fields truth is stated in, and where an answer has them.
+//! The fields that a case can state, and how each is read from an envelope.
 //!
-//! A field is read out of an answer in its plainest form: a list that may be absent is empty, places are file, line and
-//! column, warnings are their codes. Texts of ours that callers act on (summaries, suggestions) are compared word by word.
+//! Values are normalised before they are compared: an absent list is empty, locations are file, line and column, warnings
+//! are their codes. Our own texts that callers act on (summaries, suggestions) are compared literally.
 
 use serde_json::{Map, Value, json};
 
@@ -9,18 +9,18 @@ use crate::run::Outputs;
 
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    /// For the page.
+    /// For `docs/extraction.md`.
     pub(crate) description: &'static str,
     pub(crate) location: Location,
 }
 
-/// Where it is found.
+/// Which outputs contain the field.
 pub(crate) enum Location {
-    /// In every answer about a task's end, `local run` included.
+    /// Every envelope of a finished task, including that of `local run`.
     Everywhere(fn(&Value) -> Value),
-    /// In those of `wait` and `results`.
+    /// The envelopes of `wait` and `results`.
     Results(fn(&Value) -> Value),
-    /// In all there is.
+    /// All outputs together.
     Whole(fn(&Outputs) -> Value),
 }
 
@@ -31,100 +31,116 @@ const fn field(name: &'static str, means: &'static str, found: Location) -> Fiel
 }
 
 pub(crate) const FIELDS: &[Field] = &[
-    field("state", "how the task ended", Everywhere(|told| at(told, "/data/state"))),
-    field("summary", "our sentence about it, word by word", Everywhere(|told| at(told, "/data/summary"))),
-    field("final_message", "the agent's last words", Everywhere(|told| at(told, "/data/final_message"))),
-    field("modified_files", "seen to be changed", Everywhere(|told| operation(told, "modified_files"))),
-    field("added_files", "seen to be new", Everywhere(|told| operation(told, "added_files"))),
-    field("deleted_files", "seen to be gone", Everywhere(|told| operation(told, "deleted_files"))),
-    field("renamed_files", "pairs of the two", Everywhere(|told| list(operation(told, "renamed_files")))),
-    field("lines_added", "as git counts them", Everywhere(|told| operation(told, "lines_added"))),
-    field("lines_deleted", "as git counts them", Everywhere(|told| operation(told, "lines_deleted"))),
-    field("source", "who saw it: git or a scan", Everywhere(|told| operation(told, "source"))),
-    field("scope", "whether all was looked at", Everywhere(|told| operation(told, "scope"))),
-    field("artifacts", "path, size and SHA-256 of what was written", Results(artifacts)),
-    field("commit_count", "commits the agent made", Results(|told| at(told, "/data/git/commit_count"))),
-    field("commits", "their first lines, newest first", Results(|told| at(told, "/data/git/commits"))),
-    field("branch_after", "where HEAD is afterwards", Results(|told| at(told, "/data/git/branch_after"))),
+    field("state", "terminal state of the task", Everywhere(|output| at(output, "/data/state"))),
+    field("summary", "our summary, compared literally", Everywhere(|output| at(output, "/data/summary"))),
+    field(
+        "final_message",
+        "last message of the agent",
+        Everywhere(|output| at(output, "/data/final_message")),
+    ),
+    field("modified_files", "changed files", Everywhere(|output| operation(output, "modified_files"))),
+    field("added_files", "new files", Everywhere(|output| operation(output, "added_files"))),
+    field("deleted_files", "deleted files", Everywhere(|output| operation(output, "deleted_files"))),
+    field(
+        "renamed_files",
+        "pairs of old and new path",
+        Everywhere(|output| list(operation(output, "renamed_files"))),
+    ),
+    field("lines_added", "as git counts them", Everywhere(|output| operation(output, "lines_added"))),
+    field("lines_deleted", "as git counts them", Everywhere(|output| operation(output, "lines_deleted"))),
+    field(
+        "source",
+        "how changes were found: git or a scan",
+        Everywhere(|output| operation(output, "source")),
+    ),
+    field("scope", "whether all files were examined", Everywhere(|output| operation(output, "scope"))),
+    field("artifacts", "path, size and SHA-256 of written files", Results(artifacts)),
+    field("commit_count", "commits the agent made", Results(|output| at(output, "/data/git/commit_count"))),
+    field("commits", "their first lines, newest first", Results(|output| at(output, "/data/git/commits"))),
+    field("branch_after", "where HEAD is afterwards", Results(|output| at(output, "/data/git/branch_after"))),
     field(
         "has_restore_point",
-        "whether the state before can be brought back",
-        Everywhere(|told| told.pointer("/data/restore_point/ref").is_some().into()),
+        "whether a restore point exists",
+        Everywhere(|output| output.pointer("/data/restore_point/ref").is_some().into()),
     ),
     field(
         "test_results",
-        "passed, failed, skipped, the failed ones by name; null where no test was counted",
-        Everywhere(|told| at(told, "/data/metadata/test_results")),
+        "passed, failed, skipped, names of failed tests; null if no test was counted",
+        Everywhere(|output| at(output, "/data/metadata/test_results")),
     ),
     field(
         "has_error_context",
-        "whether there is one",
-        Everywhere(|told| at(told, CONTEXT).is_object().into()),
+        "whether an error context exists",
+        Everywhere(|output| at(output, CONTEXT).is_object().into()),
     ),
-    field("failure_kind", "why it failed", Everywhere(|told| context(told, "failure_kind"))),
-    field("error_type", "the kind of the error", Everywhere(|told| context(told, "error_type"))),
-    field("error_message", "what the failure says", Everywhere(|told| context(told, "error_message"))),
+    field("failure_kind", "failure kind", Everywhere(|output| context(output, "failure_kind"))),
+    field("error_type", "error type", Everywhere(|output| context(output, "error_type"))),
+    field("error_message", "error message", Everywhere(|output| context(output, "error_message"))),
     field(
         "failed_files",
-        "files its commands complained about",
-        Everywhere(|told| context(told, "failed_files")),
+        "files named in command errors",
+        Everywhere(|output| context(output, "failed_files")),
     ),
-    field("error_locations", "file, line and column of each complaint", Everywhere(locations)),
-    field("suggestions", "what could be done, word by word", Everywhere(|told| context(told, "suggestions"))),
-    field("retry_at", "when it may be tried again", Everywhere(|told| context(told, "retry_at"))),
+    field("error_locations", "file, line and column of each command error", Everywhere(locations)),
+    field(
+        "suggestions",
+        "suggestions, compared literally",
+        Everywhere(|output| context(output, "suggestions")),
+    ),
+    field("retry_at", "earliest retry time", Everywhere(|output| context(output, "retry_at"))),
     field(
         "token_usage",
         "tokens of this task alone",
-        Everywhere(|told| at(told, "/data/metadata/thread_info/token_usage")),
+        Everywhere(|output| at(output, "/data/metadata/thread_info/token_usage")),
     ),
     field(
         "cache_hit_rate",
         "cached over all input tokens",
-        Everywhere(|told| at(told, "/data/metadata/thread_info/cache_hit_rate")),
+        Everywhere(|output| at(output, "/data/metadata/thread_info/cache_hit_rate")),
     ),
     field(
         "has_thread",
-        "whether it can be resumed",
-        Everywhere(|told| at(told, "/data/metadata/thread_info/thread_id").is_string().into()),
+        "whether the thread can be resumed",
+        Everywhere(|output| at(output, "/data/metadata/thread_info/thread_id").is_string().into()),
     ),
-    field("structured_output", "the answer as JSON", Everywhere(|told| at(told, "/data/structured_output"))),
-    field("violations", "paths of what breaks the output schema", Everywhere(violations)),
+    field(
+        "structured_output",
+        "final message as JSON",
+        Everywhere(|output| at(output, "/data/structured_output")),
+    ),
+    field("violations", "paths that violate the output schema", Everywhere(violations)),
     field(
         "verification_status",
-        "what the verify command found; null where none was asked for",
-        Everywhere(|told| at(told, "/data/verification/status")),
+        "result of the verify command; null without one",
+        Everywhere(|output| at(output, "/data/verification/status")),
     ),
     field(
         "verification_exit_code",
-        "what it ended with",
-        Everywhere(|told| at(told, "/data/verification/exit_code")),
+        "exit code of the verify command",
+        Everywhere(|output| at(output, "/data/verification/exit_code")),
     ),
-    field("warnings", "their codes", Results(warnings)),
+    field("warnings", "warning codes", Results(warnings)),
     field(
         "plan",
-        "steps of the agent's plan, and which are done",
-        Whole(|told| list(told.summary["plan"].clone())),
+        "steps of the agent's plan, and which are completed",
+        Whole(|output| list(output.summary["plan"].clone())),
     ),
-    field("run_exit", "the exit code of `local run`", Whole(|told| json!(told.run_exit))),
-    field(
-        "run_error",
-        "what `local run` says of a failure: code, kind, file, line, column",
-        Whole(run_error),
-    ),
+    field("run_exit", "exit code of `local run`", Whole(|output| json!(output.run_exit))),
+    field("run_error", "error of `local run`: code, kind, file, line, column", Whole(run_error)),
 ];
 
 const CONTEXT: &str = "/data/metadata/error_context";
 
-fn at(told: &Value, pointer: &str) -> Value {
-    told.pointer(pointer).cloned().unwrap_or_default()
+fn at(output: &Value, pointer: &str) -> Value {
+    output.pointer(pointer).cloned().unwrap_or_default()
 }
 
-fn operation(told: &Value, name: &str) -> Value {
-    at(told, &format!("/data/metadata/file_operations/{name}"))
+fn operation(output: &Value, name: &str) -> Value {
+    at(output, &format!("/data/metadata/file_operations/{name}"))
 }
 
-fn context(told: &Value, name: &str) -> Value {
-    at(told, &format!("{CONTEXT}/{name}"))
+fn context(output: &Value, name: &str) -> Value {
+    at(output, &format!("{CONTEXT}/{name}"))
 }
 
 fn list(value: Value) -> Value {
@@ -132,28 +148,32 @@ fn list(value: Value) -> Value {
 }
 
 fn select_keys(value: &Value, keys: &[&str]) -> Value {
-    let kept = keys.iter().filter_map(|key| Some(((*key).to_owned(), value.get(*key)?.clone())));
-    Value::Object(kept.collect::<Map<String, Value>>())
+    let selected = keys.iter().filter_map(|key| Some(((*key).to_owned(), value.get(*key)?.clone())));
+    Value::Object(selected.collect::<Map<String, Value>>())
 }
 
 fn map_items(value: &Value, read: impl Fn(&Value) -> Value) -> Value {
     value.as_array().map(Vec::as_slice).unwrap_or_default().iter().map(read).collect()
 }
 
-fn artifacts(told: &Value) -> Value {
-    map_items(&told["data"]["artifacts"], |file| select_keys(file, &["ref", "size", "sha256", "not_hashed"]))
+fn artifacts(output: &Value) -> Value {
+    map_items(&output["data"]["artifacts"], |file| {
+        select_keys(file, &["ref", "size", "sha256", "not_hashed"])
+    })
 }
 
-fn locations(told: &Value) -> Value {
-    map_items(&context(told, "error_locations"), |place| select_keys(place, &["file", "line", "column"]))
+fn locations(output: &Value) -> Value {
+    map_items(&context(output, "error_locations"), |location| {
+        select_keys(location, &["file", "line", "column"])
+    })
 }
 
-fn violations(told: &Value) -> Value {
-    sorted(map_items(&told["data"]["structured_output_violations"], |violation| violation["path"].clone()))
+fn violations(output: &Value) -> Value {
+    sorted(map_items(&output["data"]["structured_output_violations"], |violation| violation["path"].clone()))
 }
 
-fn warnings(told: &Value) -> Value {
-    sorted(map_items(&told["meta"]["warnings"], |warning| warning["code"].clone()))
+fn warnings(output: &Value) -> Value {
+    sorted(map_items(&output["meta"]["warnings"], |warning| warning["code"].clone()))
 }
 
 fn sorted(list: Value) -> Value {
@@ -162,12 +182,12 @@ fn sorted(list: Value) -> Value {
     json!(texts)
 }
 
-fn run_error(told: &Outputs) -> Value {
-    let Some(error) = told.run.as_ref().and_then(|run| run.get("error")) else { return Value::Null };
-    let mut kept = select_keys(&error["details"], &["failure_kind", "file", "line", "column"]);
-    kept["code"] = error["code"].clone();
-    kept
+fn run_error(output: &Outputs) -> Value {
+    let Some(error) = output.run.as_ref().and_then(|run| run.get("error")) else { return Value::Null };
+    let mut fields = select_keys(&error["details"], &["failure_kind", "file", "line", "column"]);
+    fields["code"] = error["code"].clone();
+    fields
 }
 
-/// A statement about all that was said: these words are nowhere in it.
-pub(crate) const NEVER_SHOWN: &str = "never_told";
+/// A pseudo field: these texts must not appear in any output.
+pub(crate) const NEVER_SHOWN: &str = "never_shown";

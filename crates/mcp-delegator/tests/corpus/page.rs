@@ -1,7 +1,7 @@
-//! `docs/extraction.md`: what of a task is extracted, and how much of it is held to truth.
+//! Generates `docs/extraction.md`: which fields are extracted from a task, and how many of them are tested.
 //!
-//! The figures are counted in the cases. Which fields are right need not be measured: every case is a test that fails if
-//! another one is wrong than those it says are missed, or if one of these is right.
+//! The figures are counted from the cases, not measured: every case is a test that fails when a field other than those
+//! listed as missed is wrong, or when a missed field becomes right.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,36 +16,36 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by tests/corpus from its cases: `just update-generated`. -->
 
-What `wait`, `run` and `results` say about a task is extracted: from what the agent and its commands printed, from what we saw of the
-files, from how the process ended. Whether it is right is measured with a corpus of finished tasks whose truth is known.
+`wait`, `run` and `results` report facts that are extracted from a finished task: from the output of the agent and its commands, from
+the files before and after, and from the exit of the process. A corpus of tasks with known expected values measures whether they are right.
 ";
 
 const METHOD: &str = "\
-## How truth was made
+## Method
 
-A case (`crates/mcp-delegator/tests/corpus/cases/*.json`) is a project, what an agent does in it, how the task is asked for, and the truth. The truth was
-written by hand from what the case makes happen: files and lines from the texts that are written, digests from these texts
-by another program, tests counted in the recorded output, places read where the compiler printed them. None of it was copied from an answer. What a case says
-of files is also held to the disk when it is played, so a wrong truth fails too.
+A case (`crates/mcp-delegator/tests/corpus/cases/*.json`) is a project, what an agent does in it, how the task is submitted, and the
+expected values. The expected values were written by hand from what the case does: files and lines from the texts it writes, digests computed
+by another program, tests counted in the recorded output, locations read from the compiler output. None was copied from our own output.
+Expected file changes are also compared with the disk, so a wrong expectation fails too.
 
-Each case is a test of its own: the world is set up, the task is run by the real program, and every field that the truth names is
-compared, on two surfaces (`wait` and `results`, or `run` and `results`). A field that differs fails the test, unless the case says that it
-is missed; a missed one that is right fails it, too. So the score is what the tests hold. `cargo nextest run -p mcp-delegator --test corpus` plays them.
+Each case is a test: it sets up the project, runs the task with the real program, and compares every stated field in two outputs
+(`wait` and `results`, or `run` and `results`). A field that differs fails the test, unless the case lists it as missed; a missed field that
+is right fails the test as well. So the score below is what the tests enforce. Run them with `cargo nextest run -p mcp-delegator --test corpus`.
 
-The outputs of compilers and test runners are recordings of real ones (`delegator-transcript/tests/test_runs` and `error_places` say of which),
-printed by a script in the project that ends with the real exit code.
+Compiler and test runner outputs are recordings of real ones (see `delegator-transcript/tests/test_runs` and `error_places`), printed by a
+script in the project that exits with the real exit code.
 ";
 
 const GAPS: &str = "\
 ## What is not covered
 
-- Codex is the real 0.166.0 with its sandbox, but what its model says is written by us: whether a real model's habits (longer commands, other
-  ways to run tests) are read as well is not shown here. Older versions are only in the recordings of `delegator-transcript`.
-- Of the test runners cargo, nextest, pytest, unittest, go, Jest, Vitest and RSpec are in whole tasks; the others, and more outputs of each, are compared in
-  `delegator-transcript/tests/test_runs.rs`.
-- Failures that no agent produces (`supervisor_lost`, `spawn_failed`, `internal`), tasks beside each other and what cannot be looked at have
-  tests of their own (`evidence.rs`, `crashes.rs`, `faults`).
-- Durations, times and ids are not truth that can be written down; only whether there is a thread is compared.
+- Codex is the real 0.166.0 with its sandbox, but we write the responses of its model. Habits of a real model, such as longer commands or other
+  ways to run tests, are not tested here. Older versions are tested only with the recordings of `delegator-transcript`.
+- Whole tasks cover the test runners cargo, nextest, pytest, unittest, go, Jest, Vitest and RSpec. Other runners, and more outputs of each,
+  are tested in `delegator-transcript/tests/test_runs.rs`.
+- Failures that no agent causes (`supervisor_lost`, `spawn_failed`, `internal`), parallel tasks, and files that cannot be examined have tests of
+  their own (`evidence.rs`, `crashes.rs`, `faults`).
+- Durations, times and ids have no fixed expected value; for a thread only its existence is compared.
 ";
 
 pub(crate) fn page(cases: &[(&str, Case)]) -> String {
@@ -67,8 +67,7 @@ fn score(cases: &[(&str, Case)]) -> String {
 
 fn known_errors(cases: &[(&str, Case)]) -> String {
     let mut table =
-        "## What is known to be wrong\n\n| case | what happens | fields | why |\n|---|---|---|---|\n"
-            .to_owned();
+        "## Known errors\n\n| case | what happens | fields | reason |\n|---|---|---|---|\n".to_owned();
     for (name, case) in cases.iter().filter(|(_, case)| !case.missed.is_empty()) {
         let fields: Vec<String> = case.missed.keys().map(|field| format!("`{field}`")).collect();
         let reasons: BTreeSet<&str> = case.missed.values().map(String::as_str).collect();
@@ -81,31 +80,31 @@ fn known_errors(cases: &[(&str, Case)]) -> String {
 
 fn field_table(cases: &[(&str, Case)]) -> String {
     let mut table =
-        "## Fields\n\n| field | what | stated | of these nothing | right |\n|---|---|---|---|---|\n"
+        "## Fields\n\n| field | meaning | stated | stated as empty | right |\n|---|---|---|---|---|\n"
             .to_owned();
     let means = FIELDS.iter().map(|field| (field.name, field.description));
-    for (name, means) in means.chain([(NEVER_SHOWN, "secrets that appear in no answer")]) {
+    for (name, means) in means.chain([(NEVER_SHOWN, "secrets that must not appear in any output")]) {
         let stated: Vec<&Value> = cases.iter().filter_map(|(_, case)| case.truth.get(name)).collect();
         let nothing = stated.iter().filter(|truth| is_empty_truth(truth)).count();
         let missed = cases.iter().filter(|(_, case)| case.missed.contains_key(name)).count();
         let (stated, right) = (stated.len(), stated.len() - missed);
         let _ = writeln!(table, "| `{name}` | {means} | {stated} | {nothing} | {right} |");
     }
-    table + "\n\"Nothing\" is a truth as well: no tests, no error, no warning, no change.\n"
+    table + "\n\"Stated as empty\": the case expects no tests, no error, no warning or no change.\n"
 }
 
 fn case_table(cases: &[(&str, Case)]) -> String {
     let mut table =
-        "## Cases\n\n| case | agent | asked with | what it is there for | fields |\n|---|---|---|---|---|\n"
-            .to_owned();
+        "## Cases\n\n| case | agent | commands | purpose | fields |\n|---|---|---|---|---|\n".to_owned();
     for (name, case) in cases {
-        let (agent, way) = (agent(case), calls(case));
-        let _ = writeln!(table, "| `{name}` | {agent} | {way} | {} | {} |", case.about, case.truth.len());
+        let (agent, commands) = (agent(case), calls(case));
+        let _ =
+            writeln!(table, "| `{name}` | {agent} | {commands} | {} | {} |", case.about, case.truth.len());
     }
     table
 }
 
-/// Whether a truth says that there is nothing.
+/// Whether the expected value is "nothing": null, false, zero or an empty list.
 pub(crate) fn is_empty_truth(truth: &Value) -> bool {
     match truth {
         Value::Null | Value::Bool(false) => true,
@@ -119,15 +118,15 @@ fn agent(case: &Case) -> &'static str {
     match case.agent {
         Agent::Codex(_) => "Codex",
         Agent::Scripted(_) => "scripted",
-        Agent::Stream(_) => "scripted, a stream of its own",
+        Agent::Stream(_) => "scripted, own stream",
     }
 }
 
 fn calls(case: &Case) -> &'static str {
-    match case.way {
+    match case.calls {
         CallSequence::Exec => "exec, wait",
         CallSequence::Run => "run",
-        CallSequence::CancelWhenThere(_) => "exec, cancel",
+        CallSequence::CancelWhenExists(_) => "exec, cancel",
         CallSequence::Resume(_) => "exec, resume",
     }
 }

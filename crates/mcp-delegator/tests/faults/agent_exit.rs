@@ -1,4 +1,4 @@
-//! F01–F03, F06: how agents start, end, and are ended.
+//! Start and exit of agents: missing programs, exit codes, signals, unkillable processes.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,7 +6,7 @@ use delegator_testkit::stage::{Stage, is_alive, successful_turn, task_processes}
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{PROGRAM, playing, terminal_states};
+use crate::{PROGRAM, scripted_stage, terminal_states};
 
 fn run_with_variables(stage: &Stage, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
     let mut command = stage.world.command(["local", "run", "x", "--envelope", "tool"]);
@@ -17,20 +17,20 @@ fn run_with_variables(stage: &Stage, variables: &[(&str, &str)]) -> (Option<i32>
 
 #[test]
 fn f01_a_missing_program_is_refused_without_a_task() {
-    let stage = playing(successful_turn(&[]));
+    let stage = scripted_stage(successful_turn(&[]));
     std::fs::create_dir(stage.root().join("empty")).unwrap();
     let plain = stage.write_program("plain", "x");
     std::fs::set_permissions(&plain, PermissionsExt::from_mode(0o600)).unwrap();
     let (empty, plain) = (stage.root().join("empty").display().to_string(), plain.display().to_string());
-    for (variables, words) in [
+    for (variables, expected) in [
         (vec![("MCP_DELEGATOR_CODEX_BIN", "codex"), ("PATH", empty.as_str())], "\"codex\""),
         (vec![("MCP_DELEGATOR_CODEX_BIN", "/nowhere/codex")], "/nowhere/codex"),
         (vec![("MCP_DELEGATOR_CODEX_BIN", plain.as_str())], plain.as_str()),
     ] {
-        let (exit, answer) = run_with_variables(&stage, &variables);
-        let code = &answer["error"]["details"]["code"];
-        assert_eq!((exit, code), (Some(4), &json!("DEPENDENCY_MISSING")), "{answer}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{answer}");
+        let (exit, response) = run_with_variables(&stage, &variables);
+        let code = &response["error"]["details"]["code"];
+        assert_eq!((exit, code), (Some(4), &json!("DEPENDENCY_MISSING")), "{response}");
+        assert!(response["error"]["message"].as_str().unwrap().contains(expected), "{response}");
     }
     let summary = stage.run_json(&["local", "status"])["data"]["summary"].clone();
     assert_eq!(summary, json!({"running": 0, "queued": 0, "recently_completed": 0}));
@@ -39,24 +39,24 @@ fn f01_a_missing_program_is_refused_without_a_task() {
 
 #[test]
 fn f01_a_program_that_cannot_start_is_a_failed_task() {
-    let stage = playing(successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let stage = scripted_stage(successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let foreign = stage.root().join("foreign");
     std::fs::write(&foreign, [0x7f, b'E', b'L', b'F', 2, 1, 1, 0]).unwrap();
     std::fs::set_permissions(&foreign, PermissionsExt::from_mode(0o755)).unwrap();
-    let scrap = stage.write_program("scrap", "x");
+    let not_a_program = stage.write_program("scrap", "x");
     let busy = stage.write_program("busy", "#!/bin/sh\n");
     let writer = std::fs::OpenOptions::new().write(true).open(&busy).unwrap();
-    for program in [&foreign, &scrap, &busy] {
-        let (exit, answer) =
+    for program in [&foreign, &not_a_program, &busy] {
+        let (exit, response) =
             run_with_variables(&stage, &[("MCP_DELEGATOR_CODEX_BIN", program.to_str().unwrap())]);
-        assert_eq!((exit, &answer["error"]["code"]), (Some(80), &json!("TOOL_ERROR")), "{answer}");
-        assert_eq!(answer["error"]["details"]["failure_kind"], "spawn_failed", "{answer}");
-        assert_eq!(stage.world.run(["local", "run", "next"]).exit, Some(0), "its slot is free");
+        assert_eq!((exit, &response["error"]["code"]), (Some(80), &json!("TOOL_ERROR")), "{response}");
+        assert_eq!(response["error"]["details"]["failure_kind"], "spawn_failed", "{response}");
+        assert_eq!(stage.world.run(["local", "run", "next"]).exit, Some(0), "the slot was not freed");
     }
     drop(writer);
 }
 
-/// One run; the agent does with itself what the task says.
+/// Runs one task; the agent exits or kills itself as the task text says.
 fn run_task(stage: &Stage, task: &str) -> Value {
     stage.run_json(&["local", "run", task])
 }
@@ -65,12 +65,12 @@ fn run_task(stage: &Stage, task: &str) -> Value {
 fn f02_every_exit_code_and_signal_is_reported() {
     let agent = "read -r how what\nulimit -c 0\ncase $how in exit) exit $what;; kill) kill -$what $$; sleep 60;; esac";
     let stage = Stage::with_shell_agent(PROGRAM, agent).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8");
-    // Not those that only stop, go on, or are ignored; and some that have no names.
+    // Without signals that stop, continue or are ignored; with some real-time signals, which have no names.
     let signals = (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal)).chain(34..=40);
     let mut tasks: Vec<(String, i32)> = (0..=255).map(|code| (format!("exit {code}"), code)).collect();
     tasks.extend(signals.map(|signal| (format!("kill {signal}"), 128 + signal)));
     assert_eq!(tasks.len(), 286);
-    // Asked once beforehand, so that the version is known.
+    // Run once before the threads start, so that the agent's version is cached.
     run_task(&stage, "exit 0");
     std::thread::scope(|scope| {
         for part in tasks.chunks(tasks.len().div_ceil(4)) {
@@ -82,48 +82,48 @@ fn f02_every_exit_code_and_signal_is_reported() {
 }
 
 fn assert_exit_reported(stage: &Stage, task: &str, code: i32) {
-    let answer = run_task(stage, task);
-    let context = &answer["meta"]["error_context"];
-    assert_eq!(context["exit_code"], code, "{task}: {answer}");
-    let message = answer["error"]["message"].as_str().unwrap();
+    let response = run_task(stage, task);
+    let context = &response["meta"]["error_context"];
+    assert_eq!(context["exit_code"], code, "{task}: {response}");
+    let message = response["error"]["message"].as_str().unwrap();
     let kind = context["failure_kind"].as_str().unwrap();
     match task {
-        "exit 0" => assert_eq!(kind, "no_terminal_event", "{answer}"),
+        "exit 0" => assert_eq!(kind, "no_terminal_event", "{response}"),
         "kill 9" => {
-            assert_eq!(kind, "killed", "{answer}");
-            assert!(message.contains("SIGKILL") && message.contains("memory"), "{answer}");
+            assert_eq!(kind, "killed", "{response}");
+            assert!(message.contains("SIGKILL") && message.contains("memory"), "{response}");
         }
-        "kill 11" => assert!(kind == "killed" && message.contains("SIGSEGV"), "{answer}"),
-        _ if task.starts_with("kill") => assert_eq!(kind, "killed", "{task}: {answer}"),
-        _ => assert_eq!(kind, "agent_exit", "{task}: {answer}"),
+        "kill 11" => assert!(kind == "killed" && message.contains("SIGSEGV"), "{response}"),
+        _ if task.starts_with("kill") => assert_eq!(kind, "killed", "{task}: {response}"),
+        _ => assert_eq!(kind, "agent_exit", "{task}: {response}"),
     }
 }
 
 #[test]
 fn f03_an_agent_that_ignores_signals_is_killed_with_its_children() {
-    let escapee = |session: &str, orphan: bool| json!({"child": {"session": session, "orphan": orphan, "seconds": 300, "ignore": ["TERM", "INT"]}});
-    let stage = playing(successful_turn(&[
+    let child_step = |session: &str, orphan: bool| json!({"child": {"session": session, "orphan": orphan, "seconds": 300, "ignore": ["TERM", "INT"]}});
+    let stage = scripted_stage(successful_turn(&[
         json!({"trap": {"signals": ["INT", "TERM"], "log": "signals"}}),
-        escapee("same", false),
-        escapee("own", true),
-        escapee("own_group", true),
+        child_step("same", false),
+        child_step("own", true),
+        child_step("own_group", true),
         json!({"touch_file": "ready"}),
         json!("silent"),
     ]));
     let id = stage.exec(&[]);
     stage.wait_for_project_file("ready");
     assert!(task_processes(&id).len() >= 4, "{:?}", task_processes(&id));
-    let answer = stage.run_json(&["local", "cancel", &id, "--reason", "test"]);
-    assert_eq!(answer["data"]["state"], "cancelled", "{answer}");
+    let response = stage.run_json(&["local", "cancel", &id, "--reason", "test"]);
+    assert_eq!(response["data"]["state"], "cancelled", "{response}");
     assert_eq!(
-        (&answer["data"]["previous_state"], &answer["data"]["survivors"]),
+        (&response["data"]["previous_state"], &response["data"]["survivors"]),
         (&json!("working"), &json!([]))
     );
     assert_eq!(task_processes(&id), Vec::<i32>::new());
     assert_eq!(terminal_states(&stage, &id), ["cancelled"]);
     let signals = std::fs::read_to_string(stage.world.project().join("signals")).unwrap();
     let names: Vec<&str> = signals.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(names, ["INT", "TERM"], "in that order, before the end by force");
+    assert_eq!(names, ["INT", "TERM"], "SIGINT and SIGTERM before SIGKILL");
 }
 
 #[test]
@@ -136,33 +136,33 @@ fn f06_an_unkillable_child_is_reported_and_the_slot_is_freed() {
     )
     .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     stage.world.write("project/stay", "");
-    let Some(nobody) = program_as_unprivileged_user(&stage) else { return };
-    // Made after the rest was given away: whoever runs it becomes root.
+    let Some(program) = program_as_unprivileged_user(&stage) else { return };
+    // Created after the chown: a setuid program that makes the agent's child run as root.
     std::fs::create_dir(stage.root().join("root")).unwrap();
     std::fs::set_permissions(stage.root().join("root"), PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::copy("/usr/bin/setpriv", stage.root().join("root/setpriv")).unwrap();
     std::fs::set_permissions(stage.root().join("root/setpriv"), PermissionsExt::from_mode(0o4755)).unwrap();
-    let accepted = stage.world.run_as(&nobody, ["local", "exec", "x"]).json();
+    let accepted = stage.world.run_as(&program, ["local", "exec", "x"]).json();
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
     stage.wait_for_project_file("ready");
-    let answer = stage.world.run_as(&nobody, ["local", "cancel", &id]).json();
-    let survivors = answer["data"]["survivors"].as_array().unwrap().clone();
-    assert_eq!((&answer["data"]["state"], survivors.len()), (&json!("cancelled"), 1), "{answer}");
+    let response = stage.world.run_as(&program, ["local", "cancel", &id]).json();
+    let survivors = response["data"]["survivors"].as_array().unwrap().clone();
+    assert_eq!((&response["data"]["state"], survivors.len()), (&json!("cancelled"), 1), "{response}");
     let pid = i32::try_from(survivors[0].as_i64().unwrap()).unwrap();
-    assert!(answer["warnings"].to_string().contains("kill_incomplete"), "{answer}");
+    assert!(response["warnings"].to_string().contains("kill_incomplete"), "{response}");
     assert!(is_alive(pid));
     std::fs::remove_file(stage.world.project().join("stay")).unwrap();
-    assert_eq!(stage.world.run_as(&nobody, ["local", "run", "next"]).exit, Some(0));
+    assert_eq!(stage.world.run_as(&program, ["local", "run", "next"]).exit, Some(0));
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// The program as a user who may do nothing, in a world that is given to it; nothing if we cannot become that.
+/// The program as user 65534 in a world that belongs to that user; `None` if this process cannot become that user.
 pub(crate) fn program_as_unprivileged_user(stage: &Stage) -> Option<std::path::PathBuf> {
-    let become_nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups";
-    let wrapper =
-        stage.write_program("bin/nobody", &format!("#!/bin/sh\nexec {become_nobody} {PROGRAM} \"$@\"\n"));
+    let drop_privileges = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+    let wrapper = stage
+        .write_program("bin/unprivileged", &format!("#!/bin/sh\nexec {drop_privileges} {PROGRAM} \"$@\"\n"));
     chown_to_unprivileged_user(&stage.root());
-    // Where others may not look into the folder the program was built in, or we are not root.
+    // It fails if that user cannot read the build directory, or if this process is not root.
     (stage.world.run_as(&wrapper, ["version"]).exit == Some(0)).then_some(wrapper)
 }
 

@@ -1,6 +1,6 @@
-//! F10, F13: an end, a limit and a wish to end at the same moment, and wishes in every state.
+//! Cancellation: exit, timeout and cancel at the same moment, and cancel in every state.
 
-#![expect(clippy::disallowed_methods, reason = "races are about moments")]
+#![expect(clippy::disallowed_methods, reason = "races need exact timing")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,9 +12,9 @@ use delegator_engine::{AgentProgram, Ending, Engine, EngineError, Limits, Nestin
 use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
 use serde_json::{Value, json};
 
-use crate::{PROGRAM, Rng, playing, registry, terminal_states};
+use crate::{PROGRAM, Rng, registry, scripted_stage, terminal_states};
 
-/// The engine itself, on a stage's state directory: to be quicker than a command line can be.
+/// The engine on the stage's state directory; faster than the command line.
 fn engine(stage: &Stage, max_concurrent: usize) -> Engine {
     Engine {
         state_dir: stage.world.home().join("state"),
@@ -33,7 +33,7 @@ fn wait(engine: &Engine, id: &TaskId) -> String {
     waited.task.state.name().to_owned()
 }
 
-/// A task as the command line would submit it, for an agent that reads what it is to do.
+/// A task as the CLI would submit it, for an agent that reads its instructions from stdin.
 fn submission(stage: &Stage, text: &str) -> Submission {
     let settings = Settings {
         skip_git_repo_check: true,
@@ -63,24 +63,24 @@ fn submission(stage: &Stage, text: &str) -> Submission {
     }
 }
 
-/// Says when it begins, works for as long as it is told, and ends well.
+/// Reads a file name and a duration, creates the file, sleeps, and completes.
 const TIMED_AGENT: &str = r#"read -r name seconds
 echo '{"type":"thread.started","thread_id":"t"}'; echo '{"type":"turn.started"}'; : > "$name"
 sleep "$seconds"
 echo '{"type":"turn.completed","usage":{}}'"#;
 
-/// One task that ends, runs into its limit and is cancelled, all in the same few milliseconds; how it ended.
+/// Runs one task that exits, times out and is cancelled within a few milliseconds; returns its terminal state.
 fn run_race(stage: &Stage, engine: &Engine, number: u64, chance: u64) -> String {
-    // Every fourth ends where its limit is; the others only race with the wish.
+    // Every fourth task ends at its time limit; the others only race with the cancel.
     let works_ms = if number.is_multiple_of(4) { 992 + chance % 9 } else { 10 + chance % 9 };
     let name = format!("begun-{number}");
     let text = format!("{name} {}.{:03}", works_ms / 1000, works_ms % 1000);
     let id = engine.submit(submission(stage, &text)).unwrap().task.id;
-    let begun = stage.world.project().join(name);
+    let start_file = stage.world.project().join(name);
     std::thread::scope(|scope| {
         let waiters = [(); 2].map(|()| scope.spawn(|| wait(engine, &id)));
-        wait_until("the agent has begun", || begun.exists());
-        // Seen up to two milliseconds late, so the wish comes from two after the end to six before it.
+        wait_until("the agent has started", || start_file.exists());
+        // The start is observed up to 2 ms late, so the cancel comes between 2 ms after the end and 6 ms before it.
         std::thread::sleep(Duration::from_millis(works_ms.saturating_sub(chance / 9)));
         match engine.cancel(&id, None, Duration::from_secs(30)) {
             Ok(cancelled) => assert!(!cancelled.still_ending, "{id}"),
@@ -106,9 +106,9 @@ fn f10_exit_timeout_and_cancel_at_once_give_one_terminal_state() {
         for lane in 0..AT_ONCE {
             let (stage, engine, ends) = (&stage, &engine, &ends);
             scope.spawn(move || {
-                let mut choices = Rng(lane);
+                let mut rng = Rng(lane);
                 for number in (lane..RACES).step_by(AT_ONCE as usize) {
-                    let end = run_race(stage, engine, number, choices.below(81));
+                    let end = run_race(stage, engine, number, rng.below(81));
                     *ends.lock().unwrap().entry(end).or_default() += 1;
                 }
             });
@@ -122,34 +122,35 @@ fn f10_exit_timeout_and_cancel_at_once_give_one_terminal_state() {
 
 #[test]
 fn f13_cancel_works_in_every_state_and_is_idempotent() {
-    let stage = playing(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]))
+    let stage = scripted_stage(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]))
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let running = stage.exec(&[]);
     let queued = stage.exec(&[]);
     let cancel = |id: &str| stage.world.run(["local", "cancel", id]);
-    let state = |answer: &Value| (answer["data"]["previous_state"].clone(), answer["data"]["state"].clone());
-    let told = |previous: &str| (json!(previous), json!("cancelled"));
-    // One that waits never starts.
-    assert_eq!(state(&cancel(&queued).json()), told("queued"));
+    let state =
+        |response: &Value| (response["data"]["previous_state"].clone(), response["data"]["state"].clone());
+    let expected = |previous: &str| (json!(previous), json!("cancelled"));
+    // A queued task never starts.
+    assert_eq!(state(&cancel(&queued).json()), expected("queued"));
     stage.wait_for_project_file("ready");
-    assert_eq!(state(&cancel(&running).json()), told("working"));
-    for (id, was) in [(&queued, "queued"), (&running, "working")] {
+    assert_eq!(state(&cancel(&running).json()), expected("working"));
+    for (id, state_before) in [(&queued, "queued"), (&running, "working")] {
         assert_eq!(
             state(&cancel(id).json()),
-            told(was),
-            "twice is once, and the first answer is given again"
+            expected(state_before),
+            "a second cancel repeats the first response"
         );
         assert_eq!(terminal_states(&stage, id), ["cancelled"]);
     }
-    let begun = registry(&stage).get(&queued.parse().unwrap()).unwrap().unwrap();
-    assert_eq!((begun.started_at_ms, begun.supervisor), (None, None), "it never started");
-    // After another end it changes nothing, and says so.
+    let task = registry(&stage).get(&queued.parse().unwrap()).unwrap().unwrap();
+    assert_eq!((task.started_at_ms, task.supervisor), (None, None), "it never started");
+    // Cancelling a finished task changes nothing and is reported.
     stage.set_script(successful_turn(&[]));
-    let over = stage.exec(&[]);
-    assert_eq!(stage.wait(&over)["data"]["state"], "completed");
-    let late = cancel(&over);
+    let completed = stage.exec(&[]);
+    assert_eq!(stage.wait(&completed)["data"]["state"], "completed");
+    let late = cancel(&completed);
     assert_eq!((late.exit, &late.json()["meta"]["error_context"]["state"]), (Some(4), &json!("completed")));
-    assert_eq!(terminal_states(&stage, &over), ["completed"]);
+    assert_eq!(terminal_states(&stage, &completed), ["completed"]);
     let unknown = cancel("T-local-00000000000000000000000000000000");
     assert_eq!((unknown.exit, &unknown.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
 }
@@ -157,27 +158,27 @@ fn f13_cancel_works_in_every_state_and_is_idempotent() {
 #[test]
 fn f13_random_cancels_start_no_cancelled_task() {
     const TASKS: u64 = 50;
-    const WISHES: u64 = 500;
+    const CANCELS: u64 = 500;
     let stage = Stage::with_shell_agent(PROGRAM, TIMED_AGENT);
     let engine = engine(&stage, 3);
     let ids: Vec<TaskId> = (0..TASKS)
         .map(|number| engine.submit(submission(&stage, &format!("begun-{number} 30"))).unwrap().task.id)
         .collect();
-    // What was heard before its start, by anyone who wished for it.
+    // Tasks whose cancel found them queued.
     let unstarted = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {
         for lane in 0..8 {
             let (ids, engine, unstarted) = (&ids, &engine, &unstarted);
             scope.spawn(move || {
-                let mut choices = Rng(100 + lane);
-                for _ in 0..WISHES / 8 {
-                    let number = choices.below(TASKS);
-                    let wish = engine.cancel(&ids[usize::try_from(number).unwrap()], None, Duration::ZERO);
-                    match wish {
-                        Ok(heard) if heard.previous == State::Queued => {
+                let mut rng = Rng(100 + lane);
+                for _ in 0..CANCELS / 8 {
+                    let number = rng.below(TASKS);
+                    let result = engine.cancel(&ids[usize::try_from(number).unwrap()], None, Duration::ZERO);
+                    match result {
+                        Ok(cancelled) if cancelled.previous == State::Queued => {
                             unstarted.lock().unwrap().insert(number);
                         }
-                        // Its limit may have been quicker.
+                        // The time limit may have come first.
                         Ok(_) | Err(EngineError::AlreadyEnded { .. }) => {}
                         Err(error) => panic!("{error}"),
                     }
@@ -191,7 +192,7 @@ fn f13_random_cancels_start_no_cancelled_task() {
         assert_eq!(task_processes(id.as_str()), Vec::<i32>::new());
     }
     let unstarted = unstarted.into_inner().unwrap();
-    assert!(unstarted.len() > 10, "hardly anything waited: {unstarted:?}");
+    assert!(unstarted.len() > 10, "hardly any task was queued: {unstarted:?}");
     for number in unstarted {
         assert!(!stage.world.project().join(format!("begun-{number}")).exists(), "{number} was started");
     }

@@ -1,4 +1,4 @@
-//! F51, F53, F59: what callers may say, what agents are given, and what ids give away.
+//! Input validation and the agent's environment: option-like values, hostile variables, guessed ids.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -7,16 +7,16 @@ use delegator_testkit::program::{read_text, wait_for_output};
 use delegator_testkit::stage::successful_turn;
 use serde_json::{Value, json};
 
-use crate::playing;
+use crate::scripted_stage;
 
 #[test]
 fn f51_option_like_values_are_refused_before_anything_is_written() {
-    let stage = playing(successful_turn(&[]));
+    let stage = scripted_stage(successful_turn(&[]));
     let refused = |args: &[&str]| {
         let run = stage.world.run([&["local"], args].concat());
-        let answer = run.json();
-        assert_eq!(answer["error"]["phase"], "validation", "{args:?}: {answer}");
-        (run.exit.unwrap(), answer["error"]["code"].as_str().unwrap().to_owned())
+        let response = run.json();
+        assert_eq!(response["error"]["phase"], "validation", "{args:?}: {response}");
+        (run.exit.unwrap(), response["error"]["code"].as_str().unwrap().to_owned())
     };
     let input = |args: &[&str]| assert_eq!(refused(args).0, 2, "{args:?}");
     for thread in ["--last", "-", "", "a b", "../x", "x\ny", "a;b", "ü"] {
@@ -36,7 +36,7 @@ fn f51_option_like_values_are_refused_before_anything_is_written() {
     }
     input(&["exec", "x", "--env-policy=allow-list", "--env-allow-list=A=B"]);
     input(&["exec", "x", "--idle-timeout-sec=0"]);
-    // A mode that exists needs the user's own word; the caller's is not enough, nor the project's.
+    // A valid mode above `max_mode` needs the user's configuration; the caller and the project cannot allow it.
     let wide = ["exec", "x", "--mode", "danger-full-access"];
     assert_eq!(refused(&wide), (7, "POLICY_BLOCKED".to_owned()));
     stage.world.write("project/.mcp-delegator.toml", "max_mode = \"danger-full-access\"\n");
@@ -49,8 +49,9 @@ fn f51_option_like_values_are_refused_before_anything_is_written() {
 
 #[test]
 fn f53_a_hostile_environment_does_not_reach_the_agent() {
-    let stage = playing(json!([{"read_stdin": "all"}, {"record": {"file": "record.json"}}, {"exit": 0}]));
-    // Planted where a careless search would look.
+    let stage =
+        scripted_stage(json!([{"read_stdin": "all"}, {"record": {"file": "record.json"}}, {"exit": 0}]));
+    // A planted program that a search by relative path would find.
     let planted = stage.write_program("project/codex", "#!/bin/sh\ntouch planted\n");
     let bin = stage.root().join("bin");
     let mut command = stage.world.command(["local", "run", "x"]);
@@ -78,42 +79,42 @@ fn f53_a_hostile_environment_does_not_reach_the_agent() {
     assert!(!stage.world.project().join("planted").exists(), "the planted program was run");
     let record: Value = serde_json::from_str(&read_text(&stage.world.project().join("record.json"))).unwrap();
     let names: Vec<&str> = record["env"].as_object().unwrap().keys().map(String::as_str).collect();
-    // The shell in front of the scripted agent adds PWD (and OLDPWD, SHLVL, _, where it likes).
+    // The shell in front of the scripted agent adds PWD, and possibly OLDPWD, SHLVL and _.
     let of_the_shell = ["PWD", "OLDPWD", "SHLVL", "_"];
     let names: BTreeSet<&str> = names.into_iter().filter(|name| !of_the_shell.contains(name)).collect();
     let expected = ["DELEGATOR_TASK", "HOME", "LANG", "LC_TIME", "OPENAI_API_KEY", "PATH", "TERM"];
     assert_eq!(names, BTreeSet::from(expected));
     let marker = record["env"]["DELEGATOR_TASK"].as_str().unwrap();
-    assert!(marker.ends_with(":1"), "one below the task it was submitted from: {marker}");
+    assert!(marker.ends_with(":1"), "the depth is not one below the submitting task: {marker}");
     assert_eq!(record["env"]["TERM"], "dumb");
 }
 
 #[test]
 fn f59_a_guessed_task_id_reveals_nothing() {
-    let stage = playing(successful_turn(&[]));
+    let stage = scripted_stage(successful_turn(&[]));
     let id = stage.exec(&[]);
     stage.wait(&id);
-    let (place, random) = id.rsplit_once('-').unwrap();
+    let (prefix, random) = id.rsplit_once('-').unwrap();
     assert!(random.len() >= 32 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
     let near = |at: usize| {
         let mut digits: Vec<u8> = random.bytes().collect();
         digits[at] = if digits[at] == b'0' { b'1' } else { b'0' };
-        format!("{place}-{}", String::from_utf8(digits).unwrap())
+        format!("{prefix}-{}", String::from_utf8(digits).unwrap())
     };
-    let told = |command: &str, id: &str| {
+    let run_normalized = |command: &str, id: &str| {
         let run = stage.world.run(["local", command, id]);
-        let mut answer = run.json();
+        let mut response = run.json();
         for volatile in ["request_id", "timestamp", "duration_ms"] {
-            answer["meta"].as_object_mut().unwrap().remove(volatile);
+            response["meta"].as_object_mut().unwrap().remove(volatile);
         }
-        (run.exit, answer.to_string().replace(id, "ID"))
+        (run.exit, response.to_string().replace(id, "ID"))
     };
     for command in ["results", "cancel", "wait", "status"] {
-        let never = told(command, &format!("{place}-{}", "0".repeat(random.len())));
+        let never = run_normalized(command, &format!("{prefix}-{}", "0".repeat(random.len())));
         assert_eq!(never.0, Some(5), "{never:?}");
         assert!(never.1.contains("TASK_NOT_FOUND"), "{}", never.1);
         for guess in [near(0), near(random.len() - 1), near(random.len() / 2)] {
-            assert_eq!(told(command, &guess), never, "{command} {guess}");
+            assert_eq!(run_normalized(command, &guess), never, "{command} {guess}");
         }
     }
     let ids: BTreeSet<String> = (0..8).map(|_| stage.exec(&[])).collect();

@@ -1,8 +1,8 @@
-//! What must hold when things go wrong: the numbered rows of the fault table, each a test that begins with its number.
+//! Guarantees when something goes wrong. A test begins with the id of its row in `docs/reliability.md`.
 //!
-//! Everything is real: the program, its supervisors, the processes an agent starts. Only the agent does what a test says.
+//! Everything is real (the program, its supervisors, the agent's processes) except the agent, which runs a script.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 mod agent_exit;
 mod cancellation;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
-fn playing(steps: Value) -> Stage {
+fn scripted_stage(steps: Value) -> Stage {
     Stage::with_script(PROGRAM, steps)
 }
 
@@ -29,19 +29,19 @@ fn registry(stage: &Stage) -> Registry {
     Registry::open(&dir).unwrap()
 }
 
-/// The ends that were written down for a task: there is never more than one.
+/// The terminal states recorded for a task; at most one is allowed.
 fn terminal_states(stage: &Stage, id: &str) -> Vec<String> {
     let history = registry(stage).history_of(&id.parse().unwrap()).unwrap();
     let ends = history.iter().filter(|entry| entry.to.is_terminal());
     ends.map(|entry| entry.to.name().to_owned()).collect()
 }
 
-/// A small generator: the same seed, the same choices.
+/// A small deterministic random number generator.
 struct Rng(u64);
 
 impl Rng {
-    fn below(&mut self, most: u64) -> u64 {
+    fn below(&mut self, max: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
+        (self.0 >> 33) % max
     }
 }

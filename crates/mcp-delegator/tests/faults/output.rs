@@ -1,13 +1,13 @@
-//! F55, F56: what an agent says is data: it steers no terminal, breaks no Markdown, and speaks in no voice of ours.
+//! Agent output is data: it controls no terminal, breaks no Markdown, and never appears in our own messages.
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use delegator_testkit::terminal::run_on_terminal;
 use serde_json::{Value, json};
 
-use crate::playing;
+use crate::scripted_stage;
 
-/// Titles, links, the clipboard, colours and cursors, in seven and eight bits; overwriting, hiding, reversing; and all
-/// of them between backticks, so that taking them out makes a fence.
+/// Escape sequences (title, link, clipboard, colours, cursor) in 7-bit and 8-bit form, overwriting, bidi overrides, and
+/// all of them between backticks, so that removing them would create a fence.
 const HOSTILE_TEXTS: [&str; 14] = [
     "\u{1b}]0;owned\u{7}title",
     "\u{1b}]8;;https://evil.example\u{1b}\\link\u{1b}]8;;\u{1b}\\",
@@ -26,15 +26,15 @@ const HOSTILE_TEXTS: [&str; 14] = [
 ];
 
 fn hostile_stage() -> Stage {
-    let said: Vec<Value> = HOSTILE_TEXTS
+    let messages: Vec<Value> = HOSTILE_TEXTS
         .iter()
         .flat_map(|text| [json!({"message": text}), json!({"stderr_line": text})])
         .collect();
-    let mut steps = successful_turn(&said);
-    // The last word is hostile, too.
+    let mut steps = successful_turn(&messages);
+    // The final message is hostile, too.
     let last = steps.as_array().unwrap().len() - 2;
     steps[last] = json!({"message": HOSTILE_TEXTS.concat()});
-    playing(steps)
+    scripted_stage(steps)
 }
 
 fn assert_harmless(what: &str, text: &str) {
@@ -65,19 +65,19 @@ fn f55_agent_output_cannot_control_a_terminal() {
     ] {
         for format in ["human", "markdown", "json"] {
             let args = [args.clone(), vec!["--format", format]].concat();
-            let seen = run_on_terminal(stage.world.command(&args));
-            assert!(!seen.stdout.is_empty(), "{args:?}");
-            assert_harmless(&format!("{args:?}"), &seen.stdout);
+            let shown = run_on_terminal(stage.world.command(&args));
+            assert!(!shown.stdout.is_empty(), "{args:?}");
+            assert_harmless(&format!("{args:?}"), &shown.stdout);
         }
     }
-    let seen = run_on_terminal(stage.world.command(["local", "run", &format!("--task={task}")]));
-    assert_harmless("local run", &seen.stdout);
-    // In JSON nothing is lost.
+    let shown = run_on_terminal(stage.world.command(["local", "run", &format!("--task={task}")]));
+    assert_harmless("local run", &shown.stdout);
+    // JSON keeps the text unchanged.
     let message = stage.run_json(&["local", "results", &id])["data"]["final_message"].clone();
     assert_eq!(message, HOSTILE_TEXTS.concat());
 }
 
-/// What a reader of Markdown takes for structure: everything outside of fences.
+/// The lines that a Markdown reader treats as structure: everything outside of code fences.
 fn outside_fences(text: &str) -> Vec<&str> {
     let mut open: Option<&str> = None;
     let mut outside = Vec::new();
@@ -129,24 +129,24 @@ fn f56_agent_output_never_appears_in_our_messages() {
         json!([{"thread_started": {}}, "turn_started", {"turn_failed": long}]),
         json!([{"thread_started": {}}, "turn_started", {"error": long}, {"stderr_line": long}, {"exit": 1}]),
     ] {
-        let stage = playing(steps.clone());
+        let stage = scripted_stage(steps.clone());
         let run = stage.world.run(["local", "run", "x"]);
-        let answer = run.json();
-        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        let response = run.json();
+        let message = response["error"]["message"].as_str().unwrap_or_default();
         assert!(!message.contains("Ignore previous"), "{steps}: {message}");
-        for words in ["suggestion", "fix_command", "redirect"] {
-            assert!(!answer["error"][words].to_string().contains("Ignore"), "{answer}");
+        for key in ["suggestion", "fix_command", "redirect"] {
+            assert!(!response["error"][key].to_string().contains("Ignore"), "{response}");
         }
-        // It is there, as data with a name, and not without end.
+        // The text is present as named data of limited size.
         assert!(run.stdout.contains("Ignore previous"), "{steps}: {}", run.stdout);
         assert!(run.stdout.len() < 100_000, "{} bytes", run.stdout.len());
-        let person = stage.world.run(["local", "run", "x", "--format", "human"]);
-        assert!(!person.stderr.lines().any(|line| line.starts_with("error: Ignore")), "{}", person.stderr);
+        let human = stage.world.run(["local", "run", "x", "--format", "human"]);
+        assert!(!human.stderr.lines().any(|line| line.starts_with("error: Ignore")), "{}", human.stderr);
         let tool = stage.world.run(["local", "run", "x", "--envelope", "tool"]).json();
         assert!(!tool["error"]["message"].to_string().contains("Ignore previous"), "{tool}");
     }
-    // What we offer does not depend on what anybody said.
-    let stage = playing(successful_turn(&[json!({"message": INJECTION})]));
+    // The manifest does not depend on agent output.
+    let stage = scripted_stage(successful_turn(&[json!({"message": INJECTION})]));
     stage.world.run(["local", "run", INJECTION]);
     assert!(!stage.world.run(["manifest"]).stdout.contains("Ignore previous"));
 }

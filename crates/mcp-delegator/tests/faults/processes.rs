@@ -1,4 +1,4 @@
-//! F14, F16, F17: too many processes, and none left behind.
+//! Processes of a task: process limits, containment, and a killed supervisor.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,14 @@ use delegator_testkit::stage::{Stage, is_alive, pids, successful_turn, task_proc
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{playing, terminal_states};
+use crate::{scripted_stage, terminal_states};
 
 #[test]
 fn f14_too_many_processes_fail_the_task_and_no_other() {
-    let stage = playing(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
-        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "2")
-        .variable("MCP_DELEGATOR_MAX_PROCESSES", "20");
+    let stage =
+        scripted_stage(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
+            .variable("MCP_DELEGATOR_MAX_CONCURRENT", "2")
+            .variable("MCP_DELEGATOR_MAX_PROCESSES", "20");
     let other = stage.exec(&[]);
     stage.wait_for_project_file("ready");
     stage.set_script(successful_turn(&[
@@ -20,7 +21,7 @@ fn f14_too_many_processes_fail_the_task_and_no_other() {
         json!("silent"),
     ]));
     let id = stage.exec(&[]);
-    assert_eq!(stage.run_json(&["local", "status"])["ok"], true, "questions are answered meanwhile");
+    assert_eq!(stage.run_json(&["local", "status"])["ok"], true, "status does not respond meanwhile");
     let data = stage.wait(&id)["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "too_many_processes", "{data}");
     assert_eq!(task_processes(&id), Vec::<i32>::new());
@@ -30,18 +31,21 @@ fn f14_too_many_processes_fail_the_task_and_no_other() {
 
 #[test]
 fn f14_cancel_kills_a_large_process_tree() {
-    let stage = playing(successful_turn(&[
+    let stage = scripted_stage(successful_turn(&[
         json!({"fork_tree": {"processes": 40, "width": 3, "seconds": 300}}),
         json!("silent"),
     ]));
     let id = stage.exec(&[]);
-    wait_until("the tree has grown", || task_processes(&id).len() >= 40);
-    let answer = stage.run_json(&["local", "cancel", &id]);
-    assert_eq!((&answer["data"]["state"], &answer["data"]["survivors"]), (&json!("cancelled"), &json!([])));
+    wait_until("the process tree has grown", || task_processes(&id).len() >= 40);
+    let response = stage.run_json(&["local", "cancel", &id]);
+    assert_eq!(
+        (&response["data"]["state"], &response["data"]["survivors"]),
+        (&json!("cancelled"), &json!([]))
+    );
     assert_eq!(task_processes(&id), Vec::<i32>::new());
 }
 
-/// Processes of this world: supervisors carry its state directory, agents work in its project.
+/// The number of live processes of this world: their environment contains its root directory.
 fn live_processes(stage: &Stage) -> usize {
     let root = stage.root().display().to_string();
     let belongs = |pid: &i32| {
@@ -53,13 +57,13 @@ fn live_processes(stage: &Stage) -> usize {
 
 #[test]
 fn f16_many_tasks_leave_nothing_behind() {
-    let stage = playing(successful_turn(&[json!({"child": {"session": "own", "orphan": true}})]))
+    let stage = scripted_stage(successful_turn(&[json!({"child": {"session": "own", "orphan": true}})]))
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
     let ids: Vec<String> = (0..24).map(|_| stage.exec(&[])).collect();
     for id in &ids {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
     }
-    // A supervisor writes the end down a moment before its own.
+    // A supervisor exits shortly after it records the terminal state.
     wait_until("all supervisors have ended", || live_processes(&stage) == 0);
     for id in &ids {
         let files = std::fs::read_dir(stage.task_dir(id)).unwrap().flatten();
@@ -70,7 +74,7 @@ fn f16_many_tasks_leave_nothing_behind() {
     assert_eq!(ids.iter().filter_map(|id| cgroup_of(id)).collect::<Vec<_>>(), Vec::<PathBuf>::new());
 }
 
-/// The control group of a task, wherever it was made.
+/// The cgroup of a task, if it exists.
 fn cgroup_of(id: &str) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
@@ -85,20 +89,22 @@ fn cgroup_of(id: &str) -> Option<PathBuf> {
     None
 }
 
-/// What the doctor says tasks are held together by.
+/// The containment method that `doctor` reports.
 fn best_containment(stage: &Stage) -> String {
     let checks = stage.run_json(&["doctor"])["data"]["checks"].clone();
     let check = checks.as_array().unwrap().iter().find(|check| check["name"] == "containment").unwrap();
-    let words = check["message"].as_str().unwrap();
-    words.split([':', ',']).next().unwrap().to_owned()
+    let message = check["message"].as_str().unwrap();
+    message.split([':', ',']).next().unwrap().to_owned()
 }
 
 #[test]
 fn f16_the_containment_is_reported_and_removed_with_the_task() {
     for wanted in ["auto", "subreaper"] {
-        let stage =
-            playing(successful_turn(&[json!({"touch_file": "ready"}), json!({"wait_for_file": "go"})]))
-                .variable("MCP_DELEGATOR_CONTAINMENT", wanted);
+        let stage = scripted_stage(successful_turn(&[
+            json!({"touch_file": "ready"}),
+            json!({"wait_for_file": "go"}),
+        ]))
+        .variable("MCP_DELEGATOR_CONTAINMENT", wanted);
         let expected = best_containment(&stage);
         assert!(wanted == "auto" || expected == "subreaper", "{expected}");
         let id = stage.exec(&[]);
@@ -111,7 +117,7 @@ fn f16_the_containment_is_reported_and_removed_with_the_task() {
                 let list = std::fs::read_to_string(&group).unwrap();
                 list.lines().map(|line| line.parse().unwrap()).collect()
             };
-            wait_until("all is in the group", || {
+            wait_until("all processes are in the cgroup", || {
                 task_processes(&id).iter().all(|pid| members().contains(pid))
             });
             assert!(!members().is_empty() && !members().contains(&supervisor), "{:?}", members());
@@ -124,7 +130,7 @@ fn f16_the_containment_is_reported_and_removed_with_the_task() {
 
 #[test]
 fn f16_every_terminal_state_removes_the_cgroup() {
-    let stage = playing(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]));
+    let stage = scripted_stage(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]));
     let cancelled = stage.exec(&[]);
     stage.wait_for_project_file("ready");
     stage.run_json(&["local", "cancel", &cancelled]);
@@ -132,15 +138,15 @@ fn f16_every_terminal_state_removes_the_cgroup() {
     let timed_out = stage.exec(&["--idle-timeout-sec", "1"]);
     stage.wait(&timed_out);
     stage.write_program("scrap", "x");
-    let scrap = stage.root().join("scrap");
+    let invalid_program = stage.root().join("scrap");
     let mut command = stage.world.command(["local", "run", "x"]);
-    let output = command.env("MCP_DELEGATOR_CODEX_BIN", scrap).output().unwrap();
-    let unstarted: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let unstarted = unstarted["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
-    for id in [&cancelled, &timed_out, &unstarted] {
+    let output = command.env("MCP_DELEGATOR_CODEX_BIN", invalid_program).output().unwrap();
+    let failed_start: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed_start = failed_start["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
+    for id in [&cancelled, &timed_out, &failed_start] {
         assert_eq!(cgroup_of(id), None);
     }
-    // One that is left alone on purpose is put outside.
+    // A process that is exempt from the sweep is moved out of the cgroup.
     let daemon = stage.root().join("builddaemon");
     std::fs::copy("/bin/sleep", &daemon).unwrap();
     let run = format!(
@@ -157,7 +163,7 @@ fn f16_every_terminal_state_removes_the_cgroup() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// Sockets of these tasks, wherever they were put.
+/// Open sockets of these tasks.
 fn sockets(stage: &Stage, ids: &[String]) -> Vec<String> {
     let listed = std::fs::read_to_string("/proc/net/unix").unwrap();
     let root = stage.root().display().to_string();
@@ -167,10 +173,10 @@ fn sockets(stage: &Stage, ids: &[String]) -> Vec<String> {
 
 #[test]
 fn f17_a_killed_supervisor_fails_its_task_and_its_tree_is_swept() {
-    let stage = playing(successful_turn(&[
+    let stage = scripted_stage(successful_turn(&[
         json!({"message": "so far"}),
         json!({"child": {"session": "own", "orphan": true, "ignore": ["TERM", "INT"]}}),
-        // Without a single variable it carries no mark; only a group can tell whose it is.
+        // Without environment it carries no task marker; only the cgroup identifies it.
         json!({"child": {"session": "own", "orphan": true, "clear_env": true, "pid_file": "unmarked"}}),
         json!({"touch_file": "ready"}),
         json!("silent"),
@@ -183,7 +189,7 @@ fn f17_a_killed_supervisor_fails_its_task_and_its_tree_is_swept() {
     stage.wait_for_project_file("ready");
     if let Some(group) = cgroup_of(&id) {
         let is_in = |list: &str| list.lines().any(|line| line == unmarked().to_string());
-        wait_until("it is in the group", || {
+        wait_until("the process is in the cgroup", || {
             is_in(&std::fs::read_to_string(group.join("cgroup.procs")).unwrap())
         });
     }
@@ -192,12 +198,12 @@ fn f17_a_killed_supervisor_fails_its_task_and_its_tree_is_swept() {
     assert_eq!(data["state"], "failed", "{data}");
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost");
     let output = data["output"]["stdout"].as_str().unwrap();
-    assert!(output.contains("so far"), "what it had done is kept: {data}");
+    assert!(output.contains("so far"), "the partial output is missing: {data}");
     assert_eq!(task_processes(&id), Vec::<i32>::new());
     assert_eq!(terminal_states(&stage, &id), ["failed"]);
     if data["metadata"]["containment"] == "cgroup" {
-        assert!(!is_alive(unmarked()), "found in the group");
-        assert_eq!(cgroup_of(&id), None, "and the group is gone");
+        assert!(!is_alive(unmarked()), "a process of the cgroup survived");
+        assert_eq!(cgroup_of(&id), None, "the cgroup was not removed");
     } else {
         kill_process(Pid::from_raw(unmarked()).unwrap(), Signal::KILL).unwrap();
     }

@@ -1,22 +1,22 @@
-//! F15: no descriptors, no processes. Whoever asks gets an answer, and when there are some again, all goes on.
+//! Resource limits: without file descriptors or processes a command fails or the task stays queued; nothing is lost.
 
 use delegator_testkit::stage::successful_turn;
 use serde_json::json;
 
 use crate::agent_exit::program_as_unprivileged_user;
-use crate::{PROGRAM, playing};
+use crate::{PROGRAM, scripted_stage};
 
 #[test]
 fn f15_too_few_file_descriptors_are_a_retryable_error() {
-    let stage = playing(successful_turn(&[]));
-    for most in [5, 7, 9, 11, 13, 16, 20] {
+    let stage = scripted_stage(successful_turn(&[]));
+    for limit in [5, 7, 9, 11, 13, 16, 20] {
         let limited = stage.write_program(
             "bin/limited",
-            &format!("#!/bin/sh\nexec prlimit --nofile={most} {PROGRAM} \"$@\"\n"),
+            &format!("#!/bin/sh\nexec prlimit --nofile={limit} {PROGRAM} \"$@\"\n"),
         );
         let run = stage.world.run_as(&limited, ["local", "run", "x"]);
-        assert!(run.exit.is_some(), "{most}: it dies of nothing: {run:?}");
-        assert_eq!(run.json()["ok"], run.exit == Some(0), "{most}: {run:?}");
+        assert!(run.exit.is_some(), "{limit}: it was killed: {run:?}");
+        assert_eq!(run.json()["ok"], run.exit == Some(0), "{limit}: {run:?}");
     }
     let limited =
         stage.write_program("bin/limited", &format!("#!/bin/sh\nexec prlimit --nofile=6 {PROGRAM} \"$@\"\n"));
@@ -26,7 +26,7 @@ fn f15_too_few_file_descriptors_are_a_retryable_error() {
         assert!(error["retry_after"].is_number(), "{command:?}: {error}");
         assert!(error["suggestion"].as_str().unwrap().contains("ulimit -n"), "{command:?}: {error}");
     }
-    // What stayed in the queue is started by whoever comes next, and all of it ends.
+    // Tasks that stayed queued are started by the next command, and all of them complete.
     let listed = stage.run_json(&["local", "status", "--limit", "100"])["data"].clone();
     let waiting = ["tasks", "queue"].map(|key| listed[key].as_array().unwrap().clone()).concat();
     for task in waiting {
@@ -40,30 +40,30 @@ fn f15_too_few_file_descriptors_are_a_retryable_error() {
 
 #[test]
 fn f15_a_task_stays_queued_when_no_process_can_start() {
-    let stage = playing(successful_turn(&[]));
+    let stage = scripted_stage(successful_turn(&[]));
     let Some(free) = program_as_unprivileged_user(&stage) else { return };
-    // The limit counts all processes of the user, so with 1 there is never another.
+    // RLIMIT_NPROC counts all processes of the user, so 1 allows no further process.
     let limited = stage.write_program(
         "bin/limited",
         &format!(
             "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 {PROGRAM} \"$@\"\n"
         ),
     );
-    // Once without, so that the agent's version is known and the shortage hits the start itself.
+    // Run once without the limit, so that the agent's version is cached and the limit applies to the start itself.
     assert_eq!(stage.world.run_as(&free, ["local", "run", "first"]).exit, Some(0));
-    let answer = stage.world.run_as(&limited, ["local", "exec", "x"]).json();
-    assert_eq!((&answer["ok"], &answer["data"]["state"]), (&json!(true), &json!("queued")), "{answer}");
-    let id = answer["data"]["task_id"].as_str().unwrap().to_owned();
+    let response = stage.world.run_as(&limited, ["local", "exec", "x"]).json();
+    assert_eq!((&response["ok"], &response["data"]["state"]), (&json!(true), &json!("queued")), "{response}");
+    let id = response["data"]["task_id"].as_str().unwrap().to_owned();
     let status = stage.world.run_as(&limited, ["local", "status"]).json();
     assert_eq!(status["data"]["summary"]["queued"], 1, "{status}");
-    let answer = stage.world.run_as(&free, ["local", "wait", &id]).json();
-    assert_eq!(answer["data"]["state"], "completed", "{answer}");
+    let response = stage.world.run_as(&free, ["local", "wait", &id]).json();
+    assert_eq!(response["data"]["state"], "completed", "{response}");
 }
 
-/// The system refuses a longer argument before the program runs, so only help and documentation can name the way.
+/// The kernel refuses an argument over 128 KiB before the program runs, so only help and documentation can point to stdin.
 #[test]
 fn a_task_longer_than_an_argument_is_read_from_stdin() {
-    let stage = playing(successful_turn(&[]));
+    let stage = scripted_stage(successful_turn(&[]));
     let text = "\u{20ac}".repeat(100_000);
     assert!(text.len() > 128 << 10);
     let run = stage.world.run_with_input(["local", "run", "-"], text.as_bytes());

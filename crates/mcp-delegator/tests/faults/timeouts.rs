@@ -1,4 +1,4 @@
-//! F07, F09, F11, F12: limits, and clocks that cannot be trusted.
+//! Timeouts and clocks: idle and hard limits, a paused supervisor, and wall clock jumps.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use delegator_testkit::stage::{Stage, successful_turn, task_processes};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{playing, terminal_states};
+use crate::{scripted_stage, terminal_states};
 
 fn context_of_timeout(stage: &Stage, more: &[&str]) -> Value {
     let run = stage.world.run([&["local", "run", "x"], more].concat());
@@ -16,7 +16,7 @@ fn context_of_timeout(stage: &Stage, more: &[&str]) -> Value {
 
 #[test]
 fn f07_an_idle_timeout_returns_partial_results() {
-    let stage = playing(json!([
+    let stage = scripted_stage(json!([
         {"thread_started": {}}, "turn_started", {"events": {"count": 100, "bytes": 2000}},
         {"raw": {"text": "no event\n"}}, {"message": "the last word"}, "silent"
     ]));
@@ -26,17 +26,17 @@ fn f07_an_idle_timeout_returns_partial_results() {
     let partial = &context["partial_results"];
     let events = partial["last_events"].as_array().unwrap();
     assert_eq!(events.len(), 50);
-    // As the agent wrote them; what is no event, or was too long to be kept whole, is a text.
+    // Events are passed as the agent wrote them; lines that are not events, or were shortened, are text.
     assert_eq!(events[49].pointer("/item/text"), Some(&json!("the last word")), "{}", events[49]);
     assert!(events.iter().all(|event| event["type"].is_string() || event["text"].is_string()), "{context}");
     let output = partial["last_output"].as_str().unwrap();
     assert!(output.len() <= 64 << 10 && output.contains("the last word"), "{}", output.len());
-    assert!(output.len() > 32 << 10, "not much less than there may be: {}", output.len());
+    assert!(output.len() > 32 << 10, "the output is much shorter than the limit: {}", output.len());
 }
 
 #[test]
 fn f09_the_hard_timeout_fires_under_constant_output() {
-    let stage = playing(json!([{"thread_started": {}}, "turn_started", {"flood": {}}]))
+    let stage = scripted_stage(json!([{"thread_started": {}}, "turn_started", {"flood": {}}]))
         .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576");
     let context = context_of_timeout(&stage, &["--hard-timeout-sec", "2", "--idle-timeout-sec", "60"]);
     assert_eq!(context["timeout_type"], "hard", "{context}");
@@ -47,18 +47,18 @@ fn f09_the_hard_timeout_fires_under_constant_output() {
 
 #[test]
 fn f11_a_paused_supervisor_causes_no_false_timeout() {
-    let stage = playing(successful_turn(&[
+    let stage = scripted_stage(successful_turn(&[
         json!({"touch_file": "ready"}),
         json!({"events": {"count": 25, "per_second": 10}}),
-        json!({"touch_file": "said"}),
+        json!({"touch_file": "printed"}),
         json!({"wait_for_file": "go"}),
     ]));
     let id = stage.exec(&["--idle-timeout-sec", "1", "--hard-timeout-sec", "60"]);
     stage.wait_for_project_file("ready");
     let supervisor = Pid::from_raw(stage.supervisor_pid(&id)).unwrap();
     kill_process(supervisor, Signal::STOP).unwrap();
-    // Two and a half seconds, in which the agent talks and nobody listens.
-    stage.wait_for_project_file("said");
+    // For 2.5 s the agent prints while the supervisor is stopped.
+    stage.wait_for_project_file("printed");
     stage.world.write("project/go", "");
     kill_process(supervisor, Signal::CONT).unwrap();
     let data = stage.wait(&id)["data"].clone();
@@ -66,14 +66,14 @@ fn f11_a_paused_supervisor_causes_no_false_timeout() {
     assert_eq!(terminal_states(&stage, &id), ["completed"]);
 }
 
-/// A stage whose clock shows what a file says; clocks that only measure are left alone.
+/// A stage whose wall clock is set by a file; the monotonic clock is not changed.
 fn stage_with_fake_clock(steps: Value) -> Stage {
     let library = ["x86_64", "aarch64"]
         .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
         .into_iter()
         .find(|path| path.exists())
         .unwrap_or_else(|| panic!("libfaketime is missing: run scripts/install-faketime"));
-    let stage = playing(steps);
+    let stage = scripted_stage(steps);
     stage.world.write("clock", "+0");
     let clock = stage.root().join("clock");
     let variables = [
@@ -83,23 +83,23 @@ fn stage_with_fake_clock(steps: Value) -> Stage {
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ("DONT_FAKE_MONOTONIC", "1"),
     ];
-    // Supervisors inherit only what is listed, and this is about their clock most of all.
+    // Supervisors inherit only listed variables; this test needs the fake clock in the supervisor as well.
     let inherited = variables.map(|(name, _)| name).join(",");
     let stage = stage.variable("MCP_DELEGATOR_TEST_INHERIT", &inherited);
     variables.into_iter().fold(stage, |stage, (name, value)| stage.variable(name, value))
 }
 
-/// How a task ended, and how long it says it ran.
+/// The data of a finished task, and the duration it reports.
 fn end_and_duration(stage: &Stage, id: &str) -> (Value, u64) {
-    let answer = stage.run_json(&["local", "wait", id, "--envelope", "tool"]);
-    let duration = answer["meta"]["duration_ms"].as_u64().unwrap_or_else(|| panic!("{answer}"));
-    (answer["data"].clone(), duration)
+    let response = stage.run_json(&["local", "wait", id, "--envelope", "tool"]);
+    let duration = response["meta"]["duration_ms"].as_u64().unwrap_or_else(|| panic!("{response}"));
+    (response["data"].clone(), duration)
 }
 
 #[test]
 fn f12_a_wall_clock_jump_changes_no_timeout() {
     for jump in ["+2h", "-2h"] {
-        // Into the middle of a run that ends well …
+        // The clock jumps during a run that completes …
         let stage = stage_with_fake_clock(successful_turn(&[
             json!({"touch_file": "ready"}),
             json!({"wait_for_file": "go"}),
@@ -114,7 +114,7 @@ fn f12_a_wall_clock_jump_changes_no_timeout() {
         let (data, duration) = end_and_duration(&stage, &id);
         assert_eq!(data["state"], "completed", "{jump}: {data}");
         assert!(duration < 3_600_000, "{jump}: measured by the wrong clock: {duration}");
-        // … and back, into one that is silent.
+        // … and jumps back during a silent run.
         stage.set_script(json!([
             {"thread_started": {}}, "turn_started", {"touch_file": "quiet"}, "silent"
         ]));

@@ -1,4 +1,4 @@
-//! F52: the directory a task works in is the one that was checked, whatever its name means a moment later.
+//! Working directories: the directory a task runs in is the one that was checked, even if its name changes meanwhile.
 
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,9 +7,9 @@ use delegator_testkit::stage::{Stage, successful_turn};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 
-use crate::{PROGRAM, playing};
+use crate::{PROGRAM, scripted_stage};
 
-/// A stage with a root tasks may work in, and a place outside of it.
+/// A stage with one allowed root, and a directory outside of it.
 fn with_allowed_root(stage: Stage) -> Stage {
     for folder in ["roots/inside", "outside"] {
         std::fs::create_dir_all(stage.root().join(folder)).unwrap();
@@ -20,7 +20,7 @@ fn with_allowed_root(stage: Stage) -> Stage {
 
 #[test]
 fn f52_an_invalid_working_directory_is_refused() {
-    let stage = with_allowed_root(playing(successful_turn(&[])));
+    let stage = with_allowed_root(scripted_stage(successful_turn(&[])));
     let root = stage.root();
     std::fs::write(root.join("roots/file"), "").unwrap();
     symlink(root.join("outside"), root.join("roots/link")).unwrap();
@@ -46,7 +46,7 @@ fn f52_an_invalid_working_directory_is_refused() {
     let inside = root.join("roots/inside").display().to_string();
     let outside = root.join("outside").display().to_string();
     let run = stage.world.run(["local", "exec", "x", "--working-dir", &inside, "--add-dirs", &outside]);
-    assert_eq!(run.exit, Some(7), "a further directory is a directory too: {run:?}");
+    assert_eq!(run.exit, Some(7), "an additional directory is checked too: {run:?}");
     assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"], 0);
     assert_eq!(stage.world.run(["local", "run", "x", "--working-dir", &inside]).exit, Some(0));
 }
@@ -54,12 +54,12 @@ fn f52_an_invalid_working_directory_is_refused() {
 #[test]
 fn f52_a_deleted_working_directory_fails_only_its_task() {
     let stage =
-        with_allowed_root(playing(successful_turn(&[json!({"command": {"run": "rm -rf \"$PWD\""}})])));
+        with_allowed_root(scripted_stage(successful_turn(&[json!({"command": {"run": "rm -rf \"$PWD\""}})])));
     let inside = stage.root().join("roots/inside");
     let run = stage.world.run(["local", "run", "x", "--working-dir", inside.to_str().unwrap()]);
     assert_eq!(run.exit, Some(0), "{run:?}");
     assert!(!inside.exists());
-    // Deleted between submission and start.
+    // The directory is deleted between submit and start.
     std::fs::create_dir(&inside).unwrap();
     let stage = stage.variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     stage.set_script(successful_turn(&[json!({"wait_for_file": "go"})]));
@@ -77,20 +77,20 @@ fn f52_a_deleted_working_directory_fails_only_its_task() {
 #[test]
 fn f52_a_swapped_directory_starts_no_agent_outside_the_roots() {
     const STARTS: usize = 120;
-    let agent = "pwd -P >> ../../seen\npwd -P >> ../seen\n\
+    let agent = "pwd -P >> ../../dirs\npwd -P >> ../dirs\n\
         echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; echo '{\"type\":\"turn.started\"}'\n\
         echo '{\"type\":\"turn.completed\",\"usage\":{}}'";
     let stage = with_allowed_root(Stage::with_shell_agent(PROGRAM, agent))
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "4");
     let root = stage.root();
-    // What is asked for is now the directory, now a link that leads out.
+    // The requested path alternates between the directory and a symlink that leads out of the root.
     symlink(root.join("outside"), root.join("roots/other")).unwrap();
     let (name, other) = (root.join("roots/inside"), root.join("roots/other"));
-    let asked = name.display().to_string();
-    let (over, swaps, refused) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let requested = name.display().to_string();
+    let (is_done, swaps, refused) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
+            while !is_done.load(Ordering::Relaxed) {
                 renameat_with(CWD, &name, CWD, &other, RenameFlags::EXCHANGE).unwrap();
                 swaps.fetch_add(1, Ordering::Relaxed);
             }
@@ -98,7 +98,7 @@ fn f52_a_swapped_directory_starts_no_agent_outside_the_roots() {
         let lanes = [(); 2].map(|()| {
             scope.spawn(|| {
                 for _ in 0..STARTS / 2 {
-                    let run = stage.world.run(["local", "run", "x", "--working-dir", &asked]);
+                    let run = stage.world.run(["local", "run", "x", "--working-dir", &requested]);
                     refused.fetch_add(u64::from(run.exit != Some(0)), Ordering::Relaxed);
                 }
             })
@@ -106,16 +106,16 @@ fn f52_a_swapped_directory_starts_no_agent_outside_the_roots() {
         for lane in lanes {
             lane.join().unwrap();
         }
-        over.store(true, Ordering::Relaxed);
+        is_done.store(true, Ordering::Relaxed);
     });
     let (swaps, refused) = (swaps.into_inner(), refused.into_inner());
-    assert!(swaps > 10_000, "{swaps} swaps are not many");
-    assert!(refused > 0 && refused < STARTS as u64, "{refused} of {STARTS} were refused: nothing raced");
-    // Wherever an agent began it wrote it down, one level and two levels up.
-    let seen =
-        ["seen", "roots/seen"].map(|file| std::fs::read_to_string(root.join(file)).unwrap_or_default());
-    for line in seen.concat().lines() {
+    assert!(swaps > 10_000, "{swaps} swaps are too few");
+    assert!(refused > 0 && refused < STARTS as u64, "{refused} of {STARTS} were refused: there was no race");
+    // Each agent wrote its directory one level and two levels up.
+    let recorded =
+        ["dirs", "roots/dirs"].map(|file| std::fs::read_to_string(root.join(file)).unwrap_or_default());
+    for line in recorded.concat().lines() {
         assert!(std::path::Path::new(line).starts_with(root.join("roots").canonicalize().unwrap()), "{line}");
     }
-    assert!(seen.concat().lines().count() > 0, "nothing was started at all");
+    assert!(recorded.concat().lines().count() > 0, "no agent was started");
 }

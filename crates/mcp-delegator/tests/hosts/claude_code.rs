@@ -1,4 +1,4 @@
-//! Claude Code, which calls our tools `mcp__SERVER__TOOL`.
+//! Claude Code, which shows our tools as `mcp__SERVER__TOOL`.
 
 use delegator_testkit::fake_model::{FakeModel, Protocol, Reply, text_block, tool_use};
 use delegator_testkit::stage::Stage;
@@ -18,21 +18,21 @@ fn stage_with_model(model: &FakeModel) -> Stage {
         ("CLAUDE_CONFIG_DIR", claude_home.as_str()),
         ("DISABLE_AUTOUPDATER", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        // All tools at once, instead of a search for them.
+        // Offer all tools at once instead of a tool search.
         ("ENABLE_TOOL_SEARCH", "false"),
         ("ANTHROPIC_BASE_URL", &format!("http://127.0.0.1:{}", model.port)),
-        ("ANTHROPIC_API_KEY", "nobody-checks-it"),
+        ("ANTHROPIC_API_KEY", "not-checked"),
     ]
     .into_iter()
     .fold(stage, |stage, (name, value)| stage.variable(name, value))
 }
 
-/// As its user would do it; the host's variables are the server's, too.
+/// Registers the server as a user would. The server inherits the environment of Claude Code.
 fn register_server(stage: &Stage) {
     assert_eq!(stage.run_json(&["setup", "claude-code"])["data"]["changed"], true);
 }
 
-/// The content blocks of one kind in a conversation.
+/// The content blocks of one type in a conversation.
 fn blocks<'a>(messages: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     let contents =
         messages.as_array().into_iter().flatten().filter_map(|message| message["content"].as_array());
@@ -86,12 +86,12 @@ fn claude_code_calls_the_tools_and_returns_results_to_its_model() {
     let last = &requests.last().unwrap()["messages"];
     let called: Vec<&str> = blocks(last, "tool_use").filter_map(|block| block["name"].as_str()).collect();
     assert_eq!(called, plan.iter().map(|call| shown_tool_name(&call.tool)).collect::<Vec<_>>());
-    let answers: Vec<&Value> = blocks(last, "tool_result").collect();
-    assert_eq!(answers.len(), plan.len(), "{last}");
-    assert!(answers.iter().all(|answer| answer["is_error"] != true), "{answers:?}");
+    let results: Vec<&Value> = blocks(last, "tool_result").collect();
+    assert_eq!(results.len(), plan.len(), "{last}");
+    assert!(results.iter().all(|result| result["is_error"] != true), "{results:?}");
     assert!(
-        !answers[0].to_string().contains(AGENT_ANSWER) && answers[2].to_string().contains(AGENT_ANSWER),
-        "{answers:?}"
+        !results[0].to_string().contains(AGENT_ANSWER) && results[2].to_string().contains(AGENT_ANSWER),
+        "{results:?}"
     );
     assert_eq!(events.last().unwrap()["result"], "Thank you.");
 }

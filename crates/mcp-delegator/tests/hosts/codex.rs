@@ -1,4 +1,4 @@
-//! Codex, which shows our tools to its model only when the model searches for them, under the namespace `mcp__SERVER`.
+//! Codex, which shows our tools only after a tool search, under the namespace `mcp__SERVER`.
 
 use delegator_testkit::fake_model::{FakeModel, Reply, mcp_call, message, tool_search};
 use delegator_testkit::program::read_text;
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::{AGENT_ANSWER, events, installed, plan, run_host, server_variables, stage};
 
-/// Our name as its model sees it.
+/// Our server name as the model sees it.
 const SHOWN_SERVER_NAME: &str = "mcp_delegator";
 
 fn configured_stage(model: &FakeModel, prefix: &str) -> Stage {
     let stage = stage();
     let codex_home = stage.world.home().join(".codex");
     let stage = stage.variable("CODEX_HOME", &codex_home.display().to_string());
-    // As its user would do it.
+    // Register the server as a user would.
     stage.world.write("home/.codex/config.toml", &model.codex_config());
     assert_eq!(stage.run_json(&["setup", "codex"])["data"]["changed"], true);
     let mut config = read_text(&codex_home.join("config.toml"));
-    // Nobody is there to be asked; without this line a call that changes something is refused.
+    // There is no user to approve calls; without this line Codex refuses calls that change something.
     config.push_str("default_tools_approval_mode = \"approve\"\n[mcp_servers.mcp-delegator.env]\n");
-    // Of its own variables Codex gives a server only a few.
+    // Codex passes only a few of its own variables to a server.
     config.push_str(&format!("MCP_DELEGATOR_TOOL_PREFIX = \"{prefix}\"\n"));
     for (name, value) in server_variables(&stage) {
         config.push_str(&format!("{name} = \"{value}\"\n"));
@@ -29,7 +29,7 @@ fn configured_stage(model: &FakeModel, prefix: &str) -> Stage {
     stage
 }
 
-/// What the model was told in answer to its calls.
+/// The items of one type in the input of a model request.
 fn input_items<'a>(request: &'a Value, kind: &'a str) -> Vec<&'a Value> {
     request["input"].as_array().unwrap().iter().filter(|item| item["type"] == kind).collect()
 }
@@ -69,11 +69,11 @@ fn assert_tools_are_used_with_prefix(prefix: &str) {
     for name in &names {
         assert!(found.contains(&format!("\"{name}\"")), "{name} is missing in {found}");
     }
-    let told = input_items(last, "function_call_output");
-    assert_eq!(told.len(), plan.len(), "{last}");
+    let results = input_items(last, "function_call_output");
+    assert_eq!(results.len(), plan.len(), "{last}");
     assert!(
-        !told[0].to_string().contains(AGENT_ANSWER) && told[2].to_string().contains(AGENT_ANSWER),
-        "{told:?}"
+        !results[0].to_string().contains(AGENT_ANSWER) && results[2].to_string().contains(AGENT_ANSWER),
+        "{results:?}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! A host: starts the server, writes lines, reads lines. Every line the server writes has to be a message.
+//! An MCP client over stdio: starts the server, writes lines, reads lines. Every line from the server must be a message.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
-/// Long enough for any machine; nothing here waits for it to pass.
+/// Long enough for any machine; no test waits for it to expire.
 pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a host introduces itself.
+/// How a client introduces itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// `initialize`, once, with a version.
+    /// One `initialize` request with a protocol version.
     Handshake(&'static str),
-    /// Every request says who asks.
+    /// Client information in every request.
     Stateless,
 }
 
@@ -34,26 +34,26 @@ pub(crate) struct Client {
     pub(crate) child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
-    unread: VecDeque<Value>,
+    pending: VecDeque<Value>,
     next_id: u64,
     era: Era,
     capabilities: Value,
 }
 
 impl Client {
-    /// A server in a stage's world that has been greeted.
+    /// Starts a server in a stage's world and initializes it.
     pub(crate) fn connect(stage: &Stage, era: Era) -> Client {
         Client::connect_with(stage, era, &[], json!({}))
     }
 
     pub(crate) fn connect_with(stage: &Stage, era: Era, args: &[&str], capabilities: Value) -> Client {
-        let mut host = Client::start(stage, args);
-        host.capabilities = capabilities;
-        host.initialize(era);
-        host
+        let mut client = Client::start(stage, args);
+        client.capabilities = capabilities;
+        client.initialize(era);
+        client
     }
 
-    /// A server nobody has said anything to.
+    /// Starts a server without initializing it.
     pub(crate) fn start(stage: &Stage, args: &[&str]) -> Client {
         let mut command = stage.world.command([&["serve"], args].concat());
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -61,13 +61,13 @@ impl Client {
     }
 
     pub(crate) fn wrap(mut child: Child) -> Client {
-        let (tell, lines) = channel();
+        let (sender, lines) = channel();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             let mut line = String::new();
             while output.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
                 let message = serde_json::from_str(&line).unwrap_or_else(|_| json!({"unreadable": line}));
-                if tell.send(message).is_err() {
+                if sender.send(message).is_err() {
                     return;
                 }
                 line.clear();
@@ -75,10 +75,10 @@ impl Client {
         });
         let stdin = child.stdin.take();
         let capabilities = json!({});
-        Client { child, stdin, lines, unread: VecDeque::new(), next_id: 1, era: V2026_07, capabilities }
+        Client { child, stdin, lines, pending: VecDeque::new(), next_id: 1, era: V2026_07, capabilities }
     }
 
-    /// The answer to the first words in this era.
+    /// Initializes the connection and returns the response.
     pub(crate) fn initialize(&mut self, era: Era) -> Value {
         self.era = era;
         match era {
@@ -87,9 +87,9 @@ impl Client {
                 let params = json!({
                     "protocolVersion": version, "capabilities": self.capabilities, "clientInfo": info,
                 });
-                let greeting = self.request("initialize", params);
+                let response = self.request("initialize", params);
                 self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-                greeting
+                response
             }
             Era::Stateless => self.request("server/discover", json!({})),
         }
@@ -105,7 +105,7 @@ impl Client {
         stdin.flush().unwrap();
     }
 
-    /// Asks and does not wait; the id of the question.
+    /// Sends a request without waiting; returns its id.
     pub(crate) fn send_request(&mut self, method: &str, mut params: Value) -> u64 {
         if self.era == Era::Stateless {
             let meta = params["_meta"].take();
@@ -124,29 +124,29 @@ impl Client {
         id
     }
 
-    /// The next message that is meant, whatever else comes before it; the rest is kept.
-    pub(crate) fn wait_for(&mut self, what: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.unread.iter().position(&is_meant) {
-            return self.unread.remove(at).unwrap();
+    /// Returns the next message that matches; other messages are queued.
+    pub(crate) fn wait_for(&mut self, what: &str, matches: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.pending.iter().position(&matches) {
+            return self.pending.remove(at).unwrap();
         }
         loop {
             let message = match self.lines.recv_timeout(LONG_TIMEOUT) {
                 Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => panic!("{what} never came: {:?}", self.unread),
+                Err(RecvTimeoutError::Timeout) => panic!("{what} did not arrive: {:?}", self.pending),
                 Err(RecvTimeoutError::Disconnected) => {
-                    panic!("the server is gone before {what}: {}", self.stderr())
+                    panic!("the server exited before {what}: {}", self.stderr())
                 }
             };
             assert!(message.get("unreadable").is_none(), "not a message on stdout: {message}");
-            if is_meant(&message) {
+            if matches(&message) {
                 return message;
             }
-            self.unread.push_back(message);
+            self.pending.push_back(message);
         }
     }
 
     pub(crate) fn response(&mut self, id: u64) -> Value {
-        self.wait_for(&format!("the answer to {id}"), |message| {
+        self.wait_for(&format!("the response to {id}"), |message| {
             message["id"] == id && message.get("method").is_none()
         })
     }
@@ -156,7 +156,7 @@ impl Client {
         self.response(id)
     }
 
-    /// Starts a tool call.
+    /// Sends a tool call without waiting; returns its id.
     pub(crate) fn start_call(&mut self, tool: &str, arguments: Value) -> u64 {
         self.send_request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
@@ -167,7 +167,7 @@ impl Client {
         result(self.response(id))
     }
 
-    /// The envelope of a tool call.
+    /// The JSON envelope of a tool call.
     pub(crate) fn envelope(&mut self, tool: &str, mut arguments: Value) -> Value {
         arguments["format"] = json!("json");
         let result = self.call(tool, arguments);
@@ -182,18 +182,18 @@ impl Client {
         envelope["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{envelope}")).to_owned()
     }
 
-    /// What has come unasked so far, and is not an answer.
+    /// Messages that were received and not yet matched.
     pub(crate) fn pending(&self) -> &VecDeque<Value> {
-        &self.unread
+        &self.pending
     }
 
-    /// Hangs up, and waits for the end: the exit code, and what was said on stderr.
+    /// Closes stdin and waits for the exit; returns exit code and stderr.
     pub(crate) fn close(mut self) -> (Option<i32>, String) {
         drop(self.stdin.take());
         self.wait_for_exit()
     }
 
-    /// Waits for the end: the exit code, and what was said on stderr. Every line left has to be a message.
+    /// Waits for the exit; returns exit code and stderr. Every remaining line must be a message.
     pub(crate) fn wait_for_exit(mut self) -> (Option<i32>, String) {
         let stderr = self.stderr();
         let exit = self.child.wait().unwrap().code();
@@ -225,17 +225,17 @@ pub(crate) fn result(reply: Value) -> Value {
     reply["result"].clone()
 }
 
-/// The text a model gets.
+/// The text content of a tool result.
 pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
 }
 
-/// Agents that end at once.
+/// A stage whose agents complete at once.
 pub(crate) fn quick_stage() -> Stage {
     Stage::with_script(PROGRAM, successful_turn(&[])).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
 }
 
-/// Agents that wait for the file `go`.
+/// A stage whose agents wait for the file `go`.
 pub(crate) fn waiting_stage() -> Stage {
     Stage::with_script(PROGRAM, successful_turn(&[json!({"wait_for_file": "go"})]))
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")

@@ -1,4 +1,4 @@
-//! `codex` and `codex-reply`, called as hosts call them that were set up for Codex's own former server.
+//! The tools `codex` and `codex-reply`, called as by clients that were configured for Codex's own former MCP server.
 
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::{FakeModel, Reply, message, patch};
@@ -17,7 +17,7 @@ fn compat_client(stage: &Stage) -> Client {
     Client::connect_with(stage, V2025_06, &COMPAT_ARGS, json!({}))
 }
 
-/// Agents that write down what they were started with.
+/// Agents that record their arguments and stdin.
 fn recording_stage() -> Stage {
     Stage::with_script(PROGRAM, successful_turn(&[json!({"record": {"file": "record.json"}})]))
 }
@@ -31,8 +31,8 @@ fn agent_record(stage: &Stage) -> Value {
 fn the_two_tools_are_listed_as_codex_listed_them() {
     let stage = quick_stage();
     for era in ERAS {
-        let mut host = Client::connect_with(&stage, era, &COMPAT_ARGS, json!({}));
-        let tools = result(host.request("tools/list", json!({})))["tools"].clone();
+        let mut client = Client::connect_with(&stage, era, &COMPAT_ARGS, json!({}));
+        let tools = result(client.request("tools/list", json!({})))["tools"].clone();
         let [codex, reply] = tools.as_array().unwrap().as_slice() else { panic!("{tools}") };
         assert_eq!((&codex["name"], &reply["name"]), (&json!("codex"), &json!("codex-reply")));
         for tool in [codex, reply] {
@@ -44,8 +44,8 @@ fn the_two_tools_are_listed_as_codex_listed_them() {
         }
     }
     let with_ours = ["--toolsets", "local,codex-compat", "--exclude-tools", "codex-reply"];
-    let mut host = Client::connect_with(&stage, V2026_07, &with_ours, json!({}));
-    let tools = result(host.request("tools/list", json!({})))["tools"].clone();
+    let mut client = Client::connect_with(&stage, V2026_07, &with_ours, json!({}));
+    let tools = result(client.request("tools/list", json!({})))["tools"].clone();
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert!(
@@ -57,16 +57,16 @@ fn the_two_tools_are_listed_as_codex_listed_them() {
 #[test]
 fn a_session_can_be_started_and_continued() {
     let stage = recording_stage();
-    let mut host = compat_client(&stage);
+    let mut client = compat_client(&stage);
     let arguments = json!({"prompt": "look", "sandbox": "workspace-write", "model": "m-1", "developer-instructions": "gently",
         "approval-policy": "on-request", "config": {"model_reasoning_effort": "high"}});
-    let first = host.call("codex", arguments);
+    let first = client.call("codex", arguments);
     assert_eq!(text(&first), "All done.", "{first}");
     assert_eq!(agent_record(&stage)["stdin"], "gently\n\nlook");
     let thread = first["structuredContent"]["threadId"].as_str().unwrap_or_else(|| panic!("{first}"));
     assert_eq!(first["structuredContent"]["content"], "All done.");
     for key in ["threadId", "conversationId"] {
-        let next = host.call("codex-reply", json!({key: thread, "prompt": "and then"}));
+        let next = client.call("codex-reply", json!({key: thread, "prompt": "and then"}));
         assert_eq!(next["structuredContent"]["threadId"], thread, "{next}");
         let record = agent_record(&stage);
         assert_eq!(record["stdin"], "and then");
@@ -75,44 +75,48 @@ fn a_session_can_be_started_and_continued() {
         }
     }
     let unread = stage.run_json(&["local", "status"]);
-    assert!(unread["data"].get("unread").is_none(), "what was answered is read: {unread}");
+    assert!(unread["data"].get("unread").is_none(), "a returned result counts as read: {unread}");
 }
 
-/// The real Codex, outside of any repository, as its own server would have worked there.
+/// The real Codex outside of any repository, as its own server would have run there.
 #[test]
 fn the_real_codex_works_through_both_tools() {
     let add = "*** Begin Patch\n*** Add File: added.txt\n+hello\n*** End Patch\n";
     let steps = [patch(add), message("Added a file."), message("Nothing more.")];
     let model = FakeModel::start(steps.map(|step| Reply::Output(vec![step])).to_vec());
     let stage = Stage { world: world_with_codex(PROGRAM, &model.codex_config()) };
-    let mut host = compat_client(&stage);
-    let first = host.call("codex", json!({"prompt": "add a file", "sandbox": "workspace-write", "cwd": "."}));
+    let mut client = compat_client(&stage);
+    let first =
+        client.call("codex", json!({"prompt": "add a file", "sandbox": "workspace-write", "cwd": "."}));
     assert_eq!(text(&first), "Added a file.", "{first}");
     assert_eq!(read_text(&stage.world.project().join("added.txt")), "hello\n");
     let thread = &first["structuredContent"]["threadId"];
-    let next = host.call("codex-reply", json!({"threadId": thread, "prompt": "what else?"}));
+    let next = client.call("codex-reply", json!({"threadId": thread, "prompt": "what else?"}));
     assert_eq!((text(&next), &next["structuredContent"]["threadId"]), ("Nothing more.", thread), "{next}");
     let last = model.requests().last().unwrap().to_string();
-    assert!(last.contains("add a file") && last.contains("what else?"), "the thread's history is there");
+    assert!(
+        last.contains("add a file") && last.contains("what else?"),
+        "the request lacks the history of the thread"
+    );
 }
 
 #[test]
 fn a_call_waits_beyond_the_budget_and_reports_progress() {
     let stage = waiting_stage().variable("MCP_DELEGATOR_CALL_BUDGET_SEC", "1");
-    let mut host = compat_client(&stage);
+    let mut client = compat_client(&stage);
     let call = json!({"name": "codex", "arguments": {"prompt": "x"}, "_meta": {"progressToken": "p"}});
-    let id = host.send_request("tools/call", call);
+    let id = client.send_request("tools/call", call);
     let mut last = -1.0;
-    // The third comes seconds after the call budget.
+    // The third notification comes seconds after the end of the call budget.
     for _ in 0..3 {
-        let told = host.wait_for("progress", |message| message["params"]["progressToken"] == "p");
-        let progress = told["params"]["progress"].as_f64().unwrap();
-        assert!(progress > last, "{told}");
+        let notification = client.wait_for("progress", |message| message["params"]["progressToken"] == "p");
+        let progress = notification["params"]["progress"].as_f64().unwrap();
+        assert!(progress > last, "{notification}");
         last = progress;
     }
-    assert!(!host.pending().iter().any(|message| message["id"] == id), "answered too early");
+    assert!(!client.pending().iter().any(|message| message["id"] == id), "the call returned too early");
     release_agents(&stage);
-    let reply = host.response(id);
+    let reply = client.response(id);
     assert_eq!(text(&reply["result"]), "All done.", "{reply}");
 }
 
@@ -132,7 +136,7 @@ fn a_task_that_fails_is_an_error_with_its_thread() {
 #[test]
 fn an_invalid_call_names_its_own_inputs_and_starts_nothing() {
     let stage = quick_stage();
-    let mut host = compat_client(&stage);
+    let mut client = compat_client(&stage);
     for (tool, arguments, named) in [
         ("codex", json!({}), &["prompt"][..]),
         ("codex", json!({"prompt": " "}), &["prompt"]),
@@ -148,10 +152,10 @@ fn an_invalid_call_names_its_own_inputs_and_starts_nothing() {
         ("codex-reply", json!({"prompt": "x"}), &["threadId"]),
         ("codex-reply", json!({"threadId": "--last", "prompt": "x"}), &["threadId"]),
     ] {
-        let refused = host.call(tool, arguments.clone());
+        let refused = client.call(tool, arguments.clone());
         assert_eq!(refused["isError"], true, "{arguments}: {refused}");
-        for words in named {
-            assert!(text(&refused).contains(words), "{words}: {refused}");
+        for text_part in named {
+            assert!(text(&refused).contains(text_part), "{text_part}: {refused}");
         }
     }
     let status = stage.run_json(&["local", "status"]);
@@ -161,45 +165,45 @@ fn an_invalid_call_names_its_own_inputs_and_starts_nothing() {
 #[test]
 fn cancelling_a_call_does_not_cancel_the_task() {
     let stage = waiting_stage();
-    let mut host = compat_client(&stage);
-    let id = host.start_call("codex", json!({"prompt": "x"}));
+    let mut client = compat_client(&stage);
+    let id = client.start_call("codex", json!({"prompt": "x"}));
     let running = || stage.run_json(&["local", "status"])["data"]["summary"]["running"] == 1;
-    wait_until("it runs", running);
-    host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    result(host.request("ping", json!({})));
+    wait_until("the task runs", running);
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    result(client.request("ping", json!({})));
     assert!(running());
     release_agents(&stage);
-    wait_until("it has ended", || stage.run_json(&["local", "status"])["data"]["unread"]["count"] == 1);
+    wait_until("the task has ended", || stage.run_json(&["local", "status"])["data"]["unread"]["count"] == 1);
 }
 
 #[test]
 fn a_read_only_server_has_neither_tool() {
     let stage = quick_stage();
-    let mut host = Client::connect_with(
+    let mut client = Client::connect_with(
         &stage,
         V2025_06,
         &["--toolsets", "local,codex-compat", "--read-only"],
         json!({}),
     );
-    let tools = result(host.request("tools/list", json!({})))["tools"].to_string();
+    let tools = result(client.request("tools/list", json!({})))["tools"].to_string();
     assert!(!tools.contains("\"codex"), "{tools}");
-    let reply = host.request("tools/call", json!({"name": "codex", "arguments": {"prompt": "x"}}));
+    let reply = client.request("tools/call", json!({"name": "codex", "arguments": {"prompt": "x"}}));
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
 }
 
 #[test]
 fn suggestions_name_only_inputs_of_these_tools() {
     let stage = quick_stage();
-    let mut host = compat_client(&stage);
+    let mut client = compat_client(&stage);
     for (tool, arguments) in [
         ("codex", json!({})),
         ("codex", json!({"prompt": "git push --force", "sandbox": "workspace-write"})),
         ("codex-reply", json!({"prompt": "x"})),
     ] {
-        let refused = host.call(tool, arguments);
-        let words = text(&refused);
+        let refused = client.call(tool, arguments);
+        let message = text(&refused);
         for other in ["task:", "task_id", "allow_destructive_git"] {
-            assert!(!words.contains(other), "{other}: {words}");
+            assert!(!message.contains(other), "{other}: {message}");
         }
     }
 }

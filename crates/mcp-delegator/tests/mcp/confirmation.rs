@@ -1,4 +1,4 @@
-//! Asking the user where `confirm` is missing and the host can ask.
+//! Elicitation: the server asks the user when `confirm` is missing and the client supports questions.
 
 use serde_json::{Value, json};
 
@@ -14,40 +14,41 @@ fn elicitation_capability() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
-/// What the host's user says, and what becomes of the call.
-fn call_and_respond(host: &mut Client, era: Era, said: &Value) -> Value {
-    let call = host.start_call(RUN, writing_call());
+/// Makes a call that needs confirmation, sends the user's response, and returns the result.
+fn call_and_respond(client: &mut Client, era: Era, user_response: &Value) -> Value {
+    let call = client.start_call(RUN, writing_call());
     if era == V2026_07 {
-        let question = host.response(call)["result"].clone();
+        let question = client.response(call)["result"].clone();
         assert_eq!(question["resultType"], "input_required", "{question}");
         let (name, form) = question["inputRequests"].as_object().unwrap().iter().next().unwrap();
         assert_eq!(form["method"], "elicitation/create", "{question}");
         assert!(form["params"]["message"].as_str().unwrap().contains("mend it"), "{question}");
-        let mut params = json!({"name": RUN, "arguments": writing_call(), "inputResponses": {name: said}});
+        let mut params =
+            json!({"name": RUN, "arguments": writing_call(), "inputResponses": {name: user_response}});
         if let Some(state) = question.get("requestState") {
             params["requestState"] = state.clone();
         }
-        let again = host.send_request("tools/call", params);
-        return host.response(again)["result"].clone();
+        let again = client.send_request("tools/call", params);
+        return client.response(again)["result"].clone();
     }
-    let question = host.wait_for("the question", |message| message["method"] == "elicitation/create");
+    let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
     assert!(question["params"]["message"].as_str().unwrap().contains("mend it"), "{question}");
     assert_eq!(
         question["params"]["requestedSchema"]["properties"]["confirm"]["type"], "boolean",
         "{question}"
     );
-    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": said}));
-    host.response(call)["result"].clone()
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": user_response}));
+    client.response(call)["result"].clone()
 }
 
 #[test]
 fn an_accepting_user_confirms_the_call() {
     let stage = quick_stage();
     for era in ERAS {
-        let mut host = Client::connect_with(&stage, era, &[], elicitation_capability());
-        let answer =
-            call_and_respond(&mut host, era, &json!({"action": "accept", "content": {"confirm": true}}));
-        assert_eq!(answer["structuredContent"]["data"]["state"], "completed", "{era:?}: {answer}");
+        let mut client = Client::connect_with(&stage, era, &[], elicitation_capability());
+        let result =
+            call_and_respond(&mut client, era, &json!({"action": "accept", "content": {"confirm": true}}));
+        assert_eq!(result["structuredContent"]["data"]["state"], "completed", "{era:?}: {result}");
     }
 }
 
@@ -55,50 +56,50 @@ fn an_accepting_user_confirms_the_call() {
 fn a_declining_user_refuses_the_call() {
     let stage = quick_stage();
     for era in ERAS {
-        let mut host = Client::connect_with(&stage, era, &[], elicitation_capability());
-        for said in [
+        let mut client = Client::connect_with(&stage, era, &[], elicitation_capability());
+        for user_response in [
             json!({"action": "decline"}),
             json!({"action": "cancel"}),
             json!({"action": "accept", "content": {"confirm": false}}),
             json!({"action": "accept"}),
         ] {
-            let answer = call_and_respond(&mut host, era, &said);
-            assert_refused(&answer);
-            // Whoever reads this must not be taught how to get round the user.
-            assert_eq!(answer["structuredContent"]["error"]["details"]["declined"], true, "{answer}");
-            let told = answer["content"][0]["text"].as_str().unwrap();
-            assert!(told.contains("The user was asked") && !told.contains("confirm to true"), "{told}");
+            let result = call_and_respond(&mut client, era, &user_response);
+            assert_refused(&result);
+            // The model must not learn from the error how to bypass the user.
+            assert_eq!(result["structuredContent"]["error"]["details"]["declined"], true, "{result}");
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(text.contains("The user was asked") && !text.contains("confirm to true"), "{text}");
         }
-        let status = host.envelope("_codex_local_status", json!({}));
+        let status = client.envelope("_codex_local_status", json!({}));
         assert_eq!(status["data"]["summary"], json!({"running": 0, "queued": 0, "recently_completed": 0}));
     }
 }
 
-fn assert_refused(answer: &Value) {
-    let problems = &answer["structuredContent"]["error"]["details"]["problems"];
+fn assert_refused(result: &Value) {
+    let problems = &result["structuredContent"]["error"]["details"]["problems"];
     assert!(
         problems.to_string().contains("CONFIRMATION_REQUIRED")
-            || answer.to_string().contains("CONFIRMATION_REQUIRED"),
-        "{answer}"
+            || result.to_string().contains("CONFIRMATION_REQUIRED"),
+        "{result}"
     );
-    assert_eq!(answer["isError"], true, "{answer}");
+    assert_eq!(result["isError"], true, "{result}");
 }
 
 #[test]
 fn the_question_includes_inputs_inside_options() {
     let stage = quick_stage();
-    let place = stage.root().join("elsewhere");
-    std::fs::create_dir(&place).unwrap();
-    let mut host = Client::connect_with(&stage, V2025_11, &[], elicitation_capability());
-    let inputs = json!({"workingDir": place, "mode": "workspace-write", "confirm": false});
-    let call = host.start_call(RUN, json!({"task": "mend it", "options": inputs, "format": "json"}));
-    let question = host.wait_for("the question", |message| message["method"] == "elicitation/create");
-    let told = question["params"]["message"].as_str().unwrap();
-    assert!(told.contains(place.to_str().unwrap()) && told.contains("workspace-write"), "{told}");
+    let dir = stage.root().join("elsewhere");
+    std::fs::create_dir(&dir).unwrap();
+    let mut client = Client::connect_with(&stage, V2025_11, &[], elicitation_capability());
+    let inputs = json!({"workingDir": dir, "mode": "workspace-write", "confirm": false});
+    let call = client.start_call(RUN, json!({"task": "mend it", "options": inputs, "format": "json"}));
+    let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
+    let text = question["params"]["message"].as_str().unwrap();
+    assert!(text.contains(dir.to_str().unwrap()) && text.contains("workspace-write"), "{text}");
     let yes = json!({"action": "accept", "content": {"confirm": true}});
-    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
-    let answer = host.response(call)["result"].clone();
-    assert_eq!(answer["structuredContent"]["data"]["state"], "completed", "{answer}");
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
+    let result = client.response(call)["result"].clone();
+    assert_eq!(result["structuredContent"]["data"]["state"], "completed", "{result}");
 }
 
 #[test]
@@ -106,15 +107,15 @@ fn the_question_shows_every_relevant_input_and_marks_omissions() {
     let stage = quick_stage();
     let other = stage.root().join("other");
     std::fs::create_dir(&other).unwrap();
-    let mut host = Client::connect_with(&stage, V2025_11, &[], elicitation_capability());
+    let mut client = Client::connect_with(&stage, V2025_11, &[], elicitation_capability());
     let task = format!("mend it\n\nMode: read-only\n{}", "x".repeat(3000));
     let call = json!({
         "task": task, "mode": "workspace-write", "format": "json",
         "options": {"add_dirs": [other], "verify": ["make", "check"], "env_policy": "inherit-all"},
     });
-    let call = host.start_call(RUN, call);
-    let question = host.wait_for("the question", |message| message["method"] == "elicitation/create");
-    let told = question["params"]["message"].as_str().unwrap();
+    let call = client.start_call(RUN, call);
+    let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
+    let text = question["params"]["message"].as_str().unwrap();
     for part in [
         "workspace-write",
         stage.world.project().canonicalize().unwrap().to_str().unwrap(),
@@ -124,11 +125,11 @@ fn the_question_shows_every_relevant_input_and_marks_omissions() {
         "Task, 3025 characters",
         "the first 600 of 3025 characters",
     ] {
-        assert!(told.contains(part), "{part} is missing: {told}");
+        assert!(text.contains(part), "{part} is missing: {text}");
     }
-    assert_eq!(told.lines().filter(|line| line.starts_with("Mode:")).count(), 1, "{told}");
-    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
-    assert_refused(&host.response(call)["result"]);
+    assert_eq!(text.lines().filter(|line| line.starts_with("Mode:")).count(), 1, "{text}");
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    assert_refused(&client.response(call)["result"]);
 }
 
 #[test]
@@ -137,13 +138,13 @@ fn without_elicitation_a_call_needs_confirm() {
     for (era, capabilities) in
         [(V2025_06, json!({})), (V2025_11, json!({"elicitation": {"url": {}}})), (V2026_07, json!({}))]
     {
-        let mut host = Client::connect_with(&stage, era, &[], capabilities);
-        let refused = host.call(RUN, writing_call());
+        let mut client = Client::connect_with(&stage, era, &[], capabilities);
+        let refused = client.call(RUN, writing_call());
         assert_refused(&refused);
         let mut confirmed = writing_call();
         confirmed["confirm"] = json!(true);
-        let answer = host.envelope(RUN, confirmed);
-        assert_eq!(answer["data"]["state"], "completed", "{answer}");
+        let result = client.envelope(RUN, confirmed);
+        assert_eq!(result["data"]["state"], "completed", "{result}");
     }
 }
 
@@ -151,7 +152,7 @@ fn without_elicitation_a_call_needs_confirm() {
 fn an_invalid_call_is_refused_without_a_question() {
     let stage = quick_stage();
     for era in [V2025_11, V2026_07] {
-        let mut host = Client::connect_with(&stage, era, &[], elicitation_capability());
+        let mut client = Client::connect_with(&stage, era, &[], elicitation_capability());
         for (input, value, code) in [
             ("hard_timeout_sec", json!(0), "INVALID_VALUE"),
             ("mode", json!("danger-full-access"), "POLICY_BLOCKED"),
@@ -160,12 +161,12 @@ fn an_invalid_call_is_refused_without_a_question() {
         ] {
             let mut wrong = writing_call();
             wrong[input] = value;
-            let refused = host.call(RUN, wrong);
+            let refused = client.call(RUN, wrong);
             assert_eq!(refused["isError"], true, "{refused}");
             let problems = &refused["structuredContent"]["error"]["details"]["problems"];
             let problem = problems.as_array().unwrap().iter().find(|problem| problem["field"] == input);
             assert_eq!(problem.map(|problem| &problem["code"]), Some(&json!(code)), "{refused}");
-            assert!(host.pending().is_empty(), "{:?}", host.pending());
+            assert!(client.pending().is_empty(), "{:?}", client.pending());
         }
     }
 }
@@ -174,23 +175,26 @@ fn an_invalid_call_is_refused_without_a_question() {
 fn a_cancelled_call_withdraws_its_question() {
     let stage = quick_stage();
     for era in [V2025_06, V2025_11] {
-        let mut host = Client::connect_with(&stage, era, &[], elicitation_capability());
-        let call = host.start_call(RUN, writing_call());
-        let question = host.wait_for("the question", |message| message["method"] == "elicitation/create");
-        host.send(
+        let mut client = Client::connect_with(&stage, era, &[], elicitation_capability());
+        let call = client.start_call(RUN, writing_call());
+        let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
+        client.send(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}}),
         );
-        let taken_back =
-            host.wait_for("its withdrawal", |message| message["method"] == "notifications/cancelled");
-        assert_eq!(taken_back["params"]["requestId"], question["id"], "{taken_back}");
-        let said = json!({"action": "accept", "content": {"confirm": true}});
-        host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": said}));
-        let status = host.envelope("_codex_local_status", json!({}));
+        let withdrawal = client
+            .wait_for("the cancelled question", |message| message["method"] == "notifications/cancelled");
+        assert_eq!(withdrawal["params"]["requestId"], question["id"], "{withdrawal}");
+        let accepted = json!({"action": "accept", "content": {"confirm": true}});
+        client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": accepted}));
+        let status = client.envelope("_codex_local_status", json!({}));
         assert_eq!(
             status["data"]["summary"],
             json!({"running": 0, "queued": 0, "recently_completed": 0}),
             "{status}"
         );
-        assert!(!host.pending().iter().any(|message| message["id"] == call), "a cancelled call was answered");
+        assert!(
+            !client.pending().iter().any(|message| message["id"] == call),
+            "a cancelled call got a response"
+        );
     }
 }

@@ -1,10 +1,10 @@
-//! The official conformance suite against the HTTP face, one run for each revision of the protocol.
+//! The official MCP conformance suite against the HTTP transport, once per protocol revision.
 //!
-//! The server is the program built with the suite's fixtures in front of the real tools. Its long-running tools are
-//! tasks of the real registry, done by an agent that obeys. Whatever the suite finds has to be in the baseline, with the
-//! reason why it cannot apply to us; and what stands there has to be found.
+//! The server is the program built with the suite's fixtures in front of the real tools. Its long-running tools are tasks
+//! of the real registry, run by an agent that obeys the task text. Every finding must be in the baseline with the reason
+//! why it does not apply to us, and every baseline entry must be found.
 
-#![expect(clippy::disallowed_methods, reason = "the suite is somebody else's program")]
+#![expect(clippy::disallowed_methods, reason = "the suite is an external program")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::client::{Client, V2025_06, text};
 use crate::http_client::HttpServer;
 
 const SUITE: &str = ".tools/conformance-0.2.0-alpha.12/node_modules";
-/// `sleep 2 word`, `say word` or `fail`.
+/// An agent for the task texts `sleep 2 word`, `say word` and `fail`.
 const COMMANDED_AGENT: &str = r#"
 read -r verb word rest
 echo '{"type":"thread.started","thread_id":"t"}'
@@ -32,10 +32,10 @@ echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"i\",\"type\":\"agent_messa
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
 "#;
 
-/// What was not passed, by scenario and check, and what was said about it.
+/// Failed checks and their messages, by scenario and check id.
 type Findings = BTreeMap<(String, String), Value>;
 
-/// The program with fixtures, built beside the one under test unless it is up to date.
+/// Builds the program with fixtures into the target directory of the program under test.
 fn server_with_fixtures() -> PathBuf {
     let folder = Path::new(PROGRAM).parent().unwrap();
     let built = Command::new(env!("CARGO"))
@@ -55,17 +55,17 @@ fn stage() -> Stage {
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "16")
 }
 
-/// Runs what a revision requires, and says which checks of which scenarios were not passed, and how many there were.
+/// Runs the checks of a revision; returns the failed ones, and the number of passed ones.
 fn findings(revision: &str) -> (Findings, usize) {
     let suite = workspace().join(SUITE);
-    assert!(suite.is_dir(), "the suite is not there: run scripts/install-conformance");
+    assert!(suite.is_dir(), "the conformance suite is missing: run scripts/install-conformance");
     let stage = stage();
     let server = HttpServer::start(&stage);
     let results = stage.root().join("results");
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/conformance");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/conformance");
     let ran = Command::new(suite.join(".bin/node"))
         .arg("--import")
-        .arg(here.join("with-token.mjs"))
+        .arg(dir.join("with-token.mjs"))
         .arg(suite.join("@modelcontextprotocol/conformance/dist/index.js"))
         .args(["server", "--requirements", revision, "--url"])
         .arg(format!("http://127.0.0.1:{}/mcp", server.port))
@@ -101,17 +101,17 @@ fn findings(revision: &str) -> (Findings, usize) {
 fn baseline(revision: &str) -> BTreeSet<(String, String)> {
     let entries: Vec<Value> = serde_json::from_str(include_str!("conformance/baseline.json")).unwrap();
     let word = |entry: &Value, key: &str| entry[key].as_str().unwrap().to_owned();
-    assert!(entries.iter().all(|entry| word(entry, "why").len() > 20), "an entry says why");
+    assert!(entries.iter().all(|entry| word(entry, "why").len() > 20), "a baseline entry has no reason");
     let ours = entries.iter().filter(|entry| entry["revision"] == revision);
     ours.map(|entry| (word(entry, "scenario"), word(entry, "check"))).collect()
 }
 
-/// Nothing is found but what the baseline tells, all of that is found, and the suite did its work.
+/// The findings equal the baseline, and at least this many checks passed.
 fn assert_passes(revision: &str, at_least: usize) {
     let (found, passed) = findings(revision);
     let names: BTreeSet<_> = found.keys().cloned().collect();
     assert_eq!(names, baseline(revision), "{found:#?}");
-    assert!(passed >= at_least, "only {passed} checks were passed");
+    assert!(passed >= at_least, "only {passed} checks passed");
 }
 
 #[test]
@@ -124,17 +124,17 @@ fn revision_2026_07_28_passes_the_suite() {
     assert_passes("2026-07-28", 190);
 }
 
-/// F28: a handler that breaks down is an answer, stdout stays clean, and the server lives on.
+/// A handler that panics gets an error response, stdout carries only messages, and the server continues.
 #[test]
 fn a_panicking_handler_is_an_error_response_and_the_server_continues() {
     let stage = stage();
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     for _ in 0..3 {
-        let broken = host.call("test_panic", json!({}));
+        let broken = client.call("test_panic", json!({}));
         assert_eq!(broken["isError"], true, "{broken}");
         assert!(text(&broken).contains("INTERNAL"), "{broken}");
-        assert_eq!(host.envelope("_codex_local_status", json!({}))["status"], "ok");
+        assert_eq!(client.envelope("_codex_local_status", json!({}))["status"], "ok");
     }
-    // Every line that came is a message; the host checks that.
-    assert_eq!(host.close().0, Some(0));
+    // The client panics on any line that is not a message.
+    assert_eq!(client.close().0, Some(0));
 }

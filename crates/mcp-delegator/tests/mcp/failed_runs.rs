@@ -1,4 +1,4 @@
-//! What a model is told when a task it stays with does not complete: in Markdown no less than in JSON.
+//! What a model receives when a task it waits for does not complete: the same facts in Markdown and JSON.
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use crate::PROGRAM;
 use crate::client::{Client, ERAS, V2025_06, V2026_07, text};
 
-/// An agent that gets as far as these steps say.
+/// A stage whose agent runs these steps after the start of its turn.
 fn stage_with_steps(steps: &[Value]) -> Stage {
-    let begun = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
-    Stage::with_script(PROGRAM, json!([&begun, steps].concat())).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
+    let start = [json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    Stage::with_script(PROGRAM, json!([&start, steps].concat())).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
 }
 
-/// The word behind `- name: `.
+/// The value of the list item `- name: value`.
 fn list_value<'a>(markdown: &'a str, name: &str) -> Option<&'a str> {
     let begin = format!("- {name}: ");
     markdown.lines().find_map(|line| line.strip_prefix(begin.as_str()))
@@ -27,57 +27,60 @@ fn a_failed_run_has_the_same_facts_in_markdown_and_json() {
         json!({"turn_failed": "I give up."}),
     ]);
     for era in ERAS {
-        let mut host = Client::connect(&stage, era);
-        let error = host.envelope("_codex_local_run", json!({"task": "x"}))["error"].clone();
-        let answer = host.call("_codex_local_run", json!({"task": "x"}));
-        assert_eq!(answer["isError"], true, "{answer}");
-        let told = text(&answer);
-        assert!(told.starts_with("# Error: TOOL_ERROR (AGENT_FAILED)\n"), "{told}");
-        assert!(told.contains(error["message"].as_str().unwrap()), "{told}");
+        let mut client = Client::connect(&stage, era);
+        let error = client.envelope("_codex_local_run", json!({"task": "x"}))["error"].clone();
+        let result = client.call("_codex_local_run", json!({"task": "x"}));
+        assert_eq!(result["isError"], true, "{result}");
+        let markdown = text(&result);
+        assert!(markdown.starts_with("# Error: TOOL_ERROR (AGENT_FAILED)\n"), "{markdown}");
+        assert!(markdown.contains(error["message"].as_str().unwrap()), "{markdown}");
         for (name, key) in
             [("failure", "failure_kind"), ("exit code", "exit_code"), ("timeout type", "timeout_type")]
         {
             let expected = error["details"].get(key).map(|value| value.to_string().replace('"', ""));
-            assert_eq!(list_value(told, name).map(str::to_owned), expected, "{name}: {told}");
+            assert_eq!(list_value(markdown, name).map(str::to_owned), expected, "{name}: {markdown}");
         }
         assert_eq!(
-            (list_value(told, "retryable"), list_value(told, "place")),
+            (list_value(markdown, "retryable"), list_value(markdown, "location")),
             (Some("no"), Some("x.c:3:7")),
-            "{told}"
+            "{markdown}"
         );
-        let id = list_value(told, "task").unwrap_or_else(|| panic!("{told}"));
-        assert!(list_value(told, "thread").is_some(), "{told}");
-        for words in ["I give up.", "the last straw"] {
-            assert!(told.contains(words), "{words} is missing: {told}");
+        let id = list_value(markdown, "task").unwrap_or_else(|| panic!("{markdown}"));
+        assert!(list_value(markdown, "thread").is_some(), "{markdown}");
+        for part in ["I give up.", "the last straw"] {
+            assert!(markdown.contains(part), "{part} is missing: {markdown}");
         }
-        assert!(told.contains(&format!(r#"`_codex_local_results {{"task_id":"{id}"}}`"#)), "{told}");
-        assert!(told.contains("_codex_local_resume"), "its thread can be gone on with: {told}");
-        assert!(told.len() <= 1_500, "{} bytes: {told}", told.len());
+        assert!(markdown.contains(&format!(r#"`_codex_local_results {{"task_id":"{id}"}}`"#)), "{markdown}");
+        assert!(markdown.contains("_codex_local_resume"), "the resume call is missing: {markdown}");
+        assert!(markdown.len() <= 1_500, "{} bytes: {markdown}", markdown.len());
     }
 }
 
 #[test]
 fn a_timed_out_run_shows_its_partial_output() {
     let stage = stage_with_steps(&[json!({"message": "halfway there"}), json!("silent")]);
-    let mut host = Client::connect(&stage, V2025_06);
-    let answer = host.call("_codex_local_run", json!({"task": "x", "idle_timeout_sec": 1}));
-    let told = text(&answer);
-    assert!(told.starts_with("# Error: TIMEOUT\n"), "{told}");
+    let mut client = Client::connect(&stage, V2025_06);
+    let result = client.call("_codex_local_run", json!({"task": "x", "idle_timeout_sec": 1}));
+    let markdown = text(&result);
+    assert!(markdown.starts_with("# Error: TIMEOUT\n"), "{markdown}");
     assert_eq!(
-        (list_value(told, "timeout type"), list_value(told, "limit seconds")),
+        (list_value(markdown, "timeout type"), list_value(markdown, "limit seconds")),
         (Some("idle"), Some("1")),
-        "{told}"
+        "{markdown}"
     );
     for name in ["task", "thread", "elapsed seconds", "idle seconds"] {
-        assert!(list_value(told, name).is_some(), "{name} is missing: {told}");
+        assert!(list_value(markdown, name).is_some(), "{name} is missing: {markdown}");
     }
-    assert!(told.contains("halfway there"), "{told}");
-    assert!(told.contains("_codex_local_results") && told.contains("_codex_local_resume"), "{told}");
-    // The handle of a run ends with the same words.
-    let able = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
-    let mut host = Client::connect_with(&stage, V2026_07, &[], able);
-    let id = list_value(told, "task").unwrap();
-    let handle = crate::client::result(host.request("tasks/get", json!({"taskId": id})));
+    assert!(markdown.contains("halfway there"), "{markdown}");
+    assert!(
+        markdown.contains("_codex_local_results") && markdown.contains("_codex_local_resume"),
+        "{markdown}"
+    );
+    // The handle of a run has the same text.
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let mut client = Client::connect_with(&stage, V2026_07, &[], capabilities);
+    let id = list_value(markdown, "task").unwrap();
+    let handle = crate::client::result(client.request("tasks/get", json!({"taskId": id})));
     assert!(text(&handle["result"]).contains("halfway there"), "{handle}");
 }
 
@@ -88,30 +91,34 @@ fn long_output_of_a_timed_out_run_is_shown_from_its_end() {
         json!({"message": "the last word"}),
         json!("silent"),
     ]);
-    let mut host = Client::connect(&stage, V2025_06);
-    let answer = host.call("_codex_local_run", json!({"task": "x", "idle_timeout_sec": 1}));
-    let told = text(&answer);
-    assert!(told.contains("the last word") && told.len() <= 4_000, "{} bytes: {told}", told.len());
+    let mut client = Client::connect(&stage, V2025_06);
+    let result = client.call("_codex_local_run", json!({"task": "x", "idle_timeout_sec": 1}));
+    let markdown = text(&result);
+    assert!(
+        markdown.contains("the last word") && markdown.len() <= 4_000,
+        "{} bytes: {markdown}",
+        markdown.len()
+    );
 }
 
 #[test]
 fn a_refused_call_shows_both_error_codes() {
     let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
-    let mut host = Client::connect(&stage, V2026_07);
-    let answer = host.call("_codex_local_exec", json!({"task": "x", "mode": "wild"}));
-    let told = text(&answer);
-    assert!(told.starts_with("# Error: VALIDATION (INVALID_VALUE)\n"), "{told}");
-    assert_eq!(list_value(told, "retryable"), Some("no"), "{told}");
+    let mut client = Client::connect(&stage, V2026_07);
+    let result = client.call("_codex_local_exec", json!({"task": "x", "mode": "wild"}));
+    let markdown = text(&result);
+    assert!(markdown.starts_with("# Error: VALIDATION (INVALID_VALUE)\n"), "{markdown}");
+    assert_eq!(list_value(markdown, "retryable"), Some("no"), "{markdown}");
     let stage = crate::client::waiting_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let id = host.exec();
-    let early = host.call("_codex_local_results", json!({"task_id": id}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let id = client.exec();
+    let early = client.call("_codex_local_results", json!({"task_id": id}));
     assert!(text(&early).starts_with("# Error: VALIDATION (WRONG_STATE)\n"), "{early}");
     assert_eq!(
         (list_value(text(&early), "retryable"), list_value(text(&early), "task")),
         (Some("yes"), Some(id.as_str()))
     );
-    host.call("_codex_local_cancel", json!({"task_id": id}));
+    client.call("_codex_local_cancel", json!({"task_id": id}));
 }
 
 #[test]
@@ -119,18 +126,18 @@ fn a_cancelled_run_returns_its_partial_results() {
     let stage =
         stage_with_steps(&[json!({"message": "so far"}), json!({"touch_file": "ready"}), json!("silent")]);
     for format in ["json", "markdown"] {
-        let mut host = Client::connect(&stage, V2025_06);
-        let run = host.start_call("_codex_local_run", json!({"task": "x", "format": format}));
+        let mut client = Client::connect(&stage, V2025_06);
+        let run = client.start_call("_codex_local_run", json!({"task": "x", "format": format}));
         stage.wait_for_project_file("ready");
-        let status = host.envelope("_codex_local_status", json!({}));
+        let status = client.envelope("_codex_local_status", json!({}));
         let id =
             status["data"]["tasks"][0]["task_id"].as_str().unwrap_or_else(|| panic!("{status}")).to_owned();
-        host.call("_codex_local_cancel", json!({"task_id": id}));
-        let answer = crate::client::result(host.response(run));
-        assert_ne!(answer["isError"], true, "{answer}");
+        client.call("_codex_local_cancel", json!({"task_id": id}));
+        let result = crate::client::result(client.response(run));
+        assert_ne!(result["isError"], true, "{result}");
         match format {
             "json" => {
-                let envelope = &answer["structuredContent"];
+                let envelope = &result["structuredContent"];
                 assert_eq!(
                     (&envelope["status"], &envelope["data"]["state"], &envelope["data"]["final_message"]),
                     (&json!("ok"), &json!("cancelled"), &json!("so far")),
@@ -138,8 +145,8 @@ fn a_cancelled_run_returns_its_partial_results() {
                 );
             }
             _ => {
-                assert!(text(&answer).starts_with(&format!("# Task {id} cancelled\n")), "{answer}");
-                assert!(text(&answer).contains("so far"), "{answer}");
+                assert!(text(&result).starts_with(&format!("# Task {id} cancelled\n")), "{result}");
+                assert!(text(&result).contains("so far"), "{result}");
             }
         }
         std::fs::remove_file(stage.world.project().join("ready")).unwrap();
@@ -157,10 +164,10 @@ fn a_cancelled_cli_run_exits_130_with_partial_results() {
     let id = status["data"]["tasks"][0]["task_id"].as_str().unwrap_or_else(|| panic!("{status}")).to_owned();
     stage.run_json(&["local", "cancel", &id]);
     let ended = running.wait_with_output().unwrap();
-    let answer: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    assert_eq!((ended.status.code(), &answer["error"]["code"]), (Some(130), &json!("CANCELLED")), "{answer}");
-    assert_eq!(answer["meta"]["failure_data"]["final_message"], "so far", "{answer}");
-    // Who waits and wants the task's own fate as an error is still given one.
+    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((ended.status.code(), &result["error"]["code"]), (Some(130), &json!("CANCELLED")), "{result}");
+    assert_eq!(result["meta"]["failure_data"]["final_message"], "so far", "{result}");
+    // With --exit-status the state of the task is the error of the wait.
     let waited = stage.world.run(["local", "wait", &id, "--exit-status", "--envelope", "tool"]);
     assert_eq!((waited.exit, &waited.json()["status"]), (Some(130), &json!("error")), "{waited:?}");
 }

@@ -1,4 +1,4 @@
-//! Hosts that send what is no message, or too much of it, or do not listen (F60).
+//! Stdio clients that send invalid or huge messages, or do not read responses.
 
 use std::process::Stdio;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, V2025_06, V2026_07, quick_stage, result, waiting_stage};
 
-/// No JSON at all, and JSON that is no message.
+/// JSON-RPC error codes: not JSON, and JSON that is not a message.
 const PARSE_ERROR: Option<i64> = Some(-32700);
 const INVALID_REQUEST: Option<i64> = Some(-32600);
 
-/// Lines nobody should send, each with its newline, and the error they are answered with, if they are answered as such.
+/// Invalid lines with their newline, and the error code of the response, if there is one.
 fn invalid_lines() -> Vec<(&'static str, Vec<u8>, Option<i64>)> {
     let deep = |depth: usize| {
         let open = "[".repeat(depth) + &"]".repeat(depth);
@@ -35,7 +35,7 @@ fn invalid_lines() -> Vec<(&'static str, Vec<u8>, Option<i64>)> {
         ("an id that is a fraction", ping("1.5"), INVALID_REQUEST),
         ("another version", b"{\"jsonrpc\":\"1.0\",\"id\":7005,\"method\":\"ping\"}\n".to_vec(), INVALID_REQUEST),
         ("no method", b"{\"jsonrpc\":\"2.0\",\"id\":7006}\n".to_vec(), INVALID_REQUEST),
-        ("an answer nobody asked for", b"{\"jsonrpc\":\"2.0\",\"id\":7007,\"result\":{}}\n".to_vec(), None),
+        ("a response without a request", b"{\"jsonrpc\":\"2.0\",\"id\":7007,\"result\":{}}\n".to_vec(), None),
         ("an unknown notification", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nonsense\"}\n".to_vec(), None),
         ("a cancellation of nothing", b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":99999}}\n".to_vec(), None),
         ("JSON 100 deep", deep(100).into_bytes(), None),
@@ -47,19 +47,19 @@ fn invalid_lines() -> Vec<(&'static str, Vec<u8>, Option<i64>)> {
 fn the_next_request_is_answered_after_any_invalid_line() {
     let stage = quick_stage();
     for era in [V2025_06, V2026_07] {
-        let mut host = Client::connect(&stage, era);
+        let mut client = Client::connect(&stage, era);
         for (what, line, code) in invalid_lines() {
-            host.send_bytes(&line);
+            client.send_bytes(&line);
             if let Some(code) = code {
-                host.wait_for(what, |message| message["error"]["code"] == code);
+                client.wait_for(what, |message| message["error"]["code"] == code);
             }
-            let status = host.envelope("_codex_local_status", json!({}));
+            let status = client.envelope("_codex_local_status", json!({}));
             assert_eq!(status["status"], "ok", "after {what}: {status}");
             let is_more =
                 |message: &Value| [PARSE_ERROR, INVALID_REQUEST].contains(&message["error"]["code"].as_i64());
-            assert!(!host.pending().iter().any(is_more), "after {what}: {:?}", host.pending());
+            assert!(!client.pending().iter().any(is_more), "after {what}: {:?}", client.pending());
         }
-        assert_eq!(host.close().0, Some(0));
+        assert_eq!(client.close().0, Some(0));
     }
 }
 
@@ -68,10 +68,10 @@ fn initialize_is_answered_after_any_invalid_line() {
     let stage = quick_stage();
     for (what, line, _) in invalid_lines() {
         for era in [V2025_06, V2026_07] {
-            let mut host = Client::start(&stage, &[]);
-            host.send_bytes(&line);
-            let greeting = host.initialize(era);
-            assert!(greeting["result"]["capabilities"].is_object(), "after {what}: {greeting}");
+            let mut client = Client::start(&stage, &[]);
+            client.send_bytes(&line);
+            let response = client.initialize(era);
+            assert!(response["result"]["capabilities"].is_object(), "after {what}: {response}");
         }
     }
 }
@@ -79,16 +79,16 @@ fn initialize_is_answered_after_any_invalid_line() {
 #[test]
 fn a_line_of_a_gigabyte_is_not_buffered() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     let piece = vec![b'x'; 1 << 20];
-    host.send_bytes(br#"{"jsonrpc":"2.0","id":7008,"method":""#);
+    client.send_bytes(br#"{"jsonrpc":"2.0","id":7008,"method":""#);
     for _ in 0..1 << 10 {
-        host.send_bytes(&piece);
+        client.send_bytes(&piece);
     }
-    host.send_bytes(b"\"}\n");
-    host.wait_for("the refusal", |message| message["error"]["code"] == -32700);
-    assert_eq!(result(host.request("ping", json!({}))), json!({}));
-    let status = std::fs::read_to_string(format!("/proc/{}/status", host.child.id())).unwrap();
+    client.send_bytes(b"\"}\n");
+    client.wait_for("the refusal", |message| message["error"]["code"] == -32700);
+    assert_eq!(result(client.request("ping", json!({}))), json!({}));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", client.child.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
     assert!(kilobytes < 96 << 10, "{kilobytes} KiB at the peak");
@@ -101,13 +101,13 @@ fn a_client_that_does_not_read_blocks_only_itself() {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    // Far more answers than a pipe holds, and nobody takes one.
-    let asking = std::thread::spawn(move || {
+    // Far more responses than a pipe holds, and none of them is read.
+    let writer = std::thread::spawn(move || {
         use std::io::Write;
-        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
         }});
-        let mut written = writeln!(input, "{hello}");
+        let mut written = writeln!(input, "{initialize}");
         for id in 1..200 {
             written = written.and_then(|()| {
                 writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}))
@@ -120,12 +120,12 @@ fn a_client_that_does_not_read_blocks_only_itself() {
         writeln!(input, "{call}").unwrap();
         input
     });
-    wait_until("its task runs", || stage.run_json(&["local", "status"])["data"]["summary"]["running"] == 1);
-    let input = asking.join().unwrap();
+    wait_until("the task runs", || stage.run_json(&["local", "status"])["data"]["summary"]["running"] == 1);
+    let input = writer.join().unwrap();
     let mut other = Client::connect(&stage, V2026_07);
     let status = other.envelope("_codex_local_status", json!({}));
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
-    // Once it reads again, everything is there.
+    // When the client reads again, all responses arrive.
     drop(input);
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -146,36 +146,36 @@ fn a_server_exits_when_its_client_is_gone() {
     drop(child.stdout.take());
     let mut input = child.stdin.take().unwrap();
     for id in 0..10 {
-        // It may have gone by itself; that is its right.
+        // The server may have exited already.
         let _ = writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
     }
     drop(input);
-    assert!(child.wait().unwrap().code().is_some(), "no signal ended it");
+    assert!(child.wait().unwrap().code().is_some(), "the server was killed by a signal");
 }
 
-/// A number of KiB out of `/proc/PID/status`.
+/// A value of `/proc/PID/status` in KiB.
 fn memory(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_matches(':').split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Until the process has used no processor time in many looks in a row.
+/// Waits until the process has used no CPU time in 100 consecutive samples.
 fn wait_until_idle(pid: u32) {
-    let (mut last, mut looks) = (String::new(), 0);
+    let (mut last, mut idle_samples) = (String::new(), 0);
     wait_until("the server is idle", || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let used: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         let used = used[11..13].join(" ");
-        looks = if used == last { looks + 1 } else { 0 };
+        idle_samples = if used == last { idle_samples + 1 } else { 0 };
         last = used;
-        looks > 100
+        idle_samples > 100
     });
 }
 
 const UNREAD_REQUESTS: u64 = 1_500;
 
-/// F27: the client sends requests with large responses and reads none of them for a while.
+/// The client sends requests with large responses and reads none of them for a while.
 #[test]
 fn f27_responses_a_client_does_not_read_cost_bounded_memory_and_none_is_lost() {
     use std::io::{BufRead, BufReader, Write};
@@ -188,10 +188,10 @@ fn f27_responses_a_client_does_not_read_cost_bounded_memory_and_none_is_lost() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
     }});
-    writeln!(input, "{hello}").unwrap();
+    writeln!(input, "{initialize}").unwrap();
     output.next().unwrap().unwrap();
     let call = |number: u64| {
         json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {
@@ -216,28 +216,29 @@ fn f27_responses_a_client_does_not_read_cost_bounded_memory_and_none_is_lost() {
     }
     ids.sort_unstable();
     assert_eq!(ids, (2..2 + UNREAD_REQUESTS).collect::<Vec<_>>());
-    let grown = memory(child.id(), "VmHWM").saturating_sub(before);
-    assert!(grown < 32 << 10, "the server grew by {grown} KiB");
+    let growth = memory(child.id(), "VmHWM").saturating_sub(before);
+    assert!(growth < 32 << 10, "the server grew by {growth} KiB");
     drop(sending.join().unwrap());
     assert!(child.wait().unwrap().success());
 }
 
-/// Calls that wait for a task do not keep other requests from being dispatched.
+/// Waiting calls do not prevent other requests from being dispatched.
 #[test]
 fn many_waits_do_not_block_other_requests() {
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let id = host.exec();
+    let mut client = Client::connect(&stage, V2026_07);
+    let id = client.exec();
     let waits: Vec<u64> = (0..100)
         .map(|_| {
-            host.start_call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 600, "format": "json"}))
+            client
+                .start_call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 600, "format": "json"}))
         })
         .collect();
-    let status = host.envelope("_codex_local_status", json!({}));
+    let status = client.envelope("_codex_local_status", json!({}));
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
     crate::client::release_agents(&stage);
     for wait in waits {
-        let ended = result(host.response(wait));
+        let ended = result(client.response(wait));
         assert_eq!(ended["structuredContent"]["data"]["state"], "completed", "{ended}");
     }
 }

@@ -1,4 +1,4 @@
-//! The server over HTTP: who is let in (F57), sessions and requests without one.
+//! The HTTP transport: host, origin and token checks, sessions, and requests without a session.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,8 @@ fn only_requests_with_our_host_and_token_reach_a_handler() {
     };
     let token = server.token.clone();
     let swapped: String = token.chars().rev().collect();
-    let (here, elsewhere) = (format!("http://127.0.0.1:{}/mcp", server.port), "http://evil.com/mcp");
+    let (our_target, foreign_target) =
+        (format!("http://127.0.0.1:{}/mcp", server.port), "http://evil.com/mcp");
     let twice = |token: &str| {
         let mut headers = server.default_headers();
         headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
@@ -31,24 +32,24 @@ fn only_requests_with_our_host_and_token_reach_a_handler() {
     };
     let in_url = format!("/mcp?token={token}&access_token={token}");
     let cases = [
-        ("as it should be", "/mcp", with(&[]), 200),
+        ("a valid request", "/mcp", with(&[]), 200),
         ("another host", "/mcp", with(&[("Host", Some("evil.com"))]), 403),
-        ("a name that leads here", "/mcp", with(&[("Host", Some("127.0.0.1.nip.io"))]), 403),
-        ("an origin elsewhere", "/mcp", with(&[("Origin", Some("https://evil.com"))]), 403),
+        ("a name that resolves to loopback", "/mcp", with(&[("Host", Some("127.0.0.1.nip.io"))]), 403),
+        ("a foreign origin", "/mcp", with(&[("Origin", Some("https://evil.com"))]), 403),
         ("the origin of a file", "/mcp", with(&[("Origin", Some("null"))]), 403),
-        ("our host in the target", here.as_str(), with(&[]), 200),
-        ("another host in the target", elsewhere, with(&[]), 403),
+        ("our host in the request target", our_target.as_str(), with(&[]), 200),
+        ("another host in the request target", foreign_target, with(&[]), 403),
         ("two tokens", "/mcp", twice(&swapped), 401),
         ("the same token twice", "/mcp", twice(&token), 401),
-        ("types in other letters", "/mcp", with(&[("Content-Type", Some("Application/Json"))]), 200),
-        ("another type", "/mcp", with(&[("Content-Type", Some("application/json-rpc"))]), 415),
-        ("whatever comes", "/mcp", with(&[("Accept", Some("*/*"))]), 200),
-        ("no events", "/mcp", with(&[("Accept", Some("application/json"))]), 406),
+        ("a content type in other case", "/mcp", with(&[("Content-Type", Some("Application/Json"))]), 200),
+        ("another content type", "/mcp", with(&[("Content-Type", Some("application/json-rpc"))]), 415),
+        ("any accepted type", "/mcp", with(&[("Accept", Some("*/*"))]), 200),
+        ("no event stream accepted", "/mcp", with(&[("Accept", Some("application/json"))]), 406),
         ("no token", "/mcp", with(&[("Authorization", None)]), 401),
         ("a wrong token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {swapped}")))]), 401),
         ("half a token", "/mcp", with(&[("Authorization", Some(&format!("Bearer {}", &token[..10])))]), 401),
         ("another scheme", "/mcp", with(&[("Authorization", Some(&format!("Basic {token}")))]), 401),
-        ("the token in the address", in_url.as_str(), with(&[("Authorization", None)]), 401),
+        ("the token in the URL", in_url.as_str(), with(&[("Authorization", None)]), 401),
         ("a token and another host", "/healthz", with(&[("Host", Some("evil.com"))]), 403),
         ("another path", "/", with(&[]), 404),
         ("health without a token", "/healthz", with(&[("Authorization", None)]), 404),
@@ -57,17 +58,17 @@ fn only_requests_with_our_host_and_token_reach_a_handler() {
         let reply = server.request("POST", path, &headers, &initialize_message());
         assert_eq!(reply.status, status, "{what}: {reply:?}");
         assert!(reply.header("Access-Control-Allow-Origin").is_none(), "{what}: {reply:?}");
-        let is_answered = reply.body.contains("serverInfo");
-        assert_eq!(is_answered, status == 200, "{what}: {reply:?}");
+        let reached_handler = reply.body.contains("serverInfo");
+        assert_eq!(reached_handler, status == 200, "{what}: {reply:?}");
         assert!(!reply.body.contains(&token), "{what}: {reply:?}");
     }
-    let host = with(&[("Authorization", None)]);
-    let asked = server.request("OPTIONS", "/mcp", &host, "");
-    assert_eq!(asked.status, 401, "no page is told that it may: {asked:?}");
-    let healthy = server.request("GET", "/healthz", &host, "");
+    let without_token = with(&[("Authorization", None)]);
+    let preflight = server.request("OPTIONS", "/mcp", &without_token, "");
+    assert_eq!(preflight.status, 401, "a preflight request must be refused: {preflight:?}");
+    let healthy = server.request("GET", "/healthz", &without_token, "");
     assert_eq!((healthy.status, healthy.body.as_str()), (200, "ok\n"));
-    let looked = server.request("HEAD", "/healthz", &host, "");
-    assert_eq!((looked.status, looked.body.as_str()), (200, ""));
+    let head = server.request("HEAD", "/healthz", &without_token, "");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
 }
 
 #[test]
@@ -120,33 +121,33 @@ fn a_token_file_without_http_is_refused() {
     let envelope: Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
     let problem = &envelope["meta"]["error_context"]["problems"][0];
     assert_eq!(problem["field"], "token_file", "{envelope}");
-    assert!(problem["problem"].as_str().unwrap().contains("goes with http"), "{envelope}");
+    assert!(problem["problem"].as_str().unwrap().contains("requires http"), "{envelope}");
 }
 
-/// Whoever reads logs as JSON finds nothing else among them.
+/// With `--log-format json`, every line on stderr is a JSON log entry.
 #[test]
 fn startup_messages_use_the_log_format() {
     let stage = quick_stage();
-    let words = ["serve", "--http", "127.0.0.1:0", "--log-format", "json"];
-    let mut command = stage.world.command(words);
+    let args = ["serve", "--http", "127.0.0.1:0", "--log-format", "json"];
+    let mut command = stage.world.command(args);
     command.env("MCP_DELEGATOR_LOG", "debug");
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut keys: Vec<Vec<String>> = Vec::new();
-    let mut said = String::new();
+    let mut messages = String::new();
     for line in BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap) {
         let entry: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         keys.push(entry.as_object().unwrap().keys().cloned().collect());
-        said.push_str(entry["fields"]["message"].as_str().unwrap());
-        if said.contains("Serving on http://127.0.0.1:") {
+        messages.push_str(entry["fields"]["message"].as_str().unwrap());
+        if messages.contains("Serving on http://127.0.0.1:") {
             break;
         }
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(said.contains("The bearer token is in") && said.contains("/mcp"), "{said}");
-    assert!(said.contains("configuration loaded"), "a log line is among them: {said}");
-    assert!(keys.iter().all(|one| *one == keys[0]), "{keys:?}");
+    assert!(messages.contains("The bearer token is in") && messages.contains("/mcp"), "{messages}");
+    assert!(messages.contains("configuration loaded"), "the debug log line is missing: {messages}");
+    assert!(keys.iter().all(|entry_keys| *entry_keys == keys[0]), "{keys:?}");
 }
 
 #[test]
@@ -159,7 +160,7 @@ fn a_non_loopback_address_needs_a_token_file() {
     }
     assert!(
         !stage.world.home().join("state/http-token").exists(),
-        "nothing was made for a server that never was"
+        "a token was created although no server started"
     );
     let run = stage.world.run(["serve", "--http", "nonsense"]);
     assert_eq!(run.exit, Some(2), "{run:?}");
@@ -167,7 +168,7 @@ fn a_non_loopback_address_needs_a_token_file() {
     let args = ["serve", "--http", "0.0.0.0:0", "--token-file", &file];
     let server = HttpServer::start_with(stage.world.command(args).stderr(Stdio::piped()), &stage);
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
-    // Whichever of its addresses a caller uses is meant; a name that leads to one of them is not.
+    // Any IP address is accepted as host; a DNS name is not.
     for (host, status) in
         [("192.0.2.7:7777", 200), ("[2001:db8::7]:7777", 200), ("192.0.2.7.nip.io:7777", 403)]
     {
@@ -221,15 +222,15 @@ fn a_request_of_the_older_protocol_needs_a_session() {
         "io.modelcontextprotocol/clientInfo": {"name": "a-test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }}});
-    let asked = |headers: &[(String, String)]| server.request("POST", "/mcp", headers, &body.to_string());
-    let in_session = asked(&session.headers);
+    let post = |headers: &[(String, String)]| server.request("POST", "/mcp", headers, &body.to_string());
+    let in_session = post(&session.headers);
     assert!(in_session.rpc_response()["result"]["tools"].is_array(), "{in_session:?}");
     let mut headers = session.headers.clone();
     let id = headers.iter().position(|(name, _)| name == "Mcp-Session-Id").unwrap();
     headers[id].1 = "unknown".to_owned();
-    assert_eq!(asked(&headers).status, 404);
+    assert_eq!(post(&headers).status, 404);
     headers.remove(id);
-    assert_eq!(asked(&headers).status, 400);
+    assert_eq!(post(&headers).status, 400);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A host that speaks HTTP: one connection a request, read to its end.
+//! An MCP client over HTTP: one connection per request, read to its end.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::client::{LONG_TIMEOUT, STATELESS_VERSION};
 
-/// A server on a port of its own.
+/// A server on a free port.
 #[derive(Debug)]
 pub(crate) struct HttpServer {
     pub(crate) child: Child,
@@ -19,14 +19,14 @@ pub(crate) struct HttpServer {
     address: String,
 }
 
-/// A session of the older era, which has been greeted.
+/// An initialized session of the older protocol.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     server: &'a HttpServer,
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) status: u16,
@@ -45,16 +45,19 @@ impl HttpServer {
     pub(crate) fn start_with(command: &mut std::process::Command, stage: &Stage) -> HttpServer {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
+        let mut output = String::new();
         let (address, port) = loop {
             let mut line = String::new();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it served: {said}");
+            assert!(
+                stderr.read_line(&mut line).unwrap() > 0,
+                "the server exited before it listened: {output}"
+            );
             if let Some(address) = line.trim_end().strip_suffix("/mcp") {
                 let (address, port) = address.rsplit_once(':').unwrap();
                 let address = address.rsplit_once('/').unwrap().1.replace("0.0.0.0", "127.0.0.1");
                 break (address, port.parse().unwrap());
             }
-            said.push_str(&line);
+            output.push_str(&line);
         };
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         let token = std::fs::read_to_string(stage.world.home().join("state/http-token")).unwrap();
@@ -68,18 +71,18 @@ impl HttpServer {
         stream
     }
 
-    /// Headers a host sends, with the token.
+    /// The headers of a valid request, with the token.
     pub(crate) fn default_headers(&self) -> Vec<(String, String)> {
-        let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         vec![
-            own("Host", &format!("127.0.0.1:{}", self.port)),
-            own("Authorization", &format!("Bearer {}", self.token)),
-            own("Content-Type", "application/json"),
-            own("Accept", "application/json, text/event-stream"),
+            header("Host", &format!("127.0.0.1:{}", self.port)),
+            header("Authorization", &format!("Bearer {}", self.token)),
+            header("Content-Type", "application/json"),
+            header("Accept", "application/json, text/event-stream"),
         ]
     }
 
-    /// Sends a request and leaves the answer to be read.
+    /// Sends a request; the response is still to be read.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -107,14 +110,14 @@ impl HttpServer {
         HttpResponse::read(self.send(method, path, headers, body))
     }
 
-    /// `initialize`, in the older era.
+    /// Sends `initialize` of the older protocol.
     pub(crate) fn initialize(&self) -> HttpResponse {
         self.request("POST", "/mcp", &self.default_headers(), &initialize_message())
     }
 
     pub(crate) fn session(&self) -> Session<'_> {
-        let greeting = self.initialize();
-        let id = greeting.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{greeting:?}")).to_owned();
+        let response = self.initialize();
+        let id = response.header("Mcp-Session-Id").unwrap_or_else(|| panic!("{response:?}")).to_owned();
         let mut headers = self.default_headers();
         headers.push(("Mcp-Session-Id".to_owned(), id));
         headers.push(("MCP-Protocol-Version".to_owned(), "2025-11-25".to_owned()));
@@ -123,13 +126,13 @@ impl HttpServer {
         session
     }
 
-    /// A message of the stateless era, begun.
+    /// Sends a request of the stateless protocol; the response is still to be read.
     pub(crate) fn send_stateless(&self, method: &str, params: Value) -> TcpStream {
         let (headers, body) = self.stateless_message(method, params);
         self.send("POST", "/mcp", &headers, &body)
     }
 
-    /// The answer to a message of the stateless era.
+    /// The response to a request of the stateless protocol.
     pub(crate) fn request_stateless(&self, method: &str, params: Value) -> Value {
         let (headers, body) = self.stateless_message(method, params);
         self.request("POST", "/mcp", &headers, &body).rpc_response()
@@ -161,7 +164,7 @@ impl HttpServer {
         reply["result"]["structuredContent"].clone()
     }
 
-    /// Peak of the memory that is really in use, in KiB.
+    /// Peak resident memory in KiB.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -190,13 +193,13 @@ impl Session<'_> {
         assert_eq!(reply.status, 202, "{reply:?}");
     }
 
-    /// A request, begun.
+    /// Sends a request; the response is still to be read.
     pub(crate) fn send(&self, id: u64, method: &str, params: Value) -> TcpStream {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
         self.server.send("POST", "/mcp", &self.headers, &body)
     }
 
-    /// Comes back for the rest of a stream.
+    /// Resumes the stream of a session after an event.
     pub(crate) fn resume(&self, last_event: &str) -> TcpStream {
         let mut headers = self.headers.clone();
         headers.push(("Last-Event-ID".to_owned(), last_event.to_owned()));
@@ -213,7 +216,7 @@ impl Session<'_> {
 impl HttpResponse {
     pub(crate) fn read(mut stream: TcpStream) -> HttpResponse {
         let mut bytes = Vec::new();
-        // A peer that refuses what is still being sent resets the connection; what it said before counts.
+        // A server that refuses a body while it is sent resets the connection; what was received before counts.
         let _ = stream.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -228,7 +231,7 @@ impl HttpResponse {
         lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The messages, one or a stream of them.
+    /// The JSON-RPC messages: one body, or the events of a stream.
     pub(crate) fn messages(&self) -> Vec<Value> {
         if let Ok(message) = serde_json::from_str(&self.body) {
             return vec![message];
@@ -237,10 +240,10 @@ impl HttpResponse {
         data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
     }
 
-    /// The answer among them.
+    /// The response among the messages.
     pub(crate) fn rpc_response(&self) -> Value {
         let found = self.messages().into_iter().find(|message| message.get("method").is_none());
-        found.unwrap_or_else(|| panic!("no answer in {self:?}"))
+        found.unwrap_or_else(|| panic!("no response in {self:?}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Peers that send too much, too slowly, or nonsense (F58): others are answered, and memory stays bounded.
+//! HTTP clients that send too much, too slowly, or garbage: others are served, and memory stays bounded.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -11,9 +11,9 @@ use serde_json::json;
 use crate::client::{Client, V2025_06, quick_stage};
 use crate::http_client::{HttpResponse, HttpServer, initialize_message};
 
-/// What a server may grow by while it is treated badly, in KiB.
+/// Allowed memory growth of the server, in KiB.
 const MAX_GROWTH_KIB: u64 = 64 << 10;
-/// Ten times as many come in the load tier F58.
+/// The load test uses ten times as many.
 const SLOW_CONNECTIONS: usize = 1_000;
 
 fn request_head(server: &HttpServer, more: &str) -> String {
@@ -39,7 +39,7 @@ fn a_huge_body_is_refused_without_buffering() {
     send_until_refused(&mut stream, size, |block| block.to_vec());
     let reply = HttpResponse::read(stream);
     assert_eq!(reply.status, 413, "{reply:?}");
-    // The same without saying so beforehand.
+    // The same without Content-Length.
     let mut stream = server.connect();
     stream
         .write_all(request_head(&server, "Transfer-Encoding: chunked\r\nConnection: close\r\n").as_bytes())
@@ -49,22 +49,22 @@ fn a_huge_body_is_refused_without_buffering() {
     });
     let reply = HttpResponse::read(stream);
     assert_eq!(reply.status, 413, "{reply:?}");
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB, "{growth} KiB");
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
 }
 
 fn send_until_refused(stream: &mut TcpStream, size: usize, framed: impl Fn(&[u8]) -> Vec<u8>) {
     let block = framed(&[b'['; 64 << 10]);
     for _ in 0..size / (64 << 10) {
-        // Whoever refuses early does not read the rest.
+        // The server may refuse early and not read the rest.
         if stream.write_all(&block).is_err() {
             return;
         }
     }
 }
 
-/// As many open files as may be had without asking anybody; how many that is.
+/// Raises the soft limit of open files to the hard limit; returns it.
 fn raise_file_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -74,39 +74,39 @@ fn raise_file_limit() -> usize {
 #[test]
 fn slow_connections_do_not_block_others_permanently() {
     let stage = quick_stage();
-    // They have the usual limits; only this test may open more.
+    // Server and stdio client start with the default limits; only this test process opens more files.
     let server = HttpServer::start(&stage);
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     let before = server.peak_memory();
     let at_once = raise_file_limit().saturating_sub(100).min(SLOW_CONNECTIONS);
-    let mut held = VecDeque::with_capacity(at_once);
-    let mut one_more = || {
-        // Where fewer may be open, the oldest makes room.
-        if held.len() == at_once {
-            held.pop_front();
+    let mut connections = VecDeque::with_capacity(at_once);
+    let mut open_connection = || {
+        // With a low limit, close the oldest connection first.
+        if connections.len() == at_once {
+            connections.pop_front();
         }
         let mut stream = server.connect();
         let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127");
-        held.push_back(stream);
+        connections.push_back(stream);
     };
     for number in 0..SLOW_CONNECTIONS {
-        one_more();
+        open_connection();
         if number % 100 == 0 {
-            assert_eq!(host.envelope("_codex_local_status", json!({}))["status"], "ok", "after {number}");
+            assert_eq!(client.envelope("_codex_local_status", json!({}))["status"], "ok", "after {number}");
         }
     }
-    // The first ones may have been given up by now; then others have their places.
-    wait_until("somebody is told that there is no room", || {
-        (0..600).for_each(|_| one_more());
+    // The server may have closed the first ones already; new ones take their place.
+    wait_until("a request is refused with 503", || {
+        (0..600).for_each(|_| open_connection());
         server.request("GET", "/healthz", &server.default_headers(), "").status == 503
     });
-    drop(held);
-    wait_until("there is room again", || {
+    drop(connections);
+    wait_until("the server accepts requests again", || {
         server.request("GET", "/healthz", &server.default_headers(), "").status == 200
     });
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB, "{growth} KiB");
 }
 
 #[test]
@@ -114,13 +114,13 @@ fn a_server_out_of_descriptors_recovers() {
     let stage = quick_stage();
     let server = HttpServer::start(&stage);
     let process = Pid::from_child(&server.child);
-    let few = Rlimit { current: Some(16), ..getrlimit(Resource::Nofile) };
-    let usual = prlimit(Some(process), Resource::Nofile, few).unwrap();
-    let held: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
+    let low_limit = Rlimit { current: Some(16), ..getrlimit(Resource::Nofile) };
+    let usual = prlimit(Some(process), Resource::Nofile, low_limit).unwrap();
+    let connections: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
     let open = || std::fs::read_dir(format!("/proc/{}/fd", server.child.id())).unwrap().count();
-    wait_until("it has no file left", || open() >= 16);
-    drop(held);
-    wait_until("there is room again", || {
+    wait_until("the server has no descriptor left", || open() >= 16);
+    drop(connections);
+    wait_until("the server accepts requests again", || {
         server.request("GET", "/healthz", &server.default_headers(), "").status == 200
     });
     prlimit(Some(process), Resource::Nofile, usual).unwrap();
@@ -134,13 +134,13 @@ fn abandoned_sessions_are_bounded() {
     let first = server.session();
     let before = server.peak_memory();
     for _ in 0..1_000 {
-        let greeting = server.initialize();
-        assert_eq!(greeting.status, 200, "{greeting:?}");
+        let response = server.initialize();
+        assert_eq!(response.status, 200, "{response:?}");
     }
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB / 2, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB / 2, "{growth} KiB");
     let late = server.request("POST", "/mcp", &first.headers, &initialize_message());
-    assert_eq!(late.status, 404, "it was ended for another: {late:?}");
+    assert_eq!(late.status, 404, "the oldest session must be closed: {late:?}");
     assert_eq!(server.session().call(2, "_codex_local_status", json!({}))["status"], "ok");
 }
 
@@ -156,8 +156,8 @@ fn a_body_of_very_many_values_is_refused_unparsed() {
         let reply = server.request("POST", "/mcp", &server.default_headers(), &body);
         assert_eq!(reply.status, 413, "{value}: {reply:?}");
     }
-    let grown = server.peak_memory() - before;
-    assert!(grown <= MAX_GROWTH_KIB, "{grown} KiB");
+    let growth = server.peak_memory() - before;
+    assert!(growth <= MAX_GROWTH_KIB, "{growth} KiB");
     assert_eq!(server.call("_codex_local_status", json!({}))["status"], "ok");
 }
 
@@ -174,7 +174,7 @@ fn garbage_is_refused_or_dropped() {
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("no HTTP", b"hello\r\n\r\n".to_vec()),
         ("bytes", (0..=255).cycle().take(4096).collect()),
-        ("the greeting of TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
+        ("a TLS handshake", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
         ("another version", b"GET / HTTP/9.9\r\n\r\n".to_vec()),
         (
             "a long header",

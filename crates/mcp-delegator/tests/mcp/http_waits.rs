@@ -1,7 +1,7 @@
-//! Many waits over HTTP whose hosts lose interest (F61): the waits end, the task does not.
+//! Waits over HTTP whose clients disconnect or cancel: the waits end, the task continues.
 //!
-//! Whether a wait has ended cannot be seen from outside, but what it would have done can: a wait that still stands when its
-//! task ends reads the result. So a result that is unread afterwards was waited for by nobody.
+//! A wait that is still active when its task ends marks the result as read. So a result that is unread afterwards proves
+//! that no wait was active.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::http_client::{HttpResponse, HttpServer};
 
 const WAITS: u64 = 200;
 
-/// A call that waits for a task, and tells that it does.
+/// The parameters of a `wait` call with a progress token.
 fn wait_for(id: &str, token: u64) -> Value {
     json!({
         "name": "_codex_local_wait", "arguments": {"task_id": id, "timeout_sec": 600},
@@ -27,25 +27,25 @@ fn submit(server: &HttpServer) -> String {
     accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned()
 }
 
-/// Returns when the wait on this stream stands.
+/// Returns when progress shows that the wait on this stream is active.
 fn until_waiting(stream: TcpStream) -> BufReader<TcpStream> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     while !line.contains("notifications/progress") {
         line.clear();
-        assert!(reader.read_line(&mut line).unwrap() > 0, "progress comes on the stream of the call");
+        assert!(reader.read_line(&mut line).unwrap() > 0, "no progress on the stream of the call");
     }
     reader
 }
 
-/// The task is still at work; and when it has ended, nobody has read what it did.
+/// The task is still running, and its result is unread after it has ended.
 fn assert_result_unread(stage: &Stage, server: &HttpServer, id: &str) {
     let status = server.call("_codex_local_status", json!({"task_id": id}));
     assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
     release_agents(stage);
-    let told = || server.call("_codex_local_status", json!({}))["data"].clone();
-    wait_until("the task has ended", || told()["summary"]["recently_completed"] == 1);
-    assert_eq!(told()["unread"], json!({"count": 1, "task_ids": [id]}));
+    let status_data = || server.call("_codex_local_status", json!({}))["data"].clone();
+    wait_until("the task has ended", || status_data()["summary"]["recently_completed"] == 1);
+    assert_eq!(status_data()["unread"], json!({"count": 1, "task_ids": [id]}));
     let waited = server.call("_codex_local_wait", json!({"task_id": id}));
     assert_eq!(waited["data"]["state"], "completed", "{waited}");
 }
@@ -69,24 +69,24 @@ fn cancelled_waits_end_and_the_task_and_session_continue() {
     let session = server.session();
     let streams: Vec<TcpStream> =
         (0..WAITS).map(|token| session.send(100 + token, "tools/call", wait_for(&id, token))).collect();
-    let standing: Vec<_> = streams.into_iter().map(until_waiting).collect();
-    for (request, mut stream) in (100..).zip(standing) {
+    let active: Vec<_> = streams.into_iter().map(until_waiting).collect();
+    for (request, mut stream) in (100..).zip(active) {
         session.notify("notifications/cancelled", json!({"requestId": request, "reason": "enough"}));
         let mut rest = String::new();
         stream.read_to_string(&mut rest).unwrap();
-        assert!(!rest.contains("\"result\""), "what was cancelled is not answered: {rest}");
+        assert!(!rest.contains("\"result\""), "a cancelled request got a response: {rest}");
     }
     assert_eq!(session.call(99, "_codex_local_status", json!({}))["status"], "ok");
     assert_result_unread(&stage, &server, &id);
 }
 
-/// Returns the id of the event that tells that the wait on this stream stands.
+/// Returns the id of the progress event that shows that the wait on this stream is active.
 fn progress_event_id(stream: TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let (mut line, mut is_progress) = (String::new(), false);
     loop {
         line.clear();
-        assert!(reader.read_line(&mut line).unwrap() > 0, "progress comes on the stream of the call");
+        assert!(reader.read_line(&mut line).unwrap() > 0, "no progress on the stream of the call");
         is_progress |= line.contains("notifications/progress");
         if let (true, Some(id)) = (is_progress, line.strip_prefix("id:")) {
             return id.trim().to_owned();
@@ -101,15 +101,15 @@ fn a_reconnecting_client_receives_the_missed_response() {
     let id = submit(&server);
     let session = server.session();
     let last_event = progress_event_id(session.send(2, "tools/call", wait_for(&id, 0)));
-    let told = || server.call("_codex_local_status", json!({}))["data"].clone();
+    let status_data = || server.call("_codex_local_status", json!({}))["data"].clone();
     release_agents(&stage);
-    wait_until("the task has ended", || told()["summary"]["recently_completed"] == 1);
-    let came_back = HttpResponse::read(session.resume(&last_event));
-    let answer = came_back.rpc_response();
-    assert_eq!(answer["id"], 2, "{came_back:?}");
-    assert!(answer["result"].to_string().contains("completed"), "{came_back:?}");
-    assert!(!came_back.body.contains(&format!("id: {last_event}")), "not what it had heard: {came_back:?}");
-    assert!(told().get("unread").is_none(), "{}", told());
+    wait_until("the task has ended", || status_data()["summary"]["recently_completed"] == 1);
+    let resumed = HttpResponse::read(session.resume(&last_event));
+    let message = resumed.rpc_response();
+    assert_eq!(message["id"], 2, "{resumed:?}");
+    assert!(message["result"].to_string().contains("completed"), "{resumed:?}");
+    assert!(!resumed.body.contains(&format!("id: {last_event}")), "an event was sent twice: {resumed:?}");
+    assert!(status_data().get("unread").is_none(), "{}", status_data());
 }
 
 #[test]

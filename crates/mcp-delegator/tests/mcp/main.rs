@@ -1,7 +1,7 @@
-//! The program as an MCP server, talked to as hosts talk to it: raw messages over its stdio and its HTTP face, in both
-//! eras of the protocol; rude peers; the official conformance suite; the SDKs' own clients.
+//! The program as an MCP server: raw messages over stdio and HTTP in all protocol versions, hostile clients, the official
+//! conformance suite, and the clients of the official SDKs.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 mod blocking_calls;
 mod client;

@@ -1,4 +1,4 @@
-//! Markdown holds what JSON holds: nothing a model needs to go on is only in the other format.
+//! Markdown responses contain what JSON responses contain: a model never needs the other format to continue.
 
 use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use crate::PROGRAM;
 use crate::client::{Client, V2025_06, V2025_11, V2026_07, quick_stage, release_agents, text, waiting_stage};
 
-/// One agent at a time.
+/// Limits the stage to one running task.
 fn one_at_a_time(stage: Stage) -> Stage {
     stage.variable("MCP_DELEGATOR_MAX_CONCURRENT", "1")
 }
 
-fn call_markdown(host: &mut Client, tool: &str, arguments: Value) -> String {
-    text(&host.call(tool, arguments)).to_owned()
+fn call_markdown(client: &mut Client, tool: &str, arguments: Value) -> String {
+    text(&client.call(tool, arguments)).to_owned()
 }
 
-/// One heading, on the first line; nothing empty, and no `[]`.
+/// Exactly one heading, on the first line; no empty list items and no empty JSON values.
 fn assert_well_formed(markdown: &str) {
     let mut fenced = false;
     let mut headings = 0;
@@ -26,14 +26,14 @@ fn assert_well_formed(markdown: &str) {
             headings += 1;
         }
         assert!(!line.trim_end().ends_with(':') || !line.starts_with("- "), "an empty row: {markdown}");
-        assert!(line.trim() != "[]" && line.trim() != "{}", "a dump of nothing: {markdown}");
+        assert!(line.trim() != "[]" && line.trim() != "{}", "an empty JSON value: {markdown}");
     }
     assert_eq!(headings, 1, "{markdown}");
 }
 
-fn wait_until_completed(host: &mut Client, count: u64) {
-    wait_until("they have ended", || {
-        let status = host.envelope("_codex_local_status", json!({}));
+fn wait_until_completed(client: &mut Client, count: u64) {
+    wait_until("the tasks have ended", || {
+        let status = client.envelope("_codex_local_status", json!({}));
         status["data"]["summary"]["recently_completed"] == count
     });
 }
@@ -41,28 +41,32 @@ fn wait_until_completed(host: &mut Client, count: u64) {
 #[test]
 fn every_task_response_has_one_heading_and_no_empty_row() {
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2025_06);
-    let (one, other) = (host.exec(), host.exec());
+    let mut client = Client::connect(&stage, V2025_06);
+    let (first, second) = (client.exec(), client.exec());
     for (tool, arguments) in [
         ("_codex_local_status", json!({})),
-        ("_codex_local_status", json!({"task_id": one, "verbose": true})),
-        ("_codex_local_wait", json!({"task_id": one, "timeout_sec": 1})),
-        ("_codex_local_wait", json!({"task_ids": [one, other], "timeout_sec": 1})),
-        ("_codex_local_results", json!({"task_id": one})),
+        ("_codex_local_status", json!({"task_id": first, "verbose": true})),
+        ("_codex_local_wait", json!({"task_id": first, "timeout_sec": 1})),
+        ("_codex_local_wait", json!({"task_ids": [first, second], "timeout_sec": 1})),
+        ("_codex_local_results", json!({"task_id": first})),
         ("_codex_local_run", json!({"task": "x", "call_budget_sec": 1})),
-        ("_codex_local_cancel", json!({"task_id": one})),
-        ("_codex_local_cancel", json!({"task_id": one})),
-        ("_codex_local_wait", json!({"task_ids": [one, other], "until": "any"})),
+        ("_codex_local_cancel", json!({"task_id": first})),
+        ("_codex_local_cancel", json!({"task_id": first})),
+        ("_codex_local_wait", json!({"task_ids": [first, second], "until": "any"})),
         ("_codex_cleanup_registry", json!({"dry_run": true})),
         ("_codex_cleanup_registry", json!({})),
         ("_codex_cloud_list_environments", json!({})),
         ("_codex_cloud_github_setup", json!({"repo_url": "https://github.com/a/b"})),
     ] {
-        assert_well_formed(&call_markdown(&mut host, tool, arguments));
+        assert_well_formed(&call_markdown(&mut client, tool, arguments));
     }
     release_agents(&stage);
-    assert_well_formed(&call_markdown(&mut host, "_codex_local_wait", json!({"task_ids": [one, other]})));
-    assert_well_formed(&call_markdown(&mut host, "_codex_local_results", json!({"task_id": other})));
+    assert_well_formed(&call_markdown(
+        &mut client,
+        "_codex_local_wait",
+        json!({"task_ids": [first, second]}),
+    ));
+    assert_well_formed(&call_markdown(&mut client, "_codex_local_results", json!({"task_id": second})));
 }
 
 #[test]
@@ -71,14 +75,16 @@ fn verbose_status_shows_the_last_lines() {
         PROGRAM,
         successful_turn(&[json!({"message": "on my way"}), json!({"wait_for_file": "go"})]),
     );
-    let mut host = Client::connect(&stage, V2026_07);
-    let id = host.exec();
-    wait_until("it has said something", || {
-        let status = host.envelope("_codex_local_status", json!({"task_id": id, "verbose": true}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let id = client.exec();
+    wait_until("the agent has printed a message", || {
+        let status = client.envelope("_codex_local_status", json!({"task_id": id, "verbose": true}));
         status["data"]["tasks"][0]["last_lines"].to_string().contains("on my way")
     });
-    assert!(call_markdown(&mut host, "_codex_local_status", json!({"verbose": true})).contains("on my way"));
-    assert!(!call_markdown(&mut host, "_codex_local_status", json!({})).contains("on my way"));
+    assert!(
+        call_markdown(&mut client, "_codex_local_status", json!({"verbose": true})).contains("on my way")
+    );
+    assert!(!call_markdown(&mut client, "_codex_local_status", json!({})).contains("on my way"));
     release_agents(&stage);
     stage.wait(&id);
 }
@@ -87,15 +93,15 @@ fn verbose_status_shows_the_last_lines() {
 fn status_names_unread_results_and_the_next_cursor() {
     let stage = quick_stage();
     let ids: Vec<String> = (0..3).map(|_| stage.exec(&[])).collect();
-    let mut host = Client::connect(&stage, V2025_06);
-    wait_until_completed(&mut host, 3);
-    let status = call_markdown(&mut host, "_codex_local_status", json!({"limit": 1}));
+    let mut client = Client::connect(&stage, V2025_06);
+    wait_until_completed(&mut client, 3);
+    let status = call_markdown(&mut client, "_codex_local_status", json!({"limit": 1}));
     let unread = status.lines().find(|line| line.starts_with("- unread results: "));
     let unread = unread.unwrap_or_else(|| panic!("{status}"));
     assert!(ids.iter().all(|id| unread.contains(id.as_str())), "{status}");
     let cursor = status.lines().find_map(|line| line.strip_prefix("- more: cursor "));
     let cursor = cursor.unwrap_or_else(|| panic!("{status}"));
-    let next = call_markdown(&mut host, "_codex_local_status", json!({"limit": 1, "cursor": cursor}));
+    let next = call_markdown(&mut client, "_codex_local_status", json!({"limit": 1, "cursor": cursor}));
     let listed = |text: &str| ids.iter().position(|id| text.contains(&format!("| {id} |")));
     assert!(
         listed(&status).is_some() && listed(&next).is_some() && listed(&status) != listed(&next),
@@ -106,28 +112,28 @@ fn status_names_unread_results_and_the_next_cursor() {
 #[test]
 fn a_queued_task_shows_its_position_and_what_it_waits_for() {
     let stage = one_at_a_time(waiting_stage());
-    let mut host = Client::connect(&stage, V2025_11);
-    let first = host.exec();
+    let mut client = Client::connect(&stage, V2025_11);
+    let first = client.exec();
     let arguments = json!({"task": "x", "idempotency_key": "k"});
-    let queued = call_markdown(&mut host, "_codex_local_exec", arguments.clone());
-    assert!(queued.contains("- place in the queue: 1\n"), "{queued}");
+    let queued = call_markdown(&mut client, "_codex_local_exec", arguments.clone());
+    assert!(queued.contains("- queue position: 1\n"), "{queued}");
     assert!(!queued.contains("replayed"), "{queued}");
     assert!(
-        call_markdown(&mut host, "_codex_local_exec", arguments).contains("- replayed: yes"),
+        call_markdown(&mut client, "_codex_local_exec", arguments).contains("- replayed: yes"),
         "the second time"
     );
     let resume = json!({"task": "go on", "task_id": first});
     let mut blocked = Value::Null;
-    wait_until("the first has announced its thread", || {
-        blocked = host.envelope("_codex_local_resume", resume.clone());
+    wait_until("the first task has a thread", || {
+        blocked = client.envelope("_codex_local_resume", resume.clone());
         blocked["status"] == "ok"
     });
     let thread = blocked["data"]["thread_id"].as_str().unwrap_or_else(|| panic!("{blocked}")).to_owned();
-    let blocked = call_markdown(&mut host, "_codex_local_resume", resume);
+    let blocked = call_markdown(&mut client, "_codex_local_resume", resume);
     assert!(blocked.contains(&format!("- waits for: {first} (")), "{blocked}");
     assert!(blocked.contains(&format!("- thread: {thread}\n")), "{blocked}");
-    let status = call_markdown(&mut host, "_codex_local_status", json!({}));
-    assert!(status.contains("| queued | place | waits for |"), "{status}");
+    let status = call_markdown(&mut client, "_codex_local_status", json!({}));
+    assert!(status.contains("| queued | position | waits for |"), "{status}");
     release_agents(&stage);
     stage.wait(&first);
 }
@@ -142,25 +148,25 @@ fn waiting_for_several_tasks_shows_messages_and_pending_tasks() {
     stage.set_script(successful_turn(&[]));
     let fast = stage.exec(&[]);
     stage.wait(&fast);
-    let mut host = Client::connect(&stage, V2026_07);
+    let mut client = Client::connect(&stage, V2026_07);
     let both = json!({"task_ids": [fast, slow], "timeout_sec": 1});
-    let expired = call_markdown(&mut host, "_codex_local_wait", both);
+    let expired = call_markdown(&mut client, "_codex_local_wait", both);
     assert!(expired.starts_with("# 1 of 2 tasks ended\n"), "{expired}");
     assert!(expired.contains("All done.") && expired.contains(&format!("- pending: {slow}")), "{expired}");
     let next = format!(r#"Next: `_codex_local_wait {{"task_id":"{slow}"}}`"#);
     assert!(expired.ends_with(&next), "{expired}");
     let any =
-        call_markdown(&mut host, "_codex_local_wait", json!({"task_ids": [fast, slow], "until": "any"}));
+        call_markdown(&mut client, "_codex_local_wait", json!({"task_ids": [fast, slow], "until": "any"}));
     assert!(any.contains("All done.") && any.contains(&format!("- pending: {slow}")), "{any}");
     assert!(any.ends_with(&next), "{any}");
     let none = call_markdown(
-        &mut host,
+        &mut client,
         "_codex_local_wait",
         json!({"task_ids": [slow], "until": "any", "timeout_sec": 1}),
     );
     assert!(none.ends_with(&next) && none.matches("Next:").count() == 1, "{none}");
     release_agents(&stage);
-    let all = call_markdown(&mut host, "_codex_local_wait", json!({"task_ids": [fast, slow]}));
+    let all = call_markdown(&mut client, "_codex_local_wait", json!({"task_ids": [fast, slow]}));
     assert!(all.starts_with("# 2 of 2 tasks ended\n") && all.matches("All done.").count() == 2, "{all}");
 }
 
@@ -168,14 +174,14 @@ fn waiting_for_several_tasks_shows_messages_and_pending_tasks() {
 fn results_name_the_cursor_of_earlier_events() {
     let stage =
         Stage::with_script(PROGRAM, successful_turn(&[json!({"events": {"count": 80, "bytes": 100}})]));
-    let mut host = Client::connect(&stage, V2025_06);
-    let id = host.exec();
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
     stage.wait(&id);
     let arguments = json!({"task_id": id, "include_events": true});
-    let envelope = host.envelope("_codex_local_results", arguments.clone());
+    let envelope = client.envelope("_codex_local_results", arguments.clone());
     let cursor = envelope["data"]["events"]["next_cursor"].as_str().unwrap_or_else(|| panic!("{envelope}"));
     assert!(
-        call_markdown(&mut host, "_codex_local_results", arguments)
+        call_markdown(&mut client, "_codex_local_results", arguments)
             .contains(&format!(r#""events_cursor":"{cursor}""#))
     );
 }
@@ -186,15 +192,15 @@ fn a_run_over_its_budget_shows_thread_and_progress() {
         PROGRAM,
         successful_turn(&[json!({"command": {"run": "true"}}), json!({"wait_for_file": "go"})]),
     );
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     let run = json!({"task": "x", "call_budget_sec": 1});
-    let answer = host.envelope("_codex_local_run", run.clone());
-    let data = &answer["data"];
-    assert!(data["thread_id"].is_string() && data["progress"]["percent"].is_u64(), "{answer}");
-    let expired = call_markdown(&mut host, "_codex_local_run", run);
+    let response = client.envelope("_codex_local_run", run.clone());
+    let data = &response["data"];
+    assert!(data["thread_id"].is_string() && data["progress"]["percent"].is_u64(), "{response}");
+    let expired = call_markdown(&mut client, "_codex_local_run", run);
     assert!(expired.contains("\n- thread: ") && expired.contains("\n- percent: "), "{expired}");
     let id = data["task_id"].as_str().unwrap();
-    let waited = host.envelope("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
+    let waited = client.envelope("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
     assert_eq!(waited["data"]["thread_id"], data["thread_id"], "{waited}");
     release_agents(&stage);
     stage.wait(id);
@@ -203,37 +209,37 @@ fn a_run_over_its_budget_shows_thread_and_progress() {
 #[test]
 fn labels_are_shown_in_every_view_of_a_task() {
     let stage = one_at_a_time(waiting_stage());
-    let mut host = Client::connect(&stage, V2026_07);
+    let mut client = Client::connect(&stage, V2026_07);
     let labels = json!({"team": "parser", "ticket": "7"});
     let mut exec = || {
-        let answer = host.envelope("_codex_local_exec", json!({"task": "x", "labels": labels}));
-        answer["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+        let response = client.envelope("_codex_local_exec", json!({"task": "x", "labels": labels}));
+        response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
     };
-    let (one, _) = (exec(), exec());
-    let status = host.envelope("_codex_local_status", json!({}))["data"].clone();
+    let (id, _) = (exec(), exec());
+    let status = client.envelope("_codex_local_status", json!({}))["data"].clone();
     assert_eq!(
         (&status["tasks"][0]["labels"], &status["queue"][0]["labels"]),
         (&labels, &labels),
         "{status}"
     );
     let shown = "team=parser, ticket=7";
-    assert_eq!(call_markdown(&mut host, "_codex_local_status", json!({})).matches(shown).count(), 2);
+    assert_eq!(call_markdown(&mut client, "_codex_local_status", json!({})).matches(shown).count(), 2);
     release_agents(&stage);
     for tool in ["_codex_local_wait", "_codex_local_results"] {
-        let answer = host.envelope(tool, json!({"task_id": one}));
-        assert_eq!(answer["data"]["labels"], labels, "{answer}");
-        assert!(call_markdown(&mut host, tool, json!({"task_id": one})).contains(shown), "{tool}");
+        let response = client.envelope(tool, json!({"task_id": id}));
+        assert_eq!(response["data"]["labels"], labels, "{response}");
+        assert!(call_markdown(&mut client, tool, json!({"task_id": id})).contains(shown), "{tool}");
     }
-    let run = host.envelope("_codex_local_run", json!({"task": "x", "labels": labels}));
+    let run = client.envelope("_codex_local_run", json!({"task": "x", "labels": labels}));
     assert_eq!(run["data"]["labels"], labels, "{run}");
-    let status = host.envelope("_codex_local_status", json!({}))["data"].clone();
+    let status = client.envelope("_codex_local_status", json!({}))["data"].clone();
     assert_eq!(status["recently_completed"][0]["labels"], labels, "{status}");
-    // Without labels nothing is said of them.
-    let plain = host.exec();
-    host.call("_codex_local_wait", json!({"task_id": plain}));
-    let status = host.envelope("_codex_local_status", json!({"task_id": plain}));
+    // Without labels the key is absent.
+    let plain = client.exec();
+    client.call("_codex_local_wait", json!({"task_id": plain}));
+    let status = client.envelope("_codex_local_status", json!({"task_id": plain}));
     assert!(status["data"]["recently_completed"][0].get("labels").is_none(), "{status}");
-    assert!(!call_markdown(&mut host, "_codex_local_status", json!({"task_id": plain})).contains("labels"));
+    assert!(!call_markdown(&mut client, "_codex_local_status", json!({"task_id": plain})).contains("labels"));
 }
 
 #[test]
@@ -244,20 +250,20 @@ fn a_cancel_reports_its_signals_and_repeats_its_response() {
         json!("silent"),
     ];
     let stage = one_at_a_time(Stage::with_script(PROGRAM, successful_turn(&steps)));
-    let mut host = Client::connect(&stage, V2025_06);
-    let (running, queued) = (host.exec(), host.exec());
+    let mut client = Client::connect(&stage, V2025_06);
+    let (running, queued) = (client.exec(), client.exec());
     stage.wait_for_project_file("ready");
-    let first = host.envelope("_codex_local_cancel", json!({"task_id": queued}));
+    let first = client.envelope("_codex_local_cancel", json!({"task_id": queued}));
     assert_eq!(first["data"]["previous_state"], "queued", "{first}");
-    assert!(first["data"].get("signals").is_none(), "nothing had to be sent: {first}");
-    let killed = host.envelope("_codex_local_cancel", json!({"task_id": running}));
+    assert!(first["data"].get("signals").is_none(), "no signal was needed: {first}");
+    let killed = client.envelope("_codex_local_cancel", json!({"task_id": running}));
     assert_eq!(killed["data"]["signals"], json!(["SIGINT", "SIGTERM", "SIGKILL"]), "{killed}");
     assert_eq!(killed["data"]["previous_state"], "working", "{killed}");
-    for (id, answer) in [(&queued, first), (&running, killed)] {
-        let again = host.envelope("_codex_local_cancel", json!({"task_id": id}));
-        assert_eq!((&again["data"], &again["meta"]), (&answer["data"], &answer["meta"]));
+    for (id, response) in [(&queued, first), (&running, killed)] {
+        let again = client.envelope("_codex_local_cancel", json!({"task_id": id}));
+        assert_eq!((&again["data"], &again["meta"]), (&response["data"], &response["meta"]));
     }
-    let markdown = call_markdown(&mut host, "_codex_local_cancel", json!({"task_id": running}));
+    let markdown = call_markdown(&mut client, "_codex_local_cancel", json!({"task_id": running}));
     assert!(markdown.starts_with(&format!("# Task {running} cancelled\n")), "{markdown}");
     assert!(markdown.contains("SIGKILL") && markdown.contains("- was: working\n"), "{markdown}");
 }
@@ -267,23 +273,23 @@ fn a_wide_title_fits_the_status_of_one_task() {
     let wide = "\u{4efb}\u{52a1}".repeat(60);
     let long = format!("sh -c 'until test -e go; do sleep 0.02; done; : {}'", "[x]".repeat(60));
     let stage = Stage::with_script(PROGRAM, successful_turn(&[json!({"command": {"run": long}})]));
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     let arguments = json!({"task": wide, "labels": {"team": "[parser]", "ticket": "a|b".repeat(40)}});
-    let accepted = host.envelope("_codex_local_exec", arguments);
+    let accepted = client.envelope("_codex_local_exec", arguments);
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
-    wait_until("it runs its command", || {
-        let status = host.envelope("_codex_local_status", json!({"task_id": id}));
+    wait_until("the agent runs its command", || {
+        let status = client.envelope("_codex_local_status", json!({"task_id": id}));
         status["data"]["tasks"][0]["progress"]["current_activity"].to_string().contains("sh -c")
     });
-    let running = call_markdown(&mut host, "_codex_local_status", json!({"task_id": id}));
+    let running = call_markdown(&mut client, "_codex_local_status", json!({"task_id": id}));
     assert!(running.len() <= 600, "{} bytes: {running}", running.len());
     assert!(
         running.contains(&id) && running.contains('\u{4efb}') && running.contains("until test"),
         "{running}"
     );
     release_agents(&stage);
-    wait_until_completed(&mut host, 1);
-    let ended = call_markdown(&mut host, "_codex_local_status", json!({"task_id": id}));
+    wait_until_completed(&mut client, 1);
+    let ended = call_markdown(&mut client, "_codex_local_status", json!({"task_id": id}));
     assert!(ended.len() <= 600 && ended.contains("completed"), "{} bytes: {ended}", ended.len());
 }
 
@@ -297,22 +303,22 @@ fn a_long_final_message_is_truncated_to_8000_characters() {
             {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": message}, {"turn_completed": {}}
         ]));
         let id = stage.exec(&[]);
-        let answer = stage.wait(&id);
-        let told = answer["data"]["final_message"].as_str().unwrap_or_else(|| panic!("{answer}"));
-        assert_eq!((told.chars().count(), told.ends_with(" [truncated]")), (8_000, is_cut));
+        let response = stage.wait(&id);
+        let shown = response["data"]["final_message"].as_str().unwrap_or_else(|| panic!("{response}"));
+        assert_eq!((shown.chars().count(), shown.ends_with(" [truncated]")), (8_000, is_cut));
     }
 }
 
 #[test]
 fn an_expired_cli_wait_names_a_command_that_works() {
     let stage = waiting_stage();
-    let (one, other) = (stage.exec(&[]), stage.exec(&[]));
-    let wait = ["local", "wait", "--task-ids", &one, "--task-ids", &other, "--timeout-sec", "1"];
+    let (first, second) = (stage.exec(&[]), stage.exec(&[]));
+    let wait = ["local", "wait", "--task-ids", &first, "--task-ids", &second, "--timeout-sec", "1"];
     let expired = stage.world.run([wait.as_slice(), &["--format", "markdown"]].concat());
     assert_eq!(expired.exit, Some(14), "{expired:?}");
     assert!(expired.stdout.starts_with("# 0 of 2 tasks ended\n"), "{expired:?}");
     let next = expired.stdout.lines().find_map(|line| line.strip_prefix("Next: `mcp-delegator "));
-    let next = next.and_then(|words| words.strip_suffix('`')).unwrap_or_else(|| panic!("{expired:?}"));
+    let next = next.and_then(|command| command.strip_suffix('`')).unwrap_or_else(|| panic!("{expired:?}"));
     release_agents(&stage);
     let waited = stage.world.run(next.split(' '));
     assert_eq!(waited.exit, Some(0), "{next}: {waited:?}");
@@ -322,30 +328,30 @@ fn an_expired_cli_wait_names_a_command_that_works() {
 #[test]
 fn an_expired_wait_for_any_suggests_the_same_wait() {
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2025_06);
-    let (one, other) = (host.exec(), host.exec());
-    let any = json!({"task_ids": [one, other], "until": "any", "timeout_sec": 1});
-    let next = format!(r#"Next: `_codex_local_wait {{"task_ids":["{one}","{other}"],"until":"any"}}`"#);
-    let expired = call_markdown(&mut host, "_codex_local_wait", any);
+    let mut client = Client::connect(&stage, V2025_06);
+    let (first, second) = (client.exec(), client.exec());
+    let any = json!({"task_ids": [first, second], "until": "any", "timeout_sec": 1});
+    let next = format!(r#"Next: `_codex_local_wait {{"task_ids":["{first}","{second}"],"until":"any"}}`"#);
+    let expired = call_markdown(&mut client, "_codex_local_wait", any);
     assert!(expired.ends_with(&next), "{expired}");
     release_agents(&stage);
-    stage.wait(&one);
-    stage.wait(&other);
+    stage.wait(&first);
+    stage.wait(&second);
 }
 
 #[test]
 fn status_names_the_next_call() {
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2025_06);
-    let id = host.exec();
-    let running = call_markdown(&mut host, "_codex_local_status", json!({}));
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
+    let running = call_markdown(&mut client, "_codex_local_status", json!({}));
     assert!(running.ends_with(&format!(r#"Next: `_codex_local_wait {{"task_id":"{id}"}}`"#)), "{running}");
     release_agents(&stage);
-    wait_until_completed(&mut host, 1);
-    let unread = call_markdown(&mut host, "_codex_local_status", json!({}));
+    wait_until_completed(&mut client, 1);
+    let unread = call_markdown(&mut client, "_codex_local_status", json!({}));
     assert!(unread.ends_with(&format!(r#"Next: `_codex_local_results {{"task_id":"{id}"}}`"#)), "{unread}");
-    host.call("_codex_local_results", json!({"task_id": id}));
-    assert!(!call_markdown(&mut host, "_codex_local_status", json!({})).contains("Next:"));
+    client.call("_codex_local_results", json!({"task_id": id}));
+    assert!(!call_markdown(&mut client, "_codex_local_status", json!({})).contains("Next:"));
 }
 
 #[test]
@@ -355,13 +361,13 @@ fn a_truncated_message_names_the_call_for_the_whole() {
         {"turn_completed": {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1}},
     ]);
     let stage = Stage::with_script(PROGRAM, steps);
-    let mut host = Client::connect(&stage, V2025_06);
-    let id = host.exec();
-    let cut = call_markdown(&mut host, "_codex_local_wait", json!({"task_id": id}));
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
+    let cut = call_markdown(&mut client, "_codex_local_wait", json!({"task_id": id}));
     let next = format!(r#"Next: `_codex_local_results {{"task_id":"{id}","include_output":true}}`"#);
     assert!(cut.ends_with(&next), "{cut}");
     let whole =
-        call_markdown(&mut host, "_codex_local_results", json!({"task_id": id, "include_output": true}));
+        call_markdown(&mut client, "_codex_local_results", json!({"task_id": id, "include_output": true}));
     assert!(whole.contains(&"m".repeat(9_000)) && !whole.contains("Next:"), "{}", whole.len());
 }
 
@@ -372,10 +378,10 @@ fn a_finished_turn_is_not_a_finished_task() {
         {"turn_completed": {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1}}, {"wait_for_file": "go"},
     ]);
     let stage = Stage::with_script(PROGRAM, steps);
-    let mut host = Client::connect(&stage, V2026_07);
-    let id = host.exec();
-    wait_until("its turn is over", || {
-        let status = host.envelope("_codex_local_status", json!({"task_id": id}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let id = client.exec();
+    wait_until("the turn has ended", || {
+        let status = client.envelope("_codex_local_status", json!({"task_id": id}));
         let percent = status["data"]["tasks"][0]["progress"]["percent"].as_u64();
         assert_ne!(percent, Some(100), "{status}");
         percent == Some(99)
@@ -387,18 +393,18 @@ fn a_finished_turn_is_not_a_finished_task() {
 #[test]
 fn cancelling_a_queued_task_has_no_duration_and_marks_it_read() {
     let stage = one_at_a_time(waiting_stage());
-    let mut host = Client::connect(&stage, V2026_07);
-    let first = host.exec();
-    let queued = host.exec();
-    host.call("_codex_local_cancel", json!({"task_id": queued, "reason": "not needed"}));
-    let ended = host.envelope("_codex_local_wait", json!({"task_id": queued}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let first = client.exec();
+    let queued = client.exec();
+    client.call("_codex_local_cancel", json!({"task_id": queued, "reason": "not needed"}));
+    let ended = client.envelope("_codex_local_wait", json!({"task_id": queued}));
     assert_eq!(
         (&ended["data"]["metadata"]["duration"], &ended["meta"]["duration_ms"]),
         (&json!(0), &json!(0)),
         "{ended}"
     );
     assert_eq!(ended["data"]["summary"], "Cancelled (not needed) before it began", "{ended}");
-    host.call("_codex_local_cancel", json!({"task_id": first}));
-    let status = host.envelope("_codex_local_status", json!({}));
-    assert!(status["data"].get("unread").is_none(), "who cancelled it knows: {status}");
+    client.call("_codex_local_cancel", json!({"task_id": first}));
+    let status = client.envelope("_codex_local_status", json!({}));
+    assert!(status["data"].get("unread").is_none(), "a cancelled task counts as read: {status}");
 }

@@ -1,5 +1,5 @@
-//! Paths in tool calls: a model chose them, so they stay beneath `allowed_roots`, lead to regular files, and never to
-//! the server's own standard input.
+//! Paths in tool calls come from a model: they must be regular files beneath `allowed_roots`, and never the server's own
+//! standard input.
 
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
@@ -17,19 +17,20 @@ const TRANSCRIPT: &str = concat!(
     "\n"
 );
 
-/// A stage whose configuration allows the project alone.
+/// A stage whose configuration allows only the project.
 fn stage_with_allowed_root() -> Stage {
     let stage = quick_stage();
     let project = stage.world.project().display().to_string();
     stage.variable("MCP_DELEGATOR_ALLOWED_ROOTS", &project)
 }
 
-/// The problem of the one input that was refused.
-fn refused_problem(answer: &Value, field: &str) -> (String, String) {
-    assert_eq!(answer["status"], "error", "{answer}");
-    let problems = answer["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{answer}"));
+/// Code and text of the problem of one refused input.
+fn refused_problem(response: &Value, field: &str) -> (String, String) {
+    assert_eq!(response["status"], "error", "{response}");
+    let problems =
+        response["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{response}"));
     let problem = problems.iter().find(|problem| problem["field"] == field);
-    let problem = problem.unwrap_or_else(|| panic!("nothing about {field}: {answer}"));
+    let problem = problem.unwrap_or_else(|| panic!("nothing about {field}: {response}"));
     let word = |key: &str| problem[key].as_str().unwrap_or_default().to_owned();
     (word("code"), word("problem"))
 }
@@ -38,7 +39,7 @@ fn refused_problem(answer: &Value, field: &str) -> (String, String) {
 fn no_tool_reads_the_servers_standard_input() {
     let stage = quick_stage();
     for args in [&["--toolsets", "extra"][..], &["--toolsets", "extra", "--read-only"]] {
-        let mut host = Client::connect_with(&stage, V2025_06, args, json!({}));
+        let mut client = Client::connect_with(&stage, V2025_06, args, json!({}));
         for tool in [NORMALIZE, SUMMARIZE] {
             for source in [
                 None,
@@ -52,14 +53,14 @@ fn no_tool_reads_the_servers_standard_input() {
                 if let Some(source) = source {
                     input["source"] = source.into();
                 }
-                let answer = host.envelope(tool, input);
-                let (code, _) = refused_problem(&answer, "source");
+                let response = client.envelope(tool, input);
+                let (code, _) = refused_problem(&response, "source");
                 let expected = if source.is_none() { "MISSING_ARGUMENT" } else { "INVALID_VALUE" };
-                assert_eq!(code, expected, "{source:?}: {answer}");
+                assert_eq!(code, expected, "{source:?}: {response}");
             }
         }
-        // The connection still carries the client's messages.
-        let tools = host.request("tools/list", json!({}));
+        // The connection still works.
+        let tools = client.request("tools/list", json!({}));
         assert!(tools.to_string().contains(NORMALIZE), "{tools}");
     }
 }
@@ -70,15 +71,16 @@ fn a_standard_input_that_is_a_file_is_not_a_source() {
     let script = stage.root().join("messages");
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": NORMALIZE, "arguments": {"source": "/dev/stdin", "keep_unknown": true, "format": "json"}}});
-    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    std::fs::write(&script, format!("{greeting}\n{ready}\n{call}\n")).unwrap();
+    std::fs::write(&script, format!("{initialize}\n{ready}\n{call}\n")).unwrap();
     let mut command = stage.world.command(["serve", "--toolsets", "extra"]);
     let output = command.stdin(std::fs::File::open(&script).unwrap()).output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    let answer = told.lines().find(|line| line.contains(r#""id":2"#)).unwrap_or_else(|| panic!("{told}"));
-    assert!(answer.contains("standard input") && !answer.contains("clientInfo"), "{answer}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let response =
+        stdout.lines().find(|line| line.contains(r#""id":2"#)).unwrap_or_else(|| panic!("{stdout}"));
+    assert!(response.contains("standard input") && !response.contains("clientInfo"), "{response}");
 }
 
 #[test]
@@ -90,15 +92,16 @@ fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
     let link = stage.world.project().join("link.jsonl");
     std::os::unix::fs::symlink(&outside, &link).unwrap();
     let fifo = stage.world.project().join("fifo");
-    let made = stage.world.run_as(std::path::Path::new("mkfifo"), [&fifo]);
-    assert_eq!(made.exit, Some(0), "{made:?}");
+    let mkfifo = stage.world.run_as(std::path::Path::new("mkfifo"), [&fifo]);
+    assert_eq!(mkfifo.exit, Some(0), "{mkfifo:?}");
     let task = stage.exec(&[]);
     stage.wait(&task);
-    let mut host = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra", "--read-only"], json!({}));
+    let mut client =
+        Client::connect_with(&stage, V2025_11, &["--toolsets", "extra", "--read-only"], json!({}));
     for tool in [NORMALIZE, SUMMARIZE] {
         for source in [inside.to_str().unwrap(), &task] {
-            let answer = host.envelope(tool, json!({"source": source}));
-            assert_eq!(answer["status"], "ok", "{answer}");
+            let response = client.envelope(tool, json!({"source": source}));
+            assert_eq!(response["status"], "ok", "{response}");
         }
         for (source, code) in [
             (outside.to_str().unwrap(), "POLICY_BLOCKED"),
@@ -108,9 +111,9 @@ fn a_source_is_a_task_or_a_regular_file_beneath_the_allowed_roots() {
             ("/dev/zero", "INVALID_VALUE"),
             ("in.jsonl", "INVALID_VALUE"),
         ] {
-            let answer = host.envelope(tool, json!({"source": source, "options": {}}));
-            assert_eq!(refused_problem(&answer, "source").0, code, "{source}: {answer}");
-            assert!(!answer.to_string().contains("words of a file"), "{answer}");
+            let response = client.envelope(tool, json!({"source": source, "options": {}}));
+            assert_eq!(refused_problem(&response, "source").0, code, "{source}: {response}");
+            assert!(!response.to_string().contains("words of a file"), "{response}");
         }
     }
 }
@@ -120,13 +123,13 @@ fn the_state_directory_is_not_a_source() {
     let stage = quick_stage();
     let task = stage.exec(&[]);
     stage.wait(&task);
-    let mut host = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
+    let mut client = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
     let events = stage.task_dir(&task).join("events.jsonl");
     for file in [events.clone(), stage.world.home().join("state/registry.db")] {
-        let answer = host.envelope(NORMALIZE, json!({"source": file, "keep_unknown": true}));
-        assert_eq!(refused_problem(&answer, "source").0, "POLICY_BLOCKED", "{answer}");
-        let answer = host.envelope(IMPORT, json!({"rollout": file}));
-        assert_eq!(refused_problem(&answer, "rollout").0, "POLICY_BLOCKED", "{answer}");
+        let response = client.envelope(NORMALIZE, json!({"source": file, "keep_unknown": true}));
+        assert_eq!(refused_problem(&response, "source").0, "POLICY_BLOCKED", "{response}");
+        let response = client.envelope(IMPORT, json!({"rollout": file}));
+        assert_eq!(refused_problem(&response, "rollout").0, "POLICY_BLOCKED", "{response}");
     }
 }
 
@@ -135,14 +138,14 @@ fn an_imported_session_must_be_beneath_the_allowed_roots() {
     let stage = stage_with_allowed_root();
     let outside = stage.root().join("out.jsonl");
     std::fs::write(&outside, TRANSCRIPT).unwrap();
-    let mut host = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
+    let mut client = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
     for (rollout, code) in [
         (outside.to_str().unwrap(), "POLICY_BLOCKED"),
         ("/dev/stdin", "INVALID_VALUE"),
         ("-", "INVALID_VALUE"),
     ] {
-        let answer = host.envelope(IMPORT, json!({"rollout": rollout}));
-        assert_eq!(refused_problem(&answer, "rollout").0, code, "{rollout}: {answer}");
+        let response = client.envelope(IMPORT, json!({"rollout": rollout}));
+        assert_eq!(refused_problem(&response, "rollout").0, code, "{rollout}: {response}");
     }
 }
 
@@ -154,21 +157,21 @@ fn images_must_be_beneath_the_allowed_roots() {
     std::fs::write(&outside, "png").unwrap();
     let link = stage.world.project().join("link.png");
     std::os::unix::fs::symlink(&outside, &link).unwrap();
-    let mut host = Client::connect(&stage, V2025_11);
+    let mut client = Client::connect(&stage, V2025_11);
     for image in [&outside, &link] {
-        let answer = host.envelope("_codex_local_exec", json!({"task": "look", "images": [image]}));
-        assert_eq!(refused_problem(&answer, "images.0").0, "POLICY_BLOCKED", "{answer}");
-        let answer = stage.run_json(&["local", "exec", "look", "--images", image.to_str().unwrap()]);
-        assert!(answer.to_string().contains("POLICY_BLOCKED"), "{answer}");
+        let response = client.envelope("_codex_local_exec", json!({"task": "look", "images": [image]}));
+        assert_eq!(refused_problem(&response, "images.0").0, "POLICY_BLOCKED", "{response}");
+        let response = stage.run_json(&["local", "exec", "look", "--images", image.to_str().unwrap()]);
+        assert!(response.to_string().contains("POLICY_BLOCKED"), "{response}");
     }
-    let answer = host.envelope("_codex_local_exec", json!({"task": "look", "images": [inside]}));
-    assert_eq!(answer["status"], "ok", "{answer}");
+    let response = client.envelope("_codex_local_exec", json!({"task": "look", "images": [inside]}));
+    assert_eq!(response["status"], "ok", "{response}");
 }
 
 #[test]
 fn names_that_read_as_paths_or_options_are_refused() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2025_11);
+    let mut client = Client::connect(&stage, V2025_11);
     for (input, values) in [
         ("profile", &["../../x", "a/b", "-p", "..", ".hidden", "a..b", "a\nb", ""][..]),
         ("reasoning_effort", &["../../x", "--high", "a b", "a\u{0}b"]),
@@ -177,22 +180,22 @@ fn names_that_read_as_paths_or_options_are_refused() {
     ] {
         for value in values {
             let tool = if input == "thread_id" { "_codex_local_resume" } else { "_codex_local_exec" };
-            let answer = host.envelope(tool, json!({"task": "x", input: value}));
+            let response = client.envelope(tool, json!({"task": "x", input: value}));
             let expected = if input == "thread_id" { "INVALID_ID" } else { "INVALID_VALUE" };
-            assert_eq!(refused_problem(&answer, input).0, expected, "{input} {value:?}: {answer}");
+            assert_eq!(refused_problem(&response, input).0, expected, "{input} {value:?}: {response}");
         }
     }
     for key in ["", "-x", "a=b", "a\nb", "a\u{1b}[0m"] {
-        let answer = host.envelope("_codex_local_exec", json!({"task": "x", "labels": {key: "v"}}));
-        assert!(answer.to_string().contains("labels."), "{key:?}: {answer}");
-        assert_eq!(answer["status"], "error", "{answer}");
+        let response = client.envelope("_codex_local_exec", json!({"task": "x", "labels": {key: "v"}}));
+        assert!(response.to_string().contains("labels."), "{key:?}: {response}");
+        assert_eq!(response["status"], "error", "{response}");
     }
     for (input, value) in [
         ("profile", "fast-2.mini"),
         ("reasoning_effort", "xhigh"),
         ("model", "openrouter/vendor/gpt-5.5:free"),
     ] {
-        let answer = host.envelope("_codex_local_exec", json!({"task": "x", input: value}));
-        assert_eq!(answer["status"], "ok", "{input} {value}: {answer}");
+        let response = client.envelope("_codex_local_exec", json!({"task": "x", input: value}));
+        assert_eq!(response["status"], "ok", "{input} {value}: {response}");
     }
 }

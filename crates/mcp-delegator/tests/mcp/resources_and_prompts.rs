@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, ERAS, V2025_06, V2026_07, quick_stage, result};
 
-fn read(host: &mut Client, uri: &str) -> Value {
-    result(host.request("resources/read", json!({"uri": uri})))["contents"][0].clone()
+fn read(client: &mut Client, uri: &str) -> Value {
+    result(client.request("resources/read", json!({"uri": uri})))["contents"][0].clone()
 }
 
 #[test]
@@ -15,23 +15,24 @@ fn schemas_and_tasks_can_be_listed_and_read() {
     let id = stage.exec(&[]);
     stage.wait(&id);
     for era in ERAS {
-        let mut host = Client::connect(&stage, era);
-        let listed = result(host.request("resources/list", json!({})))["resources"].clone();
+        let mut client = Client::connect(&stage, era);
+        let listed = result(client.request("resources/list", json!({})))["resources"].clone();
         let uris: Vec<&str> =
-            listed.as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
+            listed.as_array().unwrap().iter().map(|item| item["uri"].as_str().unwrap()).collect();
         let schemas: Vec<&&str> = uris.iter().filter(|uri| uri.starts_with("codex://schema/v3.6/")).collect();
         assert_eq!(schemas.len(), 6, "{uris:?}");
         for uri in schemas {
-            let schema: Value = serde_json::from_str(read(&mut host, uri)["text"].as_str().unwrap()).unwrap();
+            let schema: Value =
+                serde_json::from_str(read(&mut client, uri)["text"].as_str().unwrap()).unwrap();
             jsonschema::validator_for(&schema).unwrap();
         }
         let task = format!("codex://task/{id}");
         assert!(uris.contains(&task.as_str()), "{uris:?}");
-        let report = read(&mut host, &task);
+        let report = read(&mut client, &task);
         assert_eq!((&report["uri"], &report["mimeType"]), (&json!(task), &json!("application/json")));
         let report: Value = serde_json::from_str(report["text"].as_str().unwrap()).unwrap();
         assert_eq!((&report["state"], &report["final_message"]), (&json!("completed"), &json!("All done.")));
-        let events = read(&mut host, &format!("{task}/events"));
+        let events = read(&mut client, &format!("{task}/events"));
         let lines: Vec<Value> = events["text"]
             .as_str()
             .unwrap()
@@ -40,11 +41,11 @@ fn schemas_and_tasks_can_be_listed_and_read() {
             .collect();
         assert_eq!(lines.last().unwrap()["type"], "turn.completed", "{events}");
         let templates =
-            result(host.request("resources/templates/list", json!({})))["resourceTemplates"].clone();
-        let told: Vec<&str> =
-            templates.as_array().unwrap().iter().map(|one| one["uriTemplate"].as_str().unwrap()).collect();
+            result(client.request("resources/templates/list", json!({})))["resourceTemplates"].clone();
+        let uri_templates: Vec<&str> =
+            templates.as_array().unwrap().iter().map(|item| item["uriTemplate"].as_str().unwrap()).collect();
         for uri in ["codex://task/{id}", "codex://task/{id}/events", "codex://environment-template/{name}"] {
-            assert!(told.contains(&uri), "{told:?}");
+            assert!(uri_templates.contains(&uri), "{uri_templates:?}");
         }
     }
 }
@@ -53,14 +54,14 @@ fn schemas_and_tasks_can_be_listed_and_read() {
 fn an_unknown_resource_is_an_error() {
     let stage = quick_stage();
     for (era, code) in [(V2025_06, -32002), (V2026_07, -32602)] {
-        let mut host = Client::connect(&stage, era);
+        let mut client = Client::connect(&stage, era);
         for uri in [
             "codex://task/T-local-00000000000000000000000000000000",
             "codex://task/../../etc/passwd",
             "codex://schema/v3.6/nothing/v1",
             "file:///etc/passwd",
         ] {
-            let reply = host.request("resources/read", json!({"uri": uri}));
+            let reply = client.request("resources/read", json!({"uri": uri}));
             let found = reply["error"]["code"].as_i64();
             assert!(found == Some(code) || found == Some(-32602), "{uri}: {reply}");
             assert!(!reply["error"]["message"].as_str().unwrap().is_empty(), "{reply}");
@@ -77,9 +78,9 @@ fn resources_are_redacted() {
     .variable("DEPLOY_TOKEN", "s3cr3t-value-4711");
     let id = stage.exec(&[]);
     stage.wait(&id);
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     for uri in [format!("codex://task/{id}"), format!("codex://task/{id}/events")] {
-        let contents = read(&mut host, &uri);
+        let contents = read(&mut client, &uri);
         assert!(!contents.to_string().contains("s3cr3t-value"), "{contents}");
     }
 }
@@ -87,50 +88,53 @@ fn resources_are_redacted() {
 #[test]
 fn task_ids_are_completed() {
     let stage = quick_stage();
-    let (one, other) = (stage.exec(&[]), stage.exec(&[]));
-    let mut host = Client::connect(&stage, V2026_07);
-    let mut complete = |reference: Value, name: &str, begun: &str| {
-        let params = json!({"ref": reference, "argument": {"name": name, "value": begun}});
-        result(host.request("completion/complete", params))["completion"]["values"].clone()
+    let (first, second) = (stage.exec(&[]), stage.exec(&[]));
+    let mut client = Client::connect(&stage, V2026_07);
+    let mut complete = |reference: Value, name: &str, prefix: &str| {
+        let params = json!({"ref": reference, "argument": {"name": name, "value": prefix}});
+        result(client.request("completion/complete", params))["completion"]["values"].clone()
     };
     let template = json!({"type": "ref/resource", "uri": "codex://task/{id}"});
     let prompt = json!({"type": "ref/prompt", "name": "review_results"});
     for (reference, name) in [(template.clone(), "id"), (prompt, "task_id")] {
         let all = complete(reference.clone(), name, "T-local-");
         assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
-        let begun = &one[..one.len() - 1];
-        assert!(!other.starts_with(begun), "two ids that differ in one character");
-        assert_eq!(complete(reference, name, begun), json!([one]));
+        let prefix = &first[..first.len() - 1];
+        assert!(!second.starts_with(prefix), "both ids match the prefix");
+        assert_eq!(complete(reference, name, prefix), json!([first]));
     }
     let delegate = json!({"type": "ref/prompt", "name": "delegate"});
     assert_eq!(complete(delegate, "mode", "work"), json!(["workspace-write"]));
     assert_eq!(complete(template, "nothing", ""), json!([]));
-    stage.wait(&one);
-    stage.wait(&other);
+    stage.wait(&first);
+    stage.wait(&second);
 }
 
 #[test]
 fn prompts_are_filled_in() {
     let stage = quick_stage();
     for era in ERAS {
-        let mut host = Client::connect_with(&stage, era, &["--tool-prefix", "c_"], json!({}));
-        let prompts = result(host.request("prompts/list", json!({})))["prompts"].clone();
+        let mut client = Client::connect_with(&stage, era, &["--tool-prefix", "c_"], json!({}));
+        let prompts = result(client.request("prompts/list", json!({})))["prompts"].clone();
         let names: Vec<&str> =
-            prompts.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+            prompts.as_array().unwrap().iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["delegate", "review_results"]);
         let arguments = json!({"task": "mend the roof", "working_dir": "/house"});
-        let filled = result(host.request("prompts/get", json!({"name": "delegate", "arguments": arguments})));
-        let words = filled["messages"][0]["content"]["text"].as_str().unwrap();
+        let filled =
+            result(client.request("prompts/get", json!({"name": "delegate", "arguments": arguments})));
+        let message = filled["messages"][0]["content"]["text"].as_str().unwrap();
         assert!(
-            words.contains("mend the roof") && words.contains("/house") && words.contains(" c_local_exec"),
-            "{words}"
+            message.contains("mend the roof")
+                && message.contains("/house")
+                && message.contains(" c_local_exec"),
+            "{message}"
         );
         let review = json!({"name": "review_results", "arguments": {"task_id": "T-1"}});
-        let filled = result(host.request("prompts/get", review));
+        let filled = result(client.request("prompts/get", review));
         assert!(filled.to_string().contains("T-1"), "{filled}");
         let wild = json!({"name": "delegate", "arguments": {"task": "x", "mode": "wild"}});
         for wrong in [json!({"name": "delegate"}), json!({"name": "nothing"}), wild] {
-            let reply = host.request("prompts/get", wrong);
+            let reply = client.request("prompts/get", wrong);
             assert_eq!(reply["error"]["code"], -32602, "{reply}");
         }
     }
@@ -139,10 +143,10 @@ fn prompts_are_filled_in() {
 #[test]
 fn prompts_need_the_tools_they_name() {
     let stage = quick_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &["--read-only"], json!({}));
-    let prompts = result(host.request("prompts/list", json!({})))["prompts"].clone();
+    let mut client = Client::connect_with(&stage, V2026_07, &["--read-only"], json!({}));
+    let prompts = result(client.request("prompts/list", json!({})))["prompts"].clone();
     assert_eq!(prompts.as_array().unwrap().len(), 1, "{prompts}");
-    let refused = host.request("prompts/get", json!({"name": "delegate", "arguments": {"task": "x"}}));
+    let refused = client.request("prompts/get", json!({"name": "delegate", "arguments": {"task": "x"}}));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
@@ -150,12 +154,12 @@ fn prompts_need_the_tools_they_name() {
 fn reading_the_report_resource_marks_the_result_read() {
     let stage = quick_stage();
     let id = stage.exec(&[]);
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     wait_until("it has ended", || {
-        host.envelope("_codex_local_status", json!({}))["data"]["unread"]["task_ids"] == json!([id])
+        client.envelope("_codex_local_status", json!({}))["data"]["unread"]["task_ids"] == json!([id])
     });
-    read(&mut host, &format!("codex://task/{id}"));
-    let status = host.envelope("_codex_local_status", json!({}));
+    read(&mut client, &format!("codex://task/{id}"));
+    let status = client.envelope("_codex_local_status", json!({}));
     assert!(status["data"].get("unread").is_none(), "{status}");
 }
 
@@ -163,17 +167,17 @@ fn reading_the_report_resource_marks_the_result_read() {
 fn schemas_are_listed_without_a_registry() {
     let stage = quick_stage();
     std::fs::write(stage.world.home().join("state"), "not a directory").unwrap();
-    let mut host = Client::connect(&stage, V2026_07);
-    let listed = result(host.request("resources/list", json!({})))["resources"].to_string();
+    let mut client = Client::connect(&stage, V2026_07);
+    let listed = result(client.request("resources/list", json!({})))["resources"].to_string();
     assert!(listed.contains("codex://schema/v3.6/error/v1"), "{listed}");
 }
 
 #[test]
 fn an_unknown_cursor_is_refused() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
+    let mut client = Client::connect(&stage, V2026_07);
     for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
-        let reply = host.request(method, json!({"cursor": "made up"}));
+        let reply = client.request(method, json!({"cursor": "made up"}));
         assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
     }
 }

@@ -1,5 +1,5 @@
-//! Other people's clients over stdio: the SDKs run the whole workflow in every era they know, and the Inspector looks for
-//! schemas that some host would not take.
+//! Third-party clients over stdio: the official SDKs run the whole workflow in every protocol version they support, and
+//! the MCP Inspector checks the tool schemas.
 
 use std::path::PathBuf;
 
@@ -10,15 +10,15 @@ use crate::PROGRAM;
 use crate::client::quick_stage;
 
 fn sdks_dir() -> PathBuf {
-    let place = workspace().join(".tools/sdks-1");
-    assert!(place.join("complete").exists(), "the SDKs are not there: run scripts/install-sdks");
-    place
+    let dir = workspace().join(".tools/sdks-1");
+    assert!(dir.join("complete").exists(), "the SDKs are missing: run scripts/install-sdks");
+    dir
 }
 
-/// The Node that comes with the conformance suite: the Inspector needs a recent one.
+/// The Node of the conformance suite; the Inspector needs a recent one.
 fn node() -> PathBuf {
     let node = workspace().join(".tools/conformance-0.2.0-alpha.12/node_modules/.bin/node");
-    assert!(node.exists(), "Node is not there: run scripts/install-conformance");
+    assert!(node.exists(), "Node is missing: run scripts/install-conformance");
     node
 }
 
@@ -26,16 +26,16 @@ fn script(name: &str) -> String {
     format!("{}/tests/mcp/clients/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What the workflow came to, in the words of a client.
-fn assert_workflow_done(told: &Value, version: &str) {
-    assert_eq!(told["version"], version, "{told}");
-    assert_eq!(told["tools"], 15, "{told}");
-    assert!(told["waited"].as_str().unwrap().contains("completed"), "{told}");
-    assert_eq!(told["final_message"], "All done.", "{told}");
-    assert_eq!(told["refused"], true, "{told}");
-    assert!(told["progress"].as_u64() >= Some(1), "{told}");
-    assert!(told["resources"].as_u64() >= Some(7), "{told}");
-    assert_eq!(told["prompts"], 2, "{told}");
+/// Checks the report of a client that ran the workflow.
+fn assert_workflow_done(report: &Value, version: &str) {
+    assert_eq!(report["version"], version, "{report}");
+    assert_eq!(report["tools"], 15, "{report}");
+    assert!(report["waited"].as_str().unwrap().contains("completed"), "{report}");
+    assert_eq!(report["final_message"], "All done.", "{report}");
+    assert_eq!(report["refused"], true, "{report}");
+    assert!(report["progress"].as_u64() >= Some(1), "{report}");
+    assert!(report["resources"].as_u64() >= Some(7), "{report}");
+    assert_eq!(report["prompts"], 2, "{report}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn the_inspector_reports_no_problem_with_the_tools() {
     let inspector = sdks_dir().join("node_modules/.bin/inspector").display().to_string();
     for era in ["legacy", "modern"] {
         let stage = quick_stage();
-        let words = [
+        let args = [
             &inspector,
             "--cli",
             "--method",
@@ -76,10 +76,10 @@ fn the_inspector_reports_no_problem_with_the_tools() {
             PROGRAM,
             "serve",
         ];
-        let run = stage.world.run_as(&node(), words);
+        let run = stage.world.run_as(&node(), args);
         assert_eq!(run.exit, Some(0), "{run:?}");
         assert_eq!(run.document()["tools"].as_array().unwrap().len(), 15);
-        // It tells errors and warnings there, and nothing where there are none.
+        // The Inspector prints errors and warnings to stderr.
         assert!(!run.stderr.contains("Error") && !run.stderr.contains("arning"), "{}", run.stderr);
     }
 }

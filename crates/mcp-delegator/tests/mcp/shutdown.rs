@@ -1,4 +1,4 @@
-//! The end of a server with tasks under way (F41): it goes, they stay.
+//! Shutdown of a server with running tasks: the server exits, the tasks continue.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, ERAS, V2025_06, V2026_07, release_agents, waiting_stage};
 
-/// How a server is told to end, and the exit code that follows; none where the signal itself ends it.
+/// How a server is ended, and the exit code that follows; `None` if the signal kills it.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Eof,
@@ -22,18 +22,18 @@ fn tasks_continue_after_their_server_ends() {
     let ends = [End::Eof, End::Signal(Signal::TERM, Some(143)), End::Signal(Signal::HUP, None)];
     for (end, era) in ends.into_iter().zip(ERAS) {
         let stage = waiting_stage();
-        let mut host = Client::connect(&stage, era);
-        let id = host.exec();
+        let mut client = Client::connect(&stage, era);
+        let id = client.exec();
         wait_until("the agent runs", || !task_processes(&id).is_empty());
-        // A call that is under way does not hold up the end.
+        // A pending call does not delay the exit.
         let params = json!({"name": "_codex_local_wait", "arguments": {"task_id": id, "timeout_sec": 600}, "_meta": {"progressToken": 1}});
-        host.send_request("tools/call", params);
-        host.wait_for("progress", |message| message["method"] == "notifications/progress");
+        client.send_request("tools/call", params);
+        client.wait_for("progress", |message| message["method"] == "notifications/progress");
         let (exit, stderr) = match end {
-            End::Eof => host.close(),
+            End::Eof => client.close(),
             End::Signal(signal, _) => {
-                kill_process(Pid::from_child(&host.child), signal).unwrap();
-                host.wait_for_exit()
+                kill_process(Pid::from_child(&client.child), signal).unwrap();
+                client.wait_for_exit()
             }
         };
         let expected = match end {
@@ -58,16 +58,16 @@ fn a_server_exits_0_when_stdin_closes_at_once() {
     assert_eq!((run.exit, run.stdout.as_str()), (Some(0), ""), "{run:?}");
 }
 
-/// As for every other answer: a reader that goes away is not an error of ours. The input stays open all the while.
+/// A client that closes stdout is not an error, as for every command. Stdin stays open meanwhile.
 #[test]
 fn a_server_exits_0_when_the_client_closes_stdout() {
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
     }});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let ask = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let nonsense = json!("nonsense");
-    for heard_greeting in [false, true] {
+    for reads_first_response in [false, true] {
         for last in [&ask, &nonsense] {
             let stage = waiting_stage();
             let mut command = stage.world.command(["serve"]);
@@ -75,15 +75,15 @@ fn a_server_exits_0_when_the_client_closes_stdout() {
             let mut child = command.spawn().unwrap();
             let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
             let mut stdout = BufReader::new(stdout);
-            if heard_greeting {
-                writeln!(stdin, "{hello}\n{ready}").unwrap();
+            if reads_first_response {
+                writeln!(stdin, "{initialize}\n{ready}").unwrap();
                 stdout.read_line(&mut String::new()).unwrap();
             }
             drop(stdout);
-            // It may be gone before it was told everything.
-            let _ = writeln!(stdin, "{hello}\n{ready}\n{last}");
+            // The server may have exited already.
+            let _ = writeln!(stdin, "{initialize}\n{ready}\n{last}");
             let run = wait_for_output(child);
-            assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{heard_greeting} {last}");
+            assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{reads_first_response} {last}");
             drop(stdin);
         }
     }
@@ -92,13 +92,13 @@ fn a_server_exits_0_when_the_client_closes_stdout() {
 #[test]
 fn pending_responses_are_sent_after_stdin_closes() {
     let stage = waiting_stage();
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
     }});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "_codex_local_status", "arguments": {},
     }});
-    let run = stage.world.run_with_input(["serve"], format!("{hello}\n{call}\n").as_bytes());
+    let run = stage.world.run_with_input(["serve"], format!("{initialize}\n{call}\n").as_bytes());
     let replies: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
         replies.iter().map(|reply| reply["id"].as_i64().unwrap()).collect::<Vec<_>>(),
@@ -109,13 +109,13 @@ fn pending_responses_are_sent_after_stdin_closes() {
 
 #[test]
 fn a_killed_server_leaves_its_task_running() {
-    // The host is killed with its whole process group, as a terminal does it.
+    // The server is killed; its task is in another session.
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2025_06);
-    let id = host.exec();
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
     wait_until("the agent runs", || !task_processes(&id).is_empty());
-    kill_process(Pid::from_child(&host.child), Signal::KILL).unwrap();
-    drop(host);
+    kill_process(Pid::from_child(&client.child), Signal::KILL).unwrap();
+    drop(client);
     release_agents(&stage);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }

@@ -1,4 +1,4 @@
-//! How much of an answer a host gets, and a pipe: what gives way first, and what is said of it.
+//! Size limits of responses for MCP clients and pipes: what is truncated first, and how it is reported.
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
@@ -6,44 +6,44 @@ use serde_json::{Value, json};
 use crate::PROGRAM;
 use crate::client::{Client, V2025_06, text};
 
-/// What hosts take.
+/// The limit for MCP responses, in characters.
 const MAX_CHARACTERS: usize = 48_000;
 
 fn message_step(length: usize) -> Value {
     json!({"message": "m".repeat(length)})
 }
 
-fn output_step(stream: &str, words: &str, times: usize) -> Value {
+fn output_step(stream: &str, text: &str, times: usize) -> Value {
     let to = if stream == "stderr" { ">&2" } else { "" };
-    json!({"command": {"run": format!("yes '{words}' | head -n {times} {to}")}})
+    json!({"command": {"run": format!("yes '{text}' | head -n {times} {to}")}})
 }
 
-/// An agent that has said all this and is done, and a host that may ask about it.
+/// A finished task with these steps, and a client.
 fn finished_task(steps: &[Value]) -> (Stage, Client, String) {
     let stage = Stage::with_script(PROGRAM, successful_turn(steps));
     let id = stage.exec(&[]);
     stage.wait(&id);
-    let host = Client::connect(&stage, V2025_06);
-    (stage, host, id)
+    let client = Client::connect(&stage, V2025_06);
+    (stage, client, id)
 }
 
-/// The data of an answer in JSON, and its length; that of the same answer in Markdown has to fit too.
-fn call_in_both_formats(host: &mut Client, tool: &str, arguments: &Value) -> (Value, usize) {
+/// The JSON envelope of a call and its length in characters; the Markdown response must fit the limit too.
+fn call_in_both_formats(client: &mut Client, tool: &str, arguments: &Value) -> (Value, usize) {
     let as_format = |format: &str| {
         let mut arguments = arguments.clone();
         arguments["format"] = format.into();
         arguments
     };
-    let markdown = host.call(tool, as_format("markdown"));
+    let markdown = client.call(tool, as_format("markdown"));
     assert!(
         text(&markdown).chars().count() <= MAX_CHARACTERS,
         "{} characters",
         text(&markdown).chars().count()
     );
-    let answer = host.call(tool, as_format("json"));
-    assert_ne!(answer["isError"], true, "{answer}");
-    let length = text(&answer).chars().count();
-    (answer["structuredContent"].clone(), length)
+    let result = client.call(tool, as_format("json"));
+    assert_ne!(result["isError"], true, "{result}");
+    let length = text(&result).chars().count();
+    (result["structuredContent"].clone(), length)
 }
 
 fn first_warning(envelope: &Value) -> &str {
@@ -52,9 +52,9 @@ fn first_warning(envelope: &Value) -> &str {
 
 #[test]
 fn long_events_are_shortened_and_the_newest_are_kept() {
-    let (stage, mut host, id) = finished_task(&vec![message_step(3_000); 30]);
+    let (stage, mut client, id) = finished_task(&vec![message_step(3_000); 30]);
     let all = json!({"task_id": id, "include_events": true, "include_output": true});
-    let (envelope, length) = call_in_both_formats(&mut host, "_codex_local_results", &all);
+    let (envelope, length) = call_in_both_formats(&mut client, "_codex_local_results", &all);
     assert!((MAX_CHARACTERS - 200..=MAX_CHARACTERS).contains(&length), "{length}");
     let items = envelope["data"]["events"]["items"].as_array().unwrap();
     assert_eq!((items.len(), &envelope["data"]["events"]["count"]), (34, &json!(34)));
@@ -65,47 +65,47 @@ fn long_events_are_shortened_and_the_newest_are_kept() {
     assert_eq!(items[33]["type"], "turn.completed");
     let output = &envelope["data"]["output"];
     assert_eq!(output["truncated"], true);
-    assert!(output["stdout"].as_str().unwrap().len() > 30_000, "the output has the room that is left");
-    // Small enough to be sent as a whole: a long event is short all the same.
+    assert!(output["stdout"].as_str().unwrap().len() > 30_000, "the output does not use the remaining size");
+    // Long events are shortened even when the response fits as a whole.
     let few = json!({"task_id": id, "include_events": true});
-    let (envelope, length) = call_in_both_formats(&mut host, "_codex_local_results", &few);
+    let (envelope, length) = call_in_both_formats(&mut client, "_codex_local_results", &few);
     assert!(length < 10_000 && envelope["meta"].get("truncated").is_none(), "{}", envelope["meta"]);
     assert_eq!(envelope["data"]["events"]["items"].as_array().unwrap().len(), 34);
-    // A pipe gets what the agent wrote.
-    let told = stage.run_json(&["local", "results", &id, "--include-events"]);
-    let written = told["data"]["events"]["items"].as_array().unwrap();
+    // A pipe gets the unshortened events.
+    let piped = stage.run_json(&["local", "results", &id, "--include-events"]);
+    let written = piped["data"]["events"]["items"].as_array().unwrap();
     assert_eq!(written[5]["item"]["text"].as_str().unwrap().len(), 3_000);
 }
 
 #[test]
 fn omitted_events_are_reached_with_the_cursor() {
-    let (_stage, mut host, id) = finished_task(&vec![message_step(1_900); 46]);
+    let (_stage, mut client, id) = finished_task(&vec![message_step(1_900); 46]);
     let (mut arguments, mut found) = (json!({"task_id": id, "include_events": true}), Vec::new());
-    let mut answers = 0;
+    let mut responses = 0;
     loop {
-        let (envelope, length) = call_in_both_formats(&mut host, "_codex_local_results", &arguments);
+        let (envelope, length) = call_in_both_formats(&mut client, "_codex_local_results", &arguments);
         assert!(length <= MAX_CHARACTERS);
         let events = &envelope["data"]["events"];
         let items = events["items"].as_array().unwrap().clone();
         assert!(!items.is_empty(), "{events}");
         found.splice(0..0, items);
-        answers += 1;
+        responses += 1;
         match events.get("next_cursor") {
             Some(cursor) => arguments["events_cursor"] = cursor.clone(),
             None => break,
         }
     }
-    assert!(answers > 1);
+    assert!(responses > 1);
     let types: Vec<&str> = found.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!((types.len(), types[0], types[49]), (50, "thread.started", "turn.completed"));
 }
 
 #[test]
 fn the_reported_limits_are_the_applied_ones() {
-    let (stage, mut host, id) = finished_task(&[output_step("stdout", "0123456789", 20_000)]);
+    let (stage, mut client, id) = finished_task(&[output_step("stdout", "0123456789", 20_000)]);
     let with_output = json!({"task_id": id, "include_output": true});
     for tool in ["_codex_local_results", "_codex_local_wait"] {
-        let (envelope, length) = call_in_both_formats(&mut host, tool, &with_output);
+        let (envelope, length) = call_in_both_formats(&mut client, tool, &with_output);
         assert!((MAX_CHARACTERS - 200..=MAX_CHARACTERS).contains(&length), "{tool}: {length}");
         let output = &envelope["data"]["output"];
         let given = output["stdout"].as_str().unwrap().len() as u64;
@@ -113,15 +113,19 @@ fn the_reported_limits_are_the_applied_ones() {
         assert!(given <= budget && given + 8 >= budget && budget > 30_000, "{given} of {budget}");
         assert!(output["original_size"].as_u64().unwrap() > 200_000 && output["truncated"] == true);
         assert!(first_warning(&envelope).contains("max_output_bytes"), "{}", envelope["meta"]);
-        assert!(!first_warning(&envelope).contains("--"), "a tool has no flags: {}", envelope["meta"]);
+        assert!(
+            !first_warning(&envelope).contains("--"),
+            "a tool response names a flag: {}",
+            envelope["meta"]
+        );
         assert_eq!(envelope["meta"]["max_characters"], MAX_CHARACTERS);
     }
     let more = json!({"task_id": id, "include_output": true, "max_output_bytes": 150_000, "format": "json"});
-    let answer = host.call("_codex_local_results", more);
-    let output = &answer["structuredContent"]["data"]["output"];
+    let result = client.call("_codex_local_results", more);
+    let output = &result["structuredContent"]["data"]["output"];
     assert_eq!((&output["max_bytes"], &output["truncated"]), (&json!(150_000), &json!(true)));
     assert!(output["stdout"].as_str().unwrap().len() > 149_000);
-    let told = stage.run_json(&[
+    let piped = stage.run_json(&[
         "local",
         "results",
         &id,
@@ -131,18 +135,18 @@ fn the_reported_limits_are_the_applied_ones() {
         "--max-bytes",
         "20000",
     ]);
-    let budget = told["data"]["output"]["max_bytes"].as_u64().unwrap();
+    let budget = piped["data"]["output"]["max_bytes"].as_u64().unwrap();
     assert!((10_000..20_000).contains(&budget), "{budget}");
-    assert_eq!(told["meta"]["max_bytes"], 20_000);
-    assert!(told["warnings"][0].as_str().unwrap().contains("--max-bytes"), "{}", told["warnings"]);
+    assert_eq!(piped["meta"]["max_bytes"], 20_000);
+    assert!(piped["warnings"][0].as_str().unwrap().contains("--max-bytes"), "{}", piped["warnings"]);
 }
 
 #[test]
 fn stdout_and_stderr_share_the_limit_equally() {
     let loud = json!({"flood": {"stream": "stderr", "bytes": 100_000}});
-    let (_stage, mut host, id) = finished_task(&[output_step("stdout", "x", 50_000), loud]);
+    let (_stage, mut client, id) = finished_task(&[output_step("stdout", "x", 50_000), loud]);
     let (envelope, length) = call_in_both_formats(
-        &mut host,
+        &mut client,
         "_codex_local_results",
         &json!({"task_id": id, "include_output": true}),
     );
@@ -157,9 +161,9 @@ fn stdout_and_stderr_share_the_limit_equally() {
 
 #[test]
 fn the_limit_counts_characters_not_bytes() {
-    let (_stage, mut host, id) = finished_task(&[json!({"message": "é".repeat(100_000)})]);
+    let (_stage, mut client, id) = finished_task(&[json!({"message": "é".repeat(100_000)})]);
     let (envelope, length) = call_in_both_formats(
-        &mut host,
+        &mut client,
         "_codex_local_results",
         &json!({"task_id": id, "include_output": true}),
     );
@@ -177,9 +181,12 @@ fn the_final_message_is_truncated_last() {
     let stage = Stage::with_script(PROGRAM, steps);
     let id = stage.exec(&[]);
     stage.wait(&id);
-    let mut host = Client::connect(&stage, V2025_06);
-    let (envelope, length) =
-        call_in_both_formats(&mut host, "_codex_local_wait", &json!({"task_id": id, "include_output": true}));
+    let mut client = Client::connect(&stage, V2025_06);
+    let (envelope, length) = call_in_both_formats(
+        &mut client,
+        "_codex_local_wait",
+        &json!({"task_id": id, "include_output": true}),
+    );
     assert!((MAX_CHARACTERS - 200..=MAX_CHARACTERS).contains(&length), "{length} characters");
     let message = envelope["data"]["final_message"].as_str().unwrap();
     assert!(message.chars().count() > 40_000 && message.contains(" [truncated] "));
@@ -197,17 +204,17 @@ fn a_timeout_with_long_output_fits_the_limit() {
         {"thread_started": {}}, "turn_started", {"message": "字".repeat(30_000)}, {"message": "the end"}, "silent"
     ]);
     let stage = Stage::with_script(PROGRAM, steps);
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     let arguments = json!({"task": "x", "idle_timeout_sec": 1, "format": "json"});
-    let answer = host.call("_codex_local_run", arguments);
-    assert!(text(&answer).chars().count() <= MAX_CHARACTERS, "{} characters", text(&answer).chars().count());
-    let details = &answer["structuredContent"]["error"]["details"];
+    let result = client.call("_codex_local_run", arguments);
+    assert!(text(&result).chars().count() <= MAX_CHARACTERS, "{} characters", text(&result).chars().count());
+    let details = &result["structuredContent"]["error"]["details"];
     let partial = &details["partial_results"];
     assert!(partial["last_output"].as_str().unwrap().contains("the end"), "{details}");
     assert!(partial["last_events"].to_string().contains("the end"), "{details}");
 }
 
-/// A task that failed after saying much.
+/// A task that failed after a long message.
 fn failed_task(length: usize) -> (Stage, Client, String) {
     let steps = [
         json!({"read_stdin": "all"}),
@@ -220,15 +227,15 @@ fn failed_task(length: usize) -> (Stage, Client, String) {
     let stage = Stage::with_script(PROGRAM, json!(steps));
     let id = stage.exec(&[]);
     stage.wait(&id);
-    let host = Client::connect(&stage, V2025_06);
-    (stage, host, id)
+    let client = Client::connect(&stage, V2025_06);
+    (stage, client, id)
 }
 
 #[test]
 fn a_long_message_does_not_push_out_stderr() {
-    let (_stage, mut host, id) = failed_task(60_000);
+    let (_stage, mut client, id) = failed_task(60_000);
     for tool in ["_codex_local_wait", "_codex_local_results"] {
-        let (envelope, _) = call_in_both_formats(&mut host, tool, &json!({"task_id": id}));
+        let (envelope, _) = call_in_both_formats(&mut client, tool, &json!({"task_id": id}));
         let data = &envelope["data"];
         assert_eq!(data["final_message"].as_str().unwrap().chars().count(), 8_000, "{tool}");
         assert!(data["output"]["stderr"].as_str().unwrap().contains("what went wrong"), "{data}");
@@ -237,22 +244,22 @@ fn a_long_message_does_not_push_out_stderr() {
 
 #[test]
 fn the_events_cursor_advances_with_a_long_message() {
-    let (_stage, mut host, id) =
+    let (_stage, mut client, id) =
         finished_task(&[json!({"events": {"count": 8, "bytes": 100}}), message_step(200_000)]);
     let mut arguments = json!({"task_id": id, "include_output": true, "include_events": true});
-    let mut seen = 0;
+    let mut count = 0;
     loop {
-        let (envelope, _) = call_in_both_formats(&mut host, "_codex_local_results", &arguments);
+        let (envelope, _) = call_in_both_formats(&mut client, "_codex_local_results", &arguments);
         let events = envelope["data"]["events"].clone();
         let shown = events["items"].as_array().unwrap().len();
         assert!(shown > 0, "{events}");
-        seen += shown;
+        count += shown;
         match events["next_cursor"].as_str() {
             Some(cursor) => arguments["events_cursor"] = cursor.into(),
             None => break,
         }
     }
-    assert!(seen >= 8, "{seen} events");
+    assert!(count >= 8, "{count} events");
 }
 
 #[test]
@@ -266,21 +273,21 @@ fn truncated_status_pages_list_every_task_once() {
     for id in &ids {
         stage.wait(id);
     }
-    let mut host = Client::connect(&stage, V2025_06);
-    let (mut seen, mut arguments, mut pages) = (Vec::new(), json!({"limit": 1000}), 0);
+    let mut client = Client::connect(&stage, V2025_06);
+    let (mut listed, mut arguments, mut pages) = (Vec::new(), json!({"limit": 1000}), 0);
     loop {
-        let (envelope, _) = call_in_both_formats(&mut host, "_codex_local_status", &arguments);
+        let (envelope, _) = call_in_both_formats(&mut client, "_codex_local_status", &arguments);
         let ended = envelope["data"]["recently_completed"].as_array().unwrap().clone();
-        seen.extend(ended.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()));
+        listed.extend(ended.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()));
         pages += 1;
         match envelope["meta"]["next_cursor"].as_str() {
             Some(cursor) => arguments["cursor"] = cursor.into(),
             None => break,
         }
     }
-    assert!(pages > 1, "nothing was cut");
-    assert_eq!(seen.len(), ids.len());
-    seen.sort();
-    seen.dedup();
-    assert_eq!(seen.len(), ids.len(), "some twice");
+    assert!(pages > 1, "nothing was truncated");
+    assert_eq!(listed.len(), ids.len());
+    listed.sort();
+    listed.dedup();
+    assert_eq!(listed.len(), ids.len(), "some tasks are listed twice");
 }

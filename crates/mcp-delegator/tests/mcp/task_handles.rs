@@ -1,4 +1,4 @@
-//! The tasks extension: handles for `run` and `wait`, given only to requests that declare it.
+//! The MCP tasks extension: handles for `run` and `wait`, given only to requests that declare the capability.
 
 use delegator_testkit::stage::wait_until;
 use serde_json::{Value, json};
@@ -14,71 +14,71 @@ fn handle_of(result: &Value) -> String {
     result["taskId"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
 }
 
-fn get_task(host: &mut Client, handle: &str) -> Value {
-    let told = result(host.request("tasks/get", json!({"taskId": handle})));
-    assert_eq!(told["resultType"], "complete", "{told}");
-    told
+fn get_task(client: &mut Client, handle: &str) -> Value {
+    let task = result(client.request("tasks/get", json!({"taskId": handle})));
+    assert_eq!(task["resultType"], "complete", "{task}");
+    task
 }
 
-fn cancel(host: &mut Client, handle: &str) {
-    let told = result(host.request("tasks/cancel", json!({"taskId": handle})));
-    assert_eq!(told["resultType"], "complete", "{told}");
+fn cancel(client: &mut Client, handle: &str) {
+    let response = result(client.request("tasks/cancel", json!({"taskId": handle})));
+    assert_eq!(response["resultType"], "complete", "{response}");
 }
 
-fn wait_for_status(host: &mut Client, handle: &str, status: &str) -> Value {
-    wait_until(&format!("{handle} is {status}"), || get_task(host, handle)["status"] == status);
-    get_task(host, handle)
+fn wait_for_status(client: &mut Client, handle: &str, status: &str) -> Value {
+    wait_until(&format!("{handle} is {status}"), || get_task(client, handle)["status"] == status);
+    get_task(client, handle)
 }
 
 #[test]
 fn the_handle_of_a_run_is_the_task_and_outlives_the_server() {
     let stage = waiting_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let given = host.call("_codex_local_run", json!({"task": "x", "format": "json"}));
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let given = client.call("_codex_local_run", json!({"task": "x", "format": "json"}));
     let handle = handle_of(&given);
     assert!(handle.starts_with("T-local-"), "{given}");
-    let working = get_task(&mut host, &handle);
+    let working = get_task(&mut client, &handle);
     assert_eq!((&working["status"], working.get("result")), (&json!("working"), None), "{working}");
     assert!(working["pollIntervalMs"].as_u64().is_some(), "{working}");
-    assert_eq!(host.close().0, Some(0));
+    assert_eq!(client.close().0, Some(0));
     let mut next = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
     assert_eq!(get_task(&mut next, &handle)["status"], "working");
     release_agents(&stage);
     let ended = wait_for_status(&mut next, &handle, "completed");
-    let answer = &ended["result"];
-    assert_ne!(answer["isError"], true, "{ended}");
-    // In the format that was asked for, of another server.
-    assert_eq!(answer["structuredContent"]["data"]["final_message"], "All done.", "{ended}");
+    let result = &ended["result"];
+    assert_ne!(result["isError"], true, "{ended}");
+    // In the requested format, from another server.
+    assert_eq!(result["structuredContent"]["data"]["final_message"], "All done.", "{ended}");
 }
 
 #[test]
 fn cancelling_the_handle_of_a_run_cancels_the_task() {
     let stage = waiting_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let handle = handle_of(&host.call("_codex_local_run", json!({"task": "x"})));
-    cancel(&mut host, &handle);
-    wait_for_status(&mut host, &handle, "cancelled");
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let handle = handle_of(&client.call("_codex_local_run", json!({"task": "x"})));
+    cancel(&mut client, &handle);
+    wait_for_status(&mut client, &handle, "cancelled");
     assert_eq!(stage.wait(&handle)["data"]["state"], "cancelled");
-    // Once more, and after the end: the handle stays as it is.
-    cancel(&mut host, &handle);
-    assert_eq!(get_task(&mut host, &handle)["status"], "cancelled");
+    // Cancelling again after the end changes nothing.
+    cancel(&mut client, &handle);
+    assert_eq!(get_task(&mut client, &handle)["status"], "cancelled");
 }
 
 #[test]
 fn cancelling_the_handle_of_a_wait_ends_the_wait() {
     let stage = waiting_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let id = host.exec();
-    let handle = handle_of(&host.call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 600})));
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let id = client.exec();
+    let handle = handle_of(&client.call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 600})));
     assert_ne!(handle, id);
-    assert_eq!(get_task(&mut host, &handle)["status"], "working");
-    cancel(&mut host, &handle);
-    let cancelled = get_task(&mut host, &handle);
+    assert_eq!(get_task(&mut client, &handle)["status"], "working");
+    cancel(&mut client, &handle);
+    let cancelled = get_task(&mut client, &handle);
     assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
-    // What has ended has ended for every server.
+    // The cancelled handle is visible to every server.
     let mut next = Client::connect_with(&stage, V2026_07, &["--read-only"], tasks_capability());
     assert_eq!(get_task(&mut next, &handle), cancelled);
-    let status = host.envelope("_codex_local_status", json!({"task_id": id}));
+    let status = client.envelope("_codex_local_status", json!({"task_id": id}));
     assert_eq!(status["data"]["tasks"][0]["state"], "working", "{status}");
     release_agents(&stage);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
@@ -87,34 +87,33 @@ fn cancelling_the_handle_of_a_wait_ends_the_wait() {
 #[test]
 fn the_handle_of_a_wait_ends_with_the_task_or_with_its_time() {
     let stage = waiting_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let id = host.exec();
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let id = client.exec();
     let short = json!({"task_id": id, "timeout_sec": 1, "format": "json"});
-    let short = handle_of(&host.call("_codex_local_wait", short));
-    let over = wait_for_status(&mut host, &short, "completed");
-    let envelope = &over["result"]["structuredContent"];
+    let short = handle_of(&client.call("_codex_local_wait", short));
+    let ended = wait_for_status(&mut client, &short, "completed");
+    let envelope = &ended["result"]["structuredContent"];
     assert_eq!(
         (&envelope["meta"]["wait_expired"], &envelope["data"]["state"]),
         (&json!(true), &json!("working")),
-        "{over}"
+        "{ended}"
     );
-    let long = handle_of(&host.call("_codex_local_wait", json!({"task_id": id, "format": "json"})));
-    host.close();
+    let long = handle_of(&client.call("_codex_local_wait", json!({"task_id": id, "format": "json"})));
+    client.close();
     release_agents(&stage);
     let mut next = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let over = wait_for_status(&mut next, &long, "completed");
-    assert_eq!(over["result"]["structuredContent"]["data"]["state"], "completed", "{over}");
-    let envelope = &over["result"]["structuredContent"];
+    let ended = wait_for_status(&mut next, &long, "completed");
+    assert_eq!(ended["result"]["structuredContent"]["data"]["state"], "completed", "{ended}");
+    let envelope = &ended["result"]["structuredContent"];
     assert_eq!(envelope["tool"], "_codex_local_wait", "{envelope}");
 }
 
-/// A handle tells what the call would have told.
 #[test]
 fn the_handle_of_a_wait_returns_what_the_call_would() {
     let stage = quick_stage();
-    let mut able = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let mut capable = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
     let mut plain = Client::connect(&stage, V2026_07);
-    let id = able.exec();
+    let id = capable.exec();
     stage.wait(&id);
     for arguments in [
         json!({"task_id": id, "include_output": true, "max_output_bytes": 1024}),
@@ -122,12 +121,12 @@ fn the_handle_of_a_wait_returns_what_the_call_would() {
         json!({"task_ids": [id]}),
         json!({"task_ids": [id, id], "until": "any"}),
     ] {
-        let told = plain.envelope("_codex_local_wait", arguments.clone());
+        let direct = plain.envelope("_codex_local_wait", arguments.clone());
         let mut arguments = arguments;
         arguments["format"] = json!("json");
-        let handle = handle_of(&able.call("_codex_local_wait", arguments.clone()));
-        let over = wait_for_status(&mut able, &handle, "completed");
-        assert_eq!(over["result"]["structuredContent"]["data"], told["data"], "{arguments}");
+        let handle = handle_of(&capable.call("_codex_local_wait", arguments.clone()));
+        let ended = wait_for_status(&mut capable, &handle, "completed");
+        assert_eq!(ended["result"]["structuredContent"]["data"], direct["data"], "{arguments}");
     }
 }
 
@@ -135,10 +134,10 @@ fn the_handle_of_a_wait_returns_what_the_call_would() {
 fn a_read_only_server_cancels_nothing() {
     let stage = waiting_stage();
     let id = stage.exec(&[]);
-    let mut host = Client::connect_with(&stage, V2026_07, &["--read-only"], tasks_capability());
-    let refused = host.request("tasks/cancel", json!({"taskId": id}));
+    let mut client = Client::connect_with(&stage, V2026_07, &["--read-only"], tasks_capability());
+    let refused = client.request("tasks/cancel", json!({"taskId": id}));
     assert!(refused["error"].is_object(), "{refused}");
-    assert_eq!(get_task(&mut host, &id)["status"], "working");
+    assert_eq!(get_task(&mut client, &id)["status"], "working");
     release_agents(&stage);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
@@ -146,43 +145,43 @@ fn a_read_only_server_cancels_nothing() {
 #[test]
 fn a_timed_out_task_is_a_completed_handle_with_an_error() {
     let stage = waiting_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let handle = handle_of(&host.call("_codex_local_run", json!({"task": "x", "hard_timeout_sec": 1})));
-    let ended = wait_for_status(&mut host, &handle, "completed");
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let handle = handle_of(&client.call("_codex_local_run", json!({"task": "x", "hard_timeout_sec": 1})));
+    let ended = wait_for_status(&mut client, &handle, "completed");
     assert_eq!(ended["result"]["isError"], true, "{ended}");
 }
 
 #[test]
 fn a_handle_needs_the_capability_in_the_same_request() {
     let stage = quick_stage();
-    let mut unable = Client::connect(&stage, V2026_07);
-    // Declared once, at the beginning, in the older era: that is not this request.
+    let mut incapable = Client::connect(&stage, V2026_07);
+    // The older protocol declares capabilities once at initialization, which does not count for this request.
     let mut before = Client::connect_with(&stage, V2025_11, &[], tasks_capability());
-    for host in [&mut unable, &mut before] {
-        let answer = host.call("_codex_local_run", json!({"task": "x"}));
-        assert!(answer.get("taskId").is_none() && text(&answer).contains("All done."), "{answer}");
+    for client in [&mut incapable, &mut before] {
+        let result = client.call("_codex_local_run", json!({"task": "x"}));
+        assert!(result.get("taskId").is_none() && text(&result).contains("All done."), "{result}");
     }
     let id = stage.exec(&[]);
-    let refused = unable.request("tasks/get", json!({"taskId": id}));
+    let refused = incapable.request("tasks/get", json!({"taskId": id}));
     assert!(refused["error"].is_object(), "{refused}");
-    // Tools that answer at once never need one.
-    let mut able = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let status = able.call("_codex_local_status", json!({}));
+    // Tools that return at once get no handle.
+    let mut capable = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let status = capable.call("_codex_local_status", json!({}));
     assert!(status.get("taskId").is_none() && status["content"].is_array(), "{status}");
     assert_eq!(status["resultType"], "complete", "{status}");
-    let over = able.call("_codex_local_run", json!({"task": "x", "mode": "wild"}));
-    assert_eq!(over["isError"], true, "{over}");
+    let ended = capable.call("_codex_local_run", json!({"task": "x", "mode": "wild"}));
+    assert_eq!(ended["isError"], true, "{ended}");
 }
 
 #[test]
 fn an_unknown_handle_is_refused() {
     let stage = quick_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
     for handle in
         ["", "nonsense", "wait.all.json.5.nonsense", "T-local-00000000000000000000000000000000", "../../etc"]
     {
         for method in ["tasks/get", "tasks/cancel"] {
-            let reply = host.request(method, json!({"taskId": handle}));
+            let reply = client.request(method, json!({"taskId": handle}));
             assert_eq!(reply["error"]["code"], -32602, "{method} {handle}: {reply}");
         }
     }
@@ -191,13 +190,13 @@ fn an_unknown_handle_is_refused() {
 #[test]
 fn input_responses_to_a_handle_are_ignored() {
     let stage = waiting_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
-    let handle = handle_of(&host.call("_codex_local_run", json!({"task": "x"})));
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let handle = handle_of(&client.call("_codex_local_run", json!({"task": "x"})));
     let update = |handle: &str| json!({"taskId": handle, "inputResponses": {"x": {}}});
-    result(host.request("tasks/update", update(&handle)));
-    assert_eq!(get_task(&mut host, &handle)["status"], "working");
-    let unknown = host.request("tasks/update", update("T-local-nobody"));
+    result(client.request("tasks/update", update(&handle)));
+    assert_eq!(get_task(&mut client, &handle)["status"], "working");
+    let unknown = client.request("tasks/update", update("T-local-unknown"));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     release_agents(&stage);
-    wait_for_status(&mut host, &handle, "completed");
+    wait_for_status(&mut client, &handle, "completed");
 }

@@ -1,7 +1,7 @@
-//! Which tools there are, and how they are described.
+//! Which tools a server offers, and how they are described.
 
 use delegator_testkit::stage::Stage;
-use mcp_delegator::spec;
+use mcp_delegator::app::catalog::catalog;
 use serde_json::{Value, json};
 
 use crate::client::{
@@ -27,12 +27,12 @@ const DEFAULT_TOOLS: [&str; 15] = [
 ];
 
 fn list_with_args(stage: &Stage, args: &[&str]) -> Vec<Value> {
-    let mut host = Client::connect_with(stage, V2025_06, args, json!({}));
-    list_tools(&mut host)
+    let mut client = Client::connect_with(stage, V2025_06, args, json!({}));
+    list_tools(&mut client)
 }
 
-fn list_tools(host: &mut Client) -> Vec<Value> {
-    result(host.request("tools/list", json!({})))["tools"].as_array().unwrap().clone()
+fn list_tools(client: &mut Client) -> Vec<Value> {
+    result(client.request("tools/list", json!({})))["tools"].as_array().unwrap().clone()
 }
 
 fn names(tools: &[Value]) -> Vec<&str> {
@@ -43,42 +43,42 @@ fn names(tools: &[Value]) -> Vec<&str> {
 fn both_protocol_eras_get_instructions_and_tools() {
     let stage = quick_stage();
     for era in ERAS {
-        let mut host = Client::start(&stage, &[]);
-        let greeting = result(host.initialize(era));
+        let mut client = Client::start(&stage, &[]);
+        let response = result(client.initialize(era));
         match era {
-            Era::Handshake(version) => assert_eq!(greeting["protocolVersion"], version, "{greeting}"),
+            Era::Handshake(version) => assert_eq!(response["protocolVersion"], version, "{response}"),
             Era::Stateless => {
-                let versions = greeting["supportedVersions"].as_array().unwrap();
-                assert!(versions.contains(&json!(STATELESS_VERSION)), "{greeting}");
-                assert!(versions.contains(&json!("2025-06-18")), "{greeting}");
+                let versions = response["supportedVersions"].as_array().unwrap();
+                assert!(versions.contains(&json!(STATELESS_VERSION)), "{response}");
+                assert!(versions.contains(&json!("2025-06-18")), "{response}");
             }
         }
         for capability in ["tools", "resources", "prompts", "completions"] {
-            assert!(greeting["capabilities"][capability].is_object(), "{capability}: {greeting}");
+            assert!(response["capabilities"][capability].is_object(), "{capability}: {response}");
         }
-        let instructions = greeting["instructions"].as_str().unwrap();
+        let instructions = response["instructions"].as_str().unwrap();
         assert!(instructions.len() <= 2_048 && instructions.contains("_codex_local_wait"), "{instructions}");
-        assert_eq!(names(&list_tools(&mut host)), DEFAULT_TOOLS);
+        assert_eq!(names(&list_tools(&mut client)), DEFAULT_TOOLS);
     }
 }
 
 #[test]
 fn an_unknown_protocol_version_is_answered_with_a_known_one() {
     let stage = quick_stage();
-    let mut host = Client::start(&stage, &[]);
-    let greeting = result(host.initialize(Era::Handshake("2031-01-01")));
-    assert_eq!(greeting["protocolVersion"], "2025-11-25", "{greeting}");
+    let mut client = Client::start(&stage, &[]);
+    let response = result(client.initialize(Era::Handshake("2031-01-01")));
+    assert_eq!(response["protocolVersion"], "2025-11-25", "{response}");
 }
 
 #[test]
 fn initialize_does_not_need_the_registry() {
-    // What stands where the state directory should be makes every call fail, and no greeting.
+    // A file in place of the state directory makes every call fail, but not initialization.
     let stage = quick_stage();
     std::fs::write(stage.world.home().join("state"), "not a directory").unwrap();
     for era in ERAS {
-        let mut host = Client::connect(&stage, era);
-        assert_eq!(list_tools(&mut host).len(), 15);
-        let failed = host.call("_codex_local_status", json!({}));
+        let mut client = Client::connect(&stage, era);
+        assert_eq!(list_tools(&mut client).len(), 15);
+        let failed = client.call("_codex_local_status", json!({}));
         assert_eq!(failed["isError"], true, "{failed}");
     }
 }
@@ -87,8 +87,8 @@ fn initialize_does_not_need_the_registry() {
 fn fifteen_tools_fit_into_twelve_kilobytes() {
     let stage = quick_stage();
     for era in [V2025_11, V2026_07] {
-        let mut host = Client::connect(&stage, era);
-        let tools = list_tools(&mut host);
+        let mut client = Client::connect(&stage, era);
+        let tools = list_tools(&mut client);
         let size = json!(tools).to_string().len();
         assert!(size <= 12_000, "{size} bytes");
         for tool in &tools {
@@ -104,16 +104,16 @@ fn fifteen_tools_fit_into_twelve_kilobytes() {
     }
 }
 
-/// Some hosts strip what a schema says beyond types, so what holds has to stand in the text.
+/// Some clients remove schema keywords other than types, so defaults and ranges must be in the description.
 #[test]
 fn defaults_and_ranges_are_in_the_descriptions() {
     let tools = list_with_args(&quick_stage(), &[]);
     let text = |name: &str, property: &str| {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
-        let words = tool["inputSchema"]["properties"][property]["description"].as_str();
-        words.unwrap_or_else(|| panic!("{name} {property} says nothing")).to_owned()
+        let description = tool["inputSchema"]["properties"][property]["description"].as_str();
+        description.unwrap_or_else(|| panic!("{name} {property} has no description")).to_owned()
     };
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let name = spec.tool_name("_codex_");
         if !DEFAULT_TOOLS.contains(&name.as_str()) {
             continue;
@@ -122,33 +122,40 @@ fn defaults_and_ranges_are_in_the_descriptions() {
         for input in
             spec.inputs().properties.iter().filter(|input| !input.unavailable && !input.command_line_only)
         {
-            let words = text(&name, if input.advanced { "options" } else { &input.name });
-            // Among the options, only what follows the key is about it.
-            let words = words.split_once(&input.name).map_or(words.as_str(), |(_, after)| after).to_owned();
-            let says = |what: &str| assert!(words.contains(what), "{name} {}: {what}: {words}", input.name);
+            let description = text(&name, if input.advanced { "options" } else { &input.name });
+            // Among the options, only the text after the key describes it.
+            let description = description
+                .split_once(&input.name)
+                .map_or(description.as_str(), |(_, after)| after)
+                .to_owned();
+            let assert_contains = |what: &str| {
+                assert!(description.contains(what), "{name} {}: {what}: {description}", input.name)
+            };
             if let (Some(low), Some(high)) = (input.schema.get("minimum"), input.schema.get("maximum")) {
-                says(&format!("{low}..{high}"));
+                assert_contains(&format!("{low}..{high}"));
             }
             match input.default() {
-                Some(Value::Bool(value)) if !input.advanced => says(&format!("default {value}")),
+                Some(Value::Bool(value)) if !input.advanced => assert_contains(&format!("default {value}")),
                 Some(Value::Bool(_)) => {
                     let listed = text(&name, "options");
                     let bools = listed.split("; ").find(|part| part.starts_with("bools, default false: "));
                     assert!(bools.is_some_and(|bools| bools.contains(&input.name)), "{name}: {listed}");
                 }
-                Some(Value::String(choice)) if input.advanced => says(&format!("{choice} (default)")),
-                Some(Value::String(choice)) => says(&format!("default {choice}")),
-                Some(number @ Value::Number(_)) => says(&format!("default {number}")),
+                Some(Value::String(choice)) if input.advanced => {
+                    assert_contains(&format!("{choice} (default)"))
+                }
+                Some(Value::String(choice)) => assert_contains(&format!("default {choice}")),
+                Some(number @ Value::Number(_)) => assert_contains(&format!("default {number}")),
                 _ => {}
             }
         }
     }
     assert!(text("_codex_local_run", "task").contains("1..100000 chars"));
     let options = text("_codex_local_run", "options");
-    for words in
+    for description in
         ["idempotency_key (1..128 chars)", "call_budget_sec (1..86400, default 50)", "verify (a command)"]
     {
-        assert!(options.contains(words), "{words}: {options}");
+        assert!(options.contains(description), "{description}: {options}");
     }
     let turned = list_with_args(&quick_stage(), &["--default-format", "json"]);
     let format = &turned[0]["inputSchema"]["properties"]["format"]["description"];
@@ -182,15 +189,18 @@ fn options_select_the_served_tools() {
     assert!(list_with_args(&stage, &["--toolsets", "local,cloud,registry,extra"]).len() > 15);
     let two = list_with_args(&stage, &["--tools", "local_status,_codex_local_wait"]);
     assert_eq!(names(&two), ["_codex_local_status", "_codex_local_wait"]);
-    let most = list_with_args(&stage, &["--exclude-tools", "local_run"]);
-    assert_eq!(names(&most), DEFAULT_TOOLS[1..]);
+    let without_run = list_with_args(&stage, &["--exclude-tools", "local_run"]);
+    assert_eq!(names(&without_run), DEFAULT_TOOLS[1..]);
     let safe = list_with_args(&stage, &["--read-only"]);
     assert!(safe.iter().all(|tool| tool["annotations"]["readOnlyHint"] == true), "{safe:?}");
     assert!(names(&safe).contains(&"_codex_local_results"));
-    let mut host = Client::connect_with(&stage, V2025_06, &["--read-only"], json!({}));
+    let mut client = Client::connect_with(&stage, V2025_06, &["--read-only"], json!({}));
     let refused =
-        host.request("tools/call", json!({"name": "_codex_local_exec", "arguments": {"task": "x"}}));
-    assert_eq!(refused["error"]["code"], -32602, "what is not served cannot be called: {refused}");
+        client.request("tools/call", json!({"name": "_codex_local_exec", "arguments": {"task": "x"}}));
+    assert_eq!(
+        refused["error"]["code"], -32602,
+        "a tool that is not offered must not be callable: {refused}"
+    );
 }
 
 #[test]
@@ -199,10 +209,10 @@ fn environment_variables_select_the_served_tools() {
         .variable("MCP_DELEGATOR_TOOL_PREFIX", "codex_")
         .variable("MCP_DELEGATOR_TOOLSETS", "registry")
         .variable("MCP_DELEGATOR_DEFAULT_FORMAT", "json");
-    let mut host = Client::connect(&stage, V2025_06);
-    assert_eq!(names(&list_tools(&mut host)), ["codex_cleanup_registry"]);
-    let answer = host.call("codex_cleanup_registry", json!({"dry_run": true}));
-    assert_eq!(answer["structuredContent"]["tool"], "codex_cleanup_registry", "{answer}");
+    let mut client = Client::connect(&stage, V2025_06);
+    assert_eq!(names(&list_tools(&mut client)), ["codex_cleanup_registry"]);
+    let result = client.call("codex_cleanup_registry", json!({"dry_run": true}));
+    assert_eq!(result["structuredContent"]["tool"], "codex_cleanup_registry", "{result}");
     let stage = quick_stage().variable("MCP_DELEGATOR_READ_ONLY", "true");
     assert!(list_with_args(&stage, &[]).len() < 15);
 }
@@ -210,7 +220,7 @@ fn environment_variables_select_the_served_tools() {
 #[test]
 fn an_invalid_tool_selection_is_refused_with_empty_stdout() {
     let stage = quick_stage();
-    for (args, words) in [
+    for (args, expected) in [
         (vec!["--toolsets", "locl,nonsense"], vec!["locl", "nonsense", "local"]),
         (vec!["--tools", "local_stats"], vec!["local_status"]),
         (
@@ -226,7 +236,7 @@ fn an_invalid_tool_selection_is_refused_with_empty_stdout() {
     ] {
         let run = stage.world.run([&["serve"], args.as_slice()].concat());
         assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{run:?}");
-        for word in words {
+        for word in expected {
             assert!(run.stderr.contains(word), "{word}: {run:?}");
         }
     }
@@ -235,32 +245,32 @@ fn an_invalid_tool_selection_is_refused_with_empty_stdout() {
 #[test]
 fn a_prefix_renames_the_tools_everywhere() {
     let stage = quick_stage();
-    let mut host = Client::connect_with(&stage, V2025_06, &["--tool-prefix", "codex_"], json!({}));
-    let tools = list_tools(&mut host);
+    let mut client = Client::connect_with(&stage, V2025_06, &["--tool-prefix", "codex_"], json!({}));
+    let tools = list_tools(&mut client);
     assert!(names(&tools).iter().all(|name| name.starts_with("codex_")), "{tools:?}");
-    let answer = host.call("codex_local_exec", json!({"task": "do it"}));
-    assert!(text(&answer).contains("codex_local_wait") && !text(&answer).contains("_codex_"), "{answer}");
-    let answer = host.envelope("codex_local_status", json!({}));
-    assert_eq!(answer["tool"], "codex_local_status", "{answer}");
+    let result = client.call("codex_local_exec", json!({"task": "do it"}));
+    assert!(text(&result).contains("codex_local_wait") && !text(&result).contains("_codex_"), "{result}");
+    let result = client.envelope("codex_local_status", json!({}));
+    assert_eq!(result["tool"], "codex_local_status", "{result}");
 }
 
 #[test]
 fn json_can_be_the_default_with_output_schemas() {
     let stage = quick_stage();
-    let mut host =
+    let mut client =
         Client::connect_with(&stage, V2025_11, &["--default-format", "json", "--output-schemas"], json!({}));
-    let tools = list_tools(&mut host);
+    let tools = list_tools(&mut client);
     let status = tools.iter().find(|tool| tool["name"] == "_codex_local_status").unwrap();
     let schema = &status["outputSchema"];
     assert_eq!(schema["type"], "object", "{status}");
-    let failing = host.call("_codex_local_status", json!({"limit": -1}));
-    let fine = host.call("_codex_local_status", json!({}));
-    // A client that was told the schema refuses an answer without its data, whatever its text looks like.
-    let markdown = host.call("_codex_local_status", json!({"format": "markdown"}));
+    let failing = client.call("_codex_local_status", json!({"limit": -1}));
+    let fine = client.call("_codex_local_status", json!({}));
+    // A client that knows the output schema rejects a result without structured content, even in Markdown.
+    let markdown = client.call("_codex_local_status", json!({"format": "markdown"}));
     assert!(text(&markdown).contains("0 running"), "{markdown}");
-    for answer in [failing, fine, markdown] {
-        let valid = jsonschema::validator_for(schema).unwrap().is_valid(&answer["structuredContent"]);
-        assert!(valid, "{answer}");
+    for result in [failing, fine, markdown] {
+        let valid = jsonschema::validator_for(schema).unwrap().is_valid(&result["structuredContent"]);
+        assert!(valid, "{result}");
     }
     let refused = stage.world.run(["serve", "--output-schemas"]);
     assert_eq!(refused.exit, Some(2), "{refused:?}");
@@ -271,7 +281,7 @@ fn json_can_be_the_default_with_output_schemas() {
 fn malformed_params_are_invalid_params_errors() {
     let stage = quick_stage();
     for era in [V2025_06, V2026_07] {
-        let mut host = Client::connect(&stage, era);
+        let mut client = Client::connect(&stage, era);
         for (method, params) in [
             ("tools/call", json!({})),
             ("tools/call", json!({"name": 5})),
@@ -281,10 +291,10 @@ fn malformed_params_are_invalid_params_errors() {
             ("resources/read", json!({"uri": 7})),
             ("completion/complete", json!({})),
         ] {
-            let refused = host.request(method, params.clone());
+            let refused = client.request(method, params.clone());
             assert_eq!(refused["error"]["code"], -32602, "{method} {params}: {refused}");
             assert!(refused["error"]["message"].as_str().unwrap().contains(method), "{refused}");
         }
-        assert_eq!(host.request("tools/nonsense", json!({}))["error"]["code"], -32601);
+        assert_eq!(client.request("tools/nonsense", json!({}))["error"]["code"], -32601);
     }
 }

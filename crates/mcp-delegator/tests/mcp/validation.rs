@@ -1,4 +1,4 @@
-//! What is wrong with a call is told all at once, before anything is done, by the names the caller knows.
+//! Validation of tool calls: all problems are reported together, before anything is done, by the names the caller used.
 
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use crate::client::{Client, V2025_06, V2026_07, quick_stage};
 
 const EXEC: &str = "_codex_local_exec";
 
-/// The problems of a call that has to be refused, each as `field CODE`, in order.
+/// The problems of a refused call as `field CODE`, in order.
 fn problem_codes(refused: &Value) -> Vec<String> {
     let problems = refused["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{refused}"));
     let word = |problem: &Value, key: &str| problem[key].as_str().unwrap_or_default().to_owned();
     problems.iter().map(|problem| format!("{} {}", word(problem, "field"), word(problem, "code"))).collect()
 }
 
-/// The words about one input of a refused call: what is wrong, and what to do.
+/// Problem and suggestion for one input of a refused call.
 fn problem_text(refused: &Value, field: &str) -> (String, String) {
     let problems = refused["error"]["details"]["problems"].as_array().unwrap_or_else(|| panic!("{refused}"));
     let problem = problems.iter().find(|problem| problem["field"] == field);
@@ -31,10 +31,10 @@ fn assert_nothing_started(stage: &Stage) {
 #[test]
 fn environment_problems_are_reported_with_the_input_problems() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2025_06);
+    let mut client = Client::connect(&stage, V2025_06);
     let image = stage.world.project().join("not-an-image");
     std::fs::create_dir(&image).unwrap();
-    let refused = host.envelope(
+    let refused = client.envelope(
         EXEC,
         json!({
             "tsk": "x", "isolation": "worktree", "mode": "danger-full-access", "hard_timeout_sec": 0,
@@ -77,7 +77,7 @@ fn environment_problems_are_reported_with_the_input_problems() {
 #[test]
 fn a_single_problem_keeps_its_code_and_names_its_input() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
+    let mut client = Client::connect(&stage, V2026_07);
     for (input, problem, code) in [
         (json!({"working_dir": "/nonexistent/dir"}), "working_dir INVALID_VALUE", "VALIDATION"),
         (json!({"add_dirs": ["/nonexistent"]}), "add_dirs.0 INVALID_VALUE", "VALIDATION"),
@@ -86,7 +86,7 @@ fn a_single_problem_keeps_its_code_and_names_its_input() {
     ] {
         let mut arguments = input.clone();
         arguments["task"] = json!("x");
-        let refused = host.envelope(EXEC, arguments);
+        let refused = client.envelope(EXEC, arguments);
         assert_eq!(problem_codes(&refused), [problem], "{refused}");
         assert_eq!(refused["error"]["code"], code, "{refused}");
         let (field, code) = problem.split_once(' ').unwrap();
@@ -102,19 +102,19 @@ fn the_allowed_roots_apply_to_the_servers_own_directory() {
     let root = stage.root().join("elsewhere");
     std::fs::create_dir(&root).unwrap();
     let stage = stage.variable("MCP_DELEGATOR_ALLOWED_ROOTS", &root.display().to_string());
-    let mut host = Client::connect(&stage, V2026_07);
-    let refused = host.envelope(EXEC, json!({"task": "x"}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let refused = client.envelope(EXEC, json!({"task": "x"}));
     assert_eq!(problem_codes(&refused), ["working_dir POLICY_BLOCKED"], "{refused}");
     assert!(problem_text(&refused, "working_dir").1.contains(root.to_str().unwrap()), "{refused}");
-    let accepted = host.envelope(EXEC, json!({"task": "x", "working_dir": root}));
+    let accepted = client.envelope(EXEC, json!({"task": "x", "working_dir": root}));
     assert_eq!(accepted["status"], "ok", "{accepted}");
 }
 
 #[test]
 fn an_invalid_output_schema_is_refused() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2025_06);
-    for (schema, words) in [
+    let mut client = Client::connect(&stage, V2025_06);
+    for (schema, expected) in [
         (json!({"type": "nonsense"}), "/type"),
         (json!({"type": "object", "properties": {"a": {"minimum": "one"}}}), "/properties/a/minimum"),
         (json!({"type": "object", "required": "a"}), "/required"),
@@ -122,24 +122,24 @@ fn an_invalid_output_schema_is_refused() {
         (json!({"$ref": "https://example.org/schema.json"}), "example.org"),
         (json!({"$ref": "#/$defs/missing"}), "missing"),
     ] {
-        let refused = host.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
+        let refused = client.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
         assert_eq!(problem_codes(&refused), ["output_schema INVALID_VALUE"], "{schema}: {refused}");
-        assert!(problem_text(&refused, "output_schema").0.contains(words), "{schema}: {refused}");
+        assert!(problem_text(&refused, "output_schema").0.contains(expected), "{schema}: {refused}");
     }
     assert_nothing_started(&stage);
     let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": true}});
-    let accepted = host.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
+    let accepted = client.envelope(EXEC, json!({"task": "x", "output_schema": schema}));
     assert_eq!(accepted["status"], "ok", "{accepted}");
 }
 
 #[test]
 fn an_unknown_input_suggests_a_known_one() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let mut told = |tool: &str, key: &str| {
+    let mut client = Client::connect(&stage, V2026_07);
+    let mut suggestion = |tool: &str, key: &str| {
         let mut arguments = json!({});
         arguments[key] = json!("x");
-        problem_text(&host.envelope(tool, arguments), key).1
+        problem_text(&client.envelope(tool, arguments), key).1
     };
     for (tool, key, meant) in [
         (EXEC, "taks", "task"),
@@ -152,51 +152,54 @@ fn an_unknown_input_suggests_a_known_one() {
         ("_codex_local_results", "id", "task_id"),
         ("_codex_cloud_status", "environment", "env_id"),
     ] {
-        assert_eq!(told(tool, key), format!("Did you mean {meant}?"), "{tool} {key}");
+        assert_eq!(suggestion(tool, key), format!("Did you mean {meant}?"), "{tool} {key}");
     }
     for key in ["confirm", "async", "foo"] {
-        let known = told(EXEC, key);
+        let known = suggestion(EXEC, key);
         for name in ["task", "mode", "working_dir", "model", "hard_timeout_sec", "options", "format"] {
             assert!(known.contains(name), "{key}: {known}");
         }
     }
-    assert!(told("_codex_cloud_list_environments", "foo").ends_with("are format."), "nothing else is taken");
+    assert!(
+        suggestion("_codex_cloud_list_environments", "foo").ends_with("are format."),
+        "only format is accepted"
+    );
 }
 
 #[test]
 fn problem_texts_describe_the_input() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    // The way an answer shall look may stand among the options, too.
-    let answer = host.call("_codex_local_status", json!({"options": {"format": "json"}}));
-    assert_eq!(answer["structuredContent"]["status"], "ok", "{answer}");
-    let mut words = |tool: &str, arguments: Value, field: &str| {
-        let refused = host.envelope(tool, arguments);
+    let mut client = Client::connect(&stage, V2026_07);
+    // `format` is accepted among the options, too.
+    let result = client.call("_codex_local_status", json!({"options": {"format": "json"}}));
+    assert_eq!(result["structuredContent"]["status"], "ok", "{result}");
+    let mut problem = |tool: &str, arguments: Value, field: &str| {
+        let refused = client.envelope(tool, arguments);
         assert_eq!(problem_codes(&refused).len(), 1, "{refused}");
         problem_text(&refused, field).0
     };
-    let twice = words(EXEC, json!({"task": "x", "workingDir": "/", "working_dir": "/"}), "working_dir");
+    let twice = problem(EXEC, json!({"task": "x", "workingDir": "/", "working_dir": "/"}), "working_dir");
     assert_eq!(twice, "is given twice, as workingDir and as working_dir");
     let inputs = json!({"task": "x", "labels": {"a": "b"}, "options": {"labels": {"a": "c"}}});
-    assert_eq!(words(EXEC, inputs, "labels"), "is given twice, as labels and as options.labels");
-    let twice = words("_codex_local_status", json!({"options": {"format": "markdown"}}), "format");
+    assert_eq!(problem(EXEC, inputs, "labels"), "is given twice, as labels and as options.labels");
+    let twice = problem("_codex_local_status", json!({"options": {"format": "markdown"}}), "format");
     assert_eq!(twice, "is given twice, as format and as options.format");
-    let one = json!({"task_ids": "T-local-00000000000000000000000000000000"});
-    assert_eq!(words("_codex_local_wait", one, "task_ids"), "must be a list");
+    let not_a_list = json!({"task_ids": "T-local-00000000000000000000000000000000"});
+    assert_eq!(problem("_codex_local_wait", not_a_list, "task_ids"), "must be a list");
     for format in ["yaml", "human", "jsonl"] {
-        let answer = host.call("_codex_local_status", json!({"format": format}));
-        let told = answer["content"][0]["text"].as_str().unwrap();
-        assert!(told.contains("must be one of markdown, json\n"), "{told}");
+        let result = client.call("_codex_local_status", json!({"format": format}));
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("must be one of markdown, json\n"), "{text}");
     }
 }
 
 #[test]
 fn a_task_without_a_thread_is_named_when_it_cannot_be_resumed() {
     let stage = Stage::with_shell_agent(crate::PROGRAM, "exit 1");
-    let mut host = Client::connect(&stage, V2026_07);
-    let id = host.exec();
-    host.envelope("_codex_local_wait", json!({"task_id": id}));
-    let refused = host.envelope("_codex_local_resume", json!({"task": "go on", "task_id": id}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let id = client.exec();
+    client.envelope("_codex_local_wait", json!({"task_id": id}));
+    let refused = client.envelope("_codex_local_resume", json!({"task": "go on", "task_id": id}));
     let details = &refused["error"]["details"];
     assert_eq!(
         (&details["code"], &details["task_id"]),
@@ -208,8 +211,8 @@ fn a_task_without_a_thread_is_named_when_it_cannot_be_resumed() {
 #[test]
 fn nul_bytes_are_refused_in_every_input() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let refused = host.envelope(
+    let mut client = Client::connect(&stage, V2026_07);
+    let refused = client.envelope(
         EXEC,
         json!({
             "task": "hidden\0", "working_dir": "/hidden\0", "options": {
@@ -220,17 +223,17 @@ fn nul_bytes_are_refused_in_every_input() {
     );
     let mut found = problem_codes(&refused);
     found.sort();
-    let places = ["idempotency_key", "labels.team", "output_schema", "task", "verify.1", "working_dir"];
-    assert_eq!(found, places.map(|place| format!("{place} INVALID_VALUE")), "{refused}");
+    let fields = ["idempotency_key", "labels.team", "output_schema", "task", "verify.1", "working_dir"];
+    assert_eq!(found, fields.map(|field| format!("{field} INVALID_VALUE")), "{refused}");
     assert!(!refused.to_string().contains("hidden"), "{refused}");
     let id = format!("T-local-{}", "0".repeat(32));
-    let refused = host.envelope("_codex_local_cancel", json!({"task_id": id, "reason": "hidden\0"}));
+    let refused = client.envelope("_codex_local_cancel", json!({"task_id": id, "reason": "hidden\0"}));
     assert_eq!(problem_codes(&refused), ["reason INVALID_VALUE"], "{refused}");
     let guide = json!({
         "repo_url": "https://github.com/a/b", "stack": "rust", "git_user_name": "hidden\0",
         "git_user_email": "a@example.org",
     });
-    let refused = host.envelope("_codex_cloud_github_setup", guide);
+    let refused = client.envelope("_codex_cloud_github_setup", guide);
     assert_eq!(problem_codes(&refused), ["git_user_name INVALID_VALUE"], "{refused}");
     assert_nothing_started(&stage);
 }
@@ -238,8 +241,8 @@ fn nul_bytes_are_refused_in_every_input() {
 #[test]
 fn command_line_only_inputs_are_refused() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let refused = host.envelope(
+    let mut client = Client::connect(&stage, V2026_07);
+    let refused = client.envelope(
         "_codex_cleanup_registry",
         json!({"includeRestorePoints": true, "options": {"trust_clock": true}}),
     );
@@ -249,9 +252,9 @@ fn command_line_only_inputs_are_refused() {
     );
     let (_, suggestion) = problem_text(&refused, "include_restore_points");
     assert!(
-        suggestion.contains("cleanup-registry in a terminal with the flag --include-restore-points"),
+        suggestion.contains("'cleanup-registry' in a terminal with --include-restore-points"),
         "{suggestion}"
     );
-    let kept = host.envelope("_codex_cleanup_registry", json!({"include_restore_points": false}));
-    assert_eq!(kept["status"], "ok", "{kept}");
+    let accepted = client.envelope("_codex_cleanup_registry", json!({"include_restore_points": false}));
+    assert_eq!(accepted["status"], "ok", "{accepted}");
 }

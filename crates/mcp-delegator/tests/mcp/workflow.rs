@@ -1,4 +1,4 @@
-//! exec → wait → results, as a model sees it.
+//! The workflow exec → wait → results through MCP tools.
 
 use serde_json::{Value, json};
 
@@ -10,23 +10,23 @@ use crate::client::{
 fn a_task_is_delegated_awaited_and_read_in_four_kilobytes() {
     let stage = quick_stage();
     for era in ERAS {
-        let mut host = Client::connect(&stage, era);
-        let accepted = host.call("_codex_local_exec", json!({"task": "mend it"}));
+        let mut client = Client::connect(&stage, era);
+        let accepted = client.call("_codex_local_exec", json!({"task": "mend it"}));
         let id = text(&accepted)
             .split(|c: char| !(c.is_alphanumeric() || c == '-'))
             .find(|word| word.starts_with("T-local-"));
         let id = id.unwrap_or_else(|| panic!("{accepted}")).to_owned();
-        let waited = host.call("_codex_local_wait", json!({"task_id": id}));
-        let results = host.call("_codex_local_results", json!({"task_id": id}));
+        let waited = client.call("_codex_local_wait", json!({"task_id": id}));
+        let results = client.call("_codex_local_results", json!({"task_id": id}));
         let mut size = 0;
-        for answer in [&accepted, &waited, &results] {
-            assert_ne!(answer["isError"], true, "{answer}");
-            assert!(answer.get("structuredContent").is_none(), "{answer}");
-            assert_eq!(answer["content"].as_array().unwrap().len(), 1, "{answer}");
-            size += text(answer).replace("All done.", "").len();
+        for response in [&accepted, &waited, &results] {
+            assert_ne!(response["isError"], true, "{response}");
+            assert!(response.get("structuredContent").is_none(), "{response}");
+            assert_eq!(response["content"].as_array().unwrap().len(), 1, "{response}");
+            size += text(response).replace("All done.", "").len();
         }
         assert!(size <= 4_096, "{size} bytes");
-        assert!(text(&accepted).contains("_codex_local_wait"), "the next call is named: {accepted}");
+        assert!(text(&accepted).contains("_codex_local_wait"), "the next call is missing: {accepted}");
         assert!(text(&waited).contains("completed") && text(&results).contains("All done."), "{results}");
     }
 }
@@ -34,12 +34,12 @@ fn a_task_is_delegated_awaited_and_read_in_four_kilobytes() {
 #[test]
 fn json_format_returns_the_envelope_as_text_and_structured_content() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let id = host.exec();
+    let mut client = Client::connect(&stage, V2026_07);
+    let id = client.exec();
     for tool in ["_codex_local_wait", "_codex_local_results"] {
-        let answer = host.call(tool, json!({"task_id": id, "format": "json"}));
-        let envelope: Value = serde_json::from_str(text(&answer)).unwrap();
-        assert_eq!(answer["structuredContent"], envelope);
+        let response = client.call(tool, json!({"task_id": id, "format": "json"}));
+        let envelope: Value = serde_json::from_str(text(&response)).unwrap();
+        assert_eq!(response["structuredContent"], envelope);
         assert_eq!((&envelope["tool"], &envelope["data"]["state"]), (&json!(tool), &json!("completed")));
         assert_eq!(envelope["data"]["final_message"], "All done.", "{envelope}");
     }
@@ -48,13 +48,13 @@ fn json_format_returns_the_envelope_as_text_and_structured_content() {
 #[test]
 fn the_status_of_one_task_is_short() {
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2025_06);
-    let id = host.exec();
-    let running = host.call("_codex_local_status", json!({"task_id": id}));
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
+    let running = client.call("_codex_local_status", json!({"task_id": id}));
     assert!(text(&running).len() <= 600 && text(&running).contains(&id), "{running}");
     crate::client::release_agents(&stage);
-    host.call("_codex_local_wait", json!({"task_id": id}));
-    let ended = host.call("_codex_local_status", json!({"task_id": id}));
+    client.call("_codex_local_wait", json!({"task_id": id}));
+    let ended = client.call("_codex_local_status", json!({"task_id": id}));
     assert!(text(&ended).len() <= 600 && text(&ended).contains("completed"), "{ended}");
 }
 
@@ -62,48 +62,48 @@ fn the_status_of_one_task_is_short() {
 fn unread_results_are_listed_until_read() {
     let stage = quick_stage();
     let id = stage.exec(&[]);
-    let mut host = Client::connect(&stage, V2025_06);
-    delegator_testkit::stage::wait_until("it has ended", || {
-        let status = host.envelope("_codex_local_status", json!({}));
+    let mut client = Client::connect(&stage, V2025_06);
+    delegator_testkit::stage::wait_until("the task has ended", || {
+        let status = client.envelope("_codex_local_status", json!({}));
         status["data"]["summary"]["recently_completed"] == 1
     });
-    let status = host.envelope("_codex_local_status", json!({}));
+    let status = client.envelope("_codex_local_status", json!({}));
     assert_eq!(status["data"]["unread"], json!({"count": 1, "task_ids": [id]}), "{status}");
-    host.call("_codex_local_results", json!({"task_id": id}));
-    let status = host.envelope("_codex_local_status", json!({}));
+    client.call("_codex_local_results", json!({"task_id": id}));
+    let status = client.envelope("_codex_local_status", json!({}));
     assert!(status["data"].get("unread").is_none(), "{status}");
 }
 
 #[test]
 fn run_submits_waits_and_returns_the_result() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2025_11);
-    let answer = host.envelope("_codex_local_run", json!({"task": "look", "mode": "preview"}));
+    let mut client = Client::connect(&stage, V2025_11);
+    let response = client.envelope("_codex_local_run", json!({"task": "look", "mode": "preview"}));
     assert_eq!(
-        (&answer["data"]["state"], &answer["data"]["final_message"]),
+        (&response["data"]["state"], &response["data"]["final_message"]),
         (&json!("completed"), &json!("All done."))
     );
-    assert_eq!(answer["data"]["capability"], "foreground", "{answer}");
+    assert_eq!(response["data"]["capability"], "foreground", "{response}");
 }
 
 #[test]
 fn all_problems_are_reported_together_in_both_formats() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
+    let mut client = Client::connect(&stage, V2026_07);
     let wrong =
         json!({"tsk": "x", "mode": "wild", "working_dir": "/nowhere/at/all", "options": {"images": 5}});
-    let answer = host.envelope("_codex_local_exec", wrong.clone());
+    let response = client.envelope("_codex_local_exec", wrong.clone());
     assert_eq!(
-        (&answer["status"], &answer["error"]["code"]),
+        (&response["status"], &response["error"]["code"]),
         (&json!("error"), &json!("VALIDATION")),
-        "{answer}"
+        "{response}"
     );
-    let problems = answer["error"]["details"]["problems"].as_array().unwrap();
+    let problems = response["error"]["details"]["problems"].as_array().unwrap();
     let fields: Vec<&str> = problems.iter().filter_map(|problem| problem["field"].as_str()).collect();
     for field in ["tsk", "task", "mode", "images"] {
-        assert!(fields.iter().any(|found| found.contains(field)), "{field}: {answer}");
+        assert!(fields.iter().any(|found| found.contains(field)), "{field}: {response}");
     }
-    let markdown = host.call("_codex_local_exec", wrong);
+    let markdown = client.call("_codex_local_exec", wrong);
     assert_eq!(markdown["isError"], true, "{markdown}");
     assert!(text(&markdown).contains("mode") && text(&markdown).contains("task"), "{markdown}");
     assert!(markdown.get("structuredContent").is_none(), "{markdown}");
@@ -113,19 +113,19 @@ fn all_problems_are_reported_together_in_both_formats() {
 #[test]
 fn camel_case_and_options_are_accepted() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2025_11);
+    let mut client = Client::connect(&stage, V2025_11);
     let project = stage.world.project().display().to_string();
-    let first = host.envelope(
+    let first = client.envelope(
         "_codex_local_exec",
         json!({"task": "x", "workingDir": project, "idleTimeoutSec": 60, "options": {"idempotencyKey": "k"}}),
     );
     assert_eq!(first["status"], "ok", "{first}");
-    let again = host.envelope(
+    let again = client.envelope(
         "_codex_local_exec",
         json!({"task": "x", "working_dir": project, "idle_timeout_sec": 60, "idempotency_key": "k"}),
     );
     assert_eq!(again["meta"]["replayed"], true, "{again}");
-    let waited = host.envelope("_codex_local_wait", json!({"taskId": first["data"]["task_id"]}));
+    let waited = client.envelope("_codex_local_wait", json!({"taskId": first["data"]["task_id"]}));
     assert_eq!(waited["data"]["state"], "completed", "{waited}");
 }
 
@@ -133,18 +133,18 @@ fn camel_case_and_options_are_accepted() {
 fn only_unknown_tools_and_malformed_requests_are_protocol_errors() {
     let stage = quick_stage();
     for era in ERAS {
-        let mut host = Client::connect(&stage, era);
-        let unknown = host.request("tools/call", json!({"name": "_codex_local_stats", "arguments": {}}));
+        let mut client = Client::connect(&stage, era);
+        let unknown = client.request("tools/call", json!({"name": "_codex_local_stats", "arguments": {}}));
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
         assert!(unknown["error"]["message"].as_str().unwrap().contains("_codex_local_status"), "{unknown}");
-        let malformed = host.request("tools/call", json!({"arguments": {}}));
+        let malformed = client.request("tools/call", json!({"arguments": {}}));
         assert!(malformed["error"].is_object(), "{malformed}");
-        let nowhere = host.request("no/such/method", json!({}));
+        let nowhere = client.request("no/such/method", json!({}));
         assert_eq!(nowhere["error"]["code"], -32601, "{nowhere}");
-        let missing = host
+        let missing = client
             .envelope("_codex_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
         assert_eq!(missing["status"], "error", "{missing}");
-        let cloud = host.envelope("_codex_cloud_submit", json!({"task": "x", "env_id": "e"}));
+        let cloud = client.envelope("_codex_cloud_submit", json!({"task": "x", "env_id": "e"}));
         assert_eq!(cloud["error"]["code"], "UNSUPPORTED", "{cloud}");
     }
 }
@@ -152,36 +152,41 @@ fn only_unknown_tools_and_malformed_requests_are_protocol_errors() {
 #[test]
 fn an_expired_wait_reports_it_and_names_the_next_call() {
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let id = host.exec();
-    let expired = host.envelope("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let id = client.exec();
+    let expired = client.envelope("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
     assert_eq!(
         (&expired["status"], &expired["meta"]["wait_expired"]),
         (&json!("ok"), &json!(true)),
         "{expired}"
     );
     assert_eq!(expired["data"]["state"], "working", "{expired}");
-    let told = host.call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
-    assert!(text(&told).contains("_codex_local_wait") && told["isError"] != true, "{told}");
-    let early = host.envelope("_codex_local_results", json!({"task_id": id}));
+    let result = client.call("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
+    assert!(text(&result).contains("_codex_local_wait") && result["isError"] != true, "{result}");
+    let early = client.envelope("_codex_local_results", json!({"task_id": id}));
     assert_eq!(
         (&early["error"]["code"], &early["error"]["details"]["kind"]),
         (&json!("VALIDATION"), &json!("wrong_state")),
         "{early}"
     );
-    let cancelled = host.envelope("_codex_local_cancel", json!({"task_id": id}));
+    let cancelled = client.envelope("_codex_local_cancel", json!({"task_id": id}));
     assert_eq!(cancelled["data"]["state"], "cancelled", "{cancelled}");
 }
 
 #[test]
 fn a_run_over_its_budget_returns_while_the_task_continues() {
     let stage = waiting_stage();
-    let mut host = Client::connect(&stage, V2025_06);
-    let answer = host.envelope("_codex_local_run", json!({"task": "x", "options": {"call_budget_sec": 1}}));
-    assert_eq!((&answer["status"], &answer["data"]["state"]), (&json!("ok"), &json!("working")), "{answer}");
+    let mut client = Client::connect(&stage, V2025_06);
+    let response =
+        client.envelope("_codex_local_run", json!({"task": "x", "options": {"call_budget_sec": 1}}));
+    assert_eq!(
+        (&response["status"], &response["data"]["state"]),
+        (&json!("ok"), &json!("working")),
+        "{response}"
+    );
     crate::client::release_agents(&stage);
-    let id = answer["data"]["task_id"].as_str().unwrap();
-    assert_eq!(host.envelope("_codex_local_wait", json!({"task_id": id}))["data"]["state"], "completed");
+    let id = response["data"]["task_id"].as_str().unwrap();
+    assert_eq!(client.envelope("_codex_local_wait", json!({"task_id": id}))["data"]["state"], "completed");
 }
 
 #[test]
@@ -191,53 +196,53 @@ fn output_is_truncated_to_the_client_limit() {
         crate::PROGRAM,
         delegator_testkit::stage::successful_turn(&[long]),
     );
-    let mut host = Client::connect(&stage, V2025_06);
-    let id = host.exec();
-    host.call("_codex_local_wait", json!({"task_id": id}));
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
+    client.call("_codex_local_wait", json!({"task_id": id}));
     for format in ["markdown", "json"] {
         let all = json!({"task_id": id, "include_output": true, "include_events": true, "format": format});
-        let answer = host.call("_codex_local_results", all);
-        assert!(text(&answer).chars().count() <= 48_000, "{} characters", text(&answer).chars().count());
-        assert_ne!(answer["isError"], true);
+        let response = client.call("_codex_local_results", all);
+        assert!(text(&response).chars().count() <= 48_000, "{} characters", text(&response).chars().count());
+        assert_ne!(response["isError"], true);
     }
-    let answer = result(host.request("ping", json!({})));
-    assert_eq!(answer, json!({}));
+    let response = result(client.request("ping", json!({})));
+    assert_eq!(response, json!({}));
 }
 
 #[test]
 fn suggestions_name_tools() {
     let stage = waiting_stage();
-    let mut host = Client::connect_with(&stage, V2026_07, &["--tool-prefix", "c_"], json!({}));
+    let mut client = Client::connect_with(&stage, V2026_07, &["--tool-prefix", "c_"], json!({}));
     let id =
-        host.envelope("c_local_exec", json!({"task": "x"}))["data"]["task_id"].as_str().unwrap().to_owned();
-    let early = host.envelope("c_local_results", json!({"task_id": id}));
-    let advice = format!("Wait for it first: c_local_wait {}", json!({"task_id": id}));
+        client.envelope("c_local_exec", json!({"task": "x"}))["data"]["task_id"].as_str().unwrap().to_owned();
+    let early = client.envelope("c_local_results", json!({"task_id": id}));
+    let advice = format!("Wait for the task first: c_local_wait {}", json!({"task_id": id}));
     assert_eq!(early["error"]["details"]["suggestion"], advice, "{early}");
     let unknown =
-        host.call("c_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
-    assert!(text(&unknown).contains("c_local_status lists the tasks"), "{unknown}");
+        client.call("c_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
+    assert!(text(&unknown).contains("c_local_status to list the tasks"), "{unknown}");
     release_agents(&stage);
     stage.wait(&id);
 }
 
-/// A server keeps its connections; what they lead to may be taken away under it.
+/// A server keeps its database connections open; the state directory may be replaced meanwhile.
 #[test]
 fn a_replaced_state_directory_is_noticed() {
     let stage = quick_stage();
-    let mut host = Client::connect(&stage, V2026_07);
-    let ended = |host: &mut Client| {
-        let status = host.envelope("_codex_local_status", json!({}));
+    let mut client = Client::connect(&stage, V2026_07);
+    let ended = |client: &mut Client| {
+        let status = client.envelope("_codex_local_status", json!({}));
         status["data"]["summary"]["recently_completed"].as_u64().unwrap()
     };
-    let first = host.exec();
+    let first = client.exec();
     stage.wait(&first);
-    assert_eq!(ended(&mut host), 1);
+    assert_eq!(ended(&mut client), 1);
     let state = stage.world.home().join("state");
     std::fs::rename(&state, state.with_extension("old")).unwrap();
-    assert_eq!(ended(&mut host), 0);
-    let second = host.exec();
+    assert_eq!(ended(&mut client), 0);
+    let second = client.exec();
     stage.wait(&second);
-    assert_eq!(ended(&mut host), 1);
-    let gone = host.envelope("_codex_local_results", json!({"task_id": first}));
+    assert_eq!(ended(&mut client), 1);
+    let gone = client.envelope("_codex_local_results", json!({"task_id": first}));
     assert_eq!(gone["error"]["code"], "NOT_FOUND", "{gone}");
 }

@@ -1,4 +1,4 @@
-//! A world whose agent plays a script, and what can be seen of it from outside.
+//! A world whose agent runs a script, and helpers that inspect its processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
-/// A world with a state directory `home/state` and an agent `bin/codex` that notes every start.
+/// A world with the state directory `home/state` and an agent `bin/codex` that records every start.
 pub(crate) fn world(steps: &Value) -> (World, PathBuf) {
     let world = World::new(PROGRAM);
     let root = world.home().parent().unwrap().to_owned();
@@ -28,7 +28,7 @@ pub(crate) fn world(steps: &Value) -> (World, PathBuf) {
     (world, root)
 }
 
-/// How often an agent was started, by task.
+/// The number of agent starts per task.
 pub(crate) fn agent_starts(root: &Path) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
     for line in std::fs::read_to_string(root.join("starts")).unwrap_or_default().lines() {
@@ -37,7 +37,7 @@ pub(crate) fn agent_starts(root: &Path) -> BTreeMap<String, usize> {
     counted
 }
 
-/// Processes that carry a text in their environment.
+/// Processes whose environment contains a text.
 pub(crate) fn processes_with_environment(mark: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
@@ -48,7 +48,7 @@ pub(crate) fn processes_with_environment(mark: &str) -> Vec<i32> {
     pids.filter(is_marked).collect()
 }
 
-/// The supervisors that run in a world now.
+/// The running supervisors of a world.
 pub(crate) fn supervisors(root: &Path) -> Vec<i32> {
     let ours =
         processes_with_environment(&format!("MCP_DELEGATOR_HOME={}", root.join("home/state").display()));
@@ -59,11 +59,11 @@ pub(crate) fn supervisors(root: &Path) -> Vec<i32> {
     ours.into_iter().filter(is_supervisor).collect()
 }
 
-/// Waits for a condition that only a defect keeps from coming.
+/// Waits for a condition; panics after a minute.
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     while !is_so() {
-        assert!(begun.elapsed().as_secs() < 60, "it never came to this: {what}");
+        assert!(start.elapsed().as_secs() < 60, "timed out waiting until {what}");
         std::thread::yield_now();
     }
 }

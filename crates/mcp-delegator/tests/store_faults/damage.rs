@@ -1,25 +1,26 @@
-//! F37: a damaged registry, or one for newer programs. Every command that is about tasks says so, with the file and the
-//! next step; nobody makes an empty registry of it, and only `doctor --set-aside-damaged` moves it.
+//! A damaged registry, or one of a newer program: every command that needs it fails with the file and the next step.
+//! No command creates an empty registry in its place; only `doctor --set-aside-damaged` moves it.
 
 use std::path::Path;
 
-use mcp_delegator::spec::{CommandSpec, all};
+use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::spec::CommandSpec;
 use rusqlite::Connection;
 
 use crate::stage::{Stage, successful_turn};
 
 const ID: &str = "T-local-0123456789abcdef0123456789abcdef";
 
-/// How a command is called, if it is about tasks. Every command there is has its line here.
+/// The arguments of a command that needs the registry, or `None`. Panics for a command that is not listed.
 fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
-    let words = match spec.path {
+    let args = match spec.path {
         ["local", "run" | "exec"] => vec!["do it"],
         ["local", "resume"] => vec!["go on", "--task-id", ID],
         ["local", "status"] | ["cleanup-registry"] | ["queue", _] => vec![],
         ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] => vec![ID],
         ["restore"] => vec![ID, "--dry-run"],
         ["import"] => vec![SESSION],
-        // It starts, and its tools say so; the others do not look at tasks.
+        // `serve` starts, and its tools report the error; the other commands do not need the registry.
         ["serve"]
         | ["cloud", "list-environments" | "github-setup"]
         | ["env", _]
@@ -33,9 +34,9 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         | ["man"]
         | ["help"]
         | ["version"] => return None,
-        other => panic!("is {other:?} about tasks?"),
+        other => panic!("does {other:?} need the registry?"),
     };
-    Some([spec.path, &words].concat())
+    Some([spec.path, &args].concat())
 }
 
 const SESSION: &str = concat!(
@@ -57,20 +58,20 @@ fn stage_with_task() -> Stage {
 fn assert_every_command_refuses(stage: &Stage, next_step: &str) {
     let file = stage.database();
     let before = std::fs::read(&file).ok();
-    let mut asked = 0;
-    for spec in all().iter().filter(|spec| spec.is_available()) {
-        let Some(words) = task_call(spec) else { continue };
-        asked += 1;
+    let mut commands = 0;
+    for spec in catalog().iter().filter(|spec| spec.is_available()) {
+        let Some(args) = task_call(spec) else { continue };
+        commands += 1;
         for envelope in ["agent", "tool"] {
-            let run = stage.run(&[words.as_slice(), &["--envelope", envelope]].concat());
+            let run = stage.run(&[args.as_slice(), &["--envelope", envelope]].concat());
             let error = run.document()["error"].clone();
-            assert_eq!(run.exit, Some(4), "{words:?}: {run:?}");
+            assert_eq!(run.exit, Some(4), "{args:?}: {run:?}");
             let message = error["message"].as_str().unwrap();
-            assert!(message.contains(file.to_str().unwrap()), "{words:?}: {message}");
-            assert!(error.to_string().contains(next_step), "{words:?}: {error}");
+            assert!(message.contains(file.to_str().unwrap()), "{args:?}: {message}");
+            assert!(error.to_string().contains(next_step), "{args:?}: {error}");
         }
     }
-    assert!(asked >= 15, "only {asked} commands were asked");
+    assert!(commands >= 15, "only {commands} commands were run");
     let doctor = stage.run_json(&["doctor"])["data"].clone();
     assert_eq!(doctor["is_healthy"], false, "{doctor}");
     assert!(doctor.to_string().contains(file.to_str().unwrap()), "{doctor}");
@@ -104,7 +105,7 @@ fn f37_every_command_refuses_a_registry_of_a_newer_program() {
     let stage = stage_with_task();
     Connection::open(stage.database()).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     assert_every_command_refuses(&stage, "newer program");
-    // It is not damaged, so it is not set aside either.
+    // It is not damaged, so it cannot be set aside.
     let run = stage.run(&["doctor", "--set-aside-damaged"]);
     assert_eq!(run.exit, Some(4), "{run:?}");
     assert_eq!(set_aside_files(stage.state_dir()), Vec::<String>::new());
@@ -115,15 +116,15 @@ fn f37_a_registry_that_is_set_aside_is_preserved() {
     let stage = stage_with_task();
     std::fs::write(stage.database(), vec![7; 8192]).unwrap();
     stage.run_json(&["doctor", "--set-aside-damaged"]);
-    let kept = set_aside_files(stage.state_dir());
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    assert_eq!(std::fs::read(stage.state_dir().join(&kept[0])).unwrap(), vec![7; 8192]);
+    let files = set_aside_files(stage.state_dir());
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(std::fs::read(stage.state_dir().join(&files[0])).unwrap(), vec![7; 8192]);
     assert_eq!(
         std::fs::read_dir(stage.state_dir().join("tasks")).unwrap().count(),
         1,
-        "results were touched"
+        "task directories were changed"
     );
     assert_eq!(stage.run(&["local", "run", "next"]).exit, Some(0));
     let again = stage.run(&["doctor", "--set-aside-damaged"]);
-    assert_ne!(again.exit, Some(0), "a registry that is in order was set aside: {again:?}");
+    assert_ne!(again.exit, Some(0), "a healthy registry was set aside: {again:?}");
 }

@@ -1,4 +1,4 @@
-//! F36: somebody reads for long, somebody else does not let go of the write lock.
+//! Database locks: a long read transaction, and a writer that holds the write lock.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::stage::{Stage, successful_turn};
 const WARN_OVER: u64 = 64 * 1024 * 1024;
 
 fn wide_task() -> NewTask {
-    // What a row holds, the log holds: few writes make it long.
+    // Wide rows fill the write-ahead log with few writes.
     NewTask { input: serde_json::json!({"note": "x".repeat(1024 * 1024)}), ..new_task() }
 }
 
@@ -45,7 +45,7 @@ fn f36_a_long_reader_blocks_no_writer_and_a_long_log_is_a_warning() {
         db.query_row("SELECT count(*) FROM tasks", (), |row| row.get(0)).unwrap()
     };
     assert_eq!(count(&reader), 1);
-    // Not one of these may be refused.
+    // None of these writes may fail.
     small_writes(&mut registry, 1_000);
     assert_eq!(warnings(&stage, &["local", "status"]), "[]");
     assert!(state_dir_check(&stage).starts_with("ok"), "{}", state_dir_check(&stage));
@@ -55,10 +55,10 @@ fn f36_a_long_reader_blocks_no_writer_and_a_long_log_is_a_warning() {
         submitted.insert(task.id.clone(), task);
     }
     assert!(warnings(&stage, &["local", "status"]).contains("log has grown"));
-    let told = state_dir_check(&stage);
-    assert!(told.starts_with("warning") && told.contains("log has grown"), "{told}");
-    assert_eq!(count(&reader), 1, "the reader lost its moment");
-    // The reader gone, the log is written back and cut; nothing is lost.
+    let check = state_dir_check(&stage);
+    assert!(check.starts_with("warning") && check.contains("log has grown"), "{check}");
+    assert_eq!(count(&reader), 1, "the read transaction lost its snapshot");
+    // After the reader ends, the log is checkpointed and truncated; no task is lost.
     drop(reader);
     small_writes(&mut registry, 10);
     assert!(registry.wal_bytes() <= WARN_OVER, "{} bytes", registry.wal_bytes());
@@ -72,7 +72,7 @@ fn f36_a_long_reader_blocks_no_writer_and_a_long_log_is_a_warning() {
     assert_eq!(stage.wait_for_end(&id)["state"], "completed");
 }
 
-/// A writer that does not let go: whoever comes waits for it, then says so and has changed nothing.
+/// A command waits for a held write lock, then fails without any change.
 #[test]
 fn f36_a_busy_registry_is_a_retryable_error() {
     let stage = Stage::with_script(successful_turn(&[]));
@@ -84,7 +84,11 @@ fn f36_a_busy_registry_is_a_retryable_error() {
     let error = run.json()["error"].clone();
     assert_eq!((run.exit, &error["code"], &error["retryable"]), (Some(4), &"LOCK_HELD".into(), &true.into()));
     assert!(error["message"].as_str().unwrap().contains(stage.database().to_str().unwrap()), "{error}");
-    assert_eq!(std::fs::read_dir(stage.state_dir().join("tasks")).unwrap().count(), 1, "something was left");
+    assert_eq!(
+        std::fs::read_dir(stage.state_dir().join("tasks")).unwrap().count(),
+        1,
+        "a task directory was left"
+    );
     writer.execute_batch("ROLLBACK").unwrap();
     assert_eq!(stage.run(&["local", "run", "do it"]).exit, Some(0));
 }

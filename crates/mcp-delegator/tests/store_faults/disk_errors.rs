@@ -1,7 +1,7 @@
-//! F35: the disk fails. `strace` makes the n-th sync, or the n-th read, of every process of a submission fail with EIO.
+//! Disk errors: `strace` makes the n-th sync or read of every process of a submission fail with EIO.
 //!
-//! A submission then fails, or its task is there; it is never acknowledged and absent, and no sync is tried a second time
-//! and called good. The next call works again. `strace` counts per process, so the supervisor's own syncs fail as well.
+//! The submission then fails, or its task exists; it is never acknowledged and absent, and a failed sync is never retried
+//! and counted as success. The next command works again. `strace` counts per process, so supervisor syncs fail as well.
 
 use std::path::Path;
 
@@ -11,43 +11,43 @@ use crate::stage::{Stage, successful_turn};
 
 const MAX_SYNCS: u32 = 50;
 
-/// One run with faults, and what `strace` saw of them.
+/// A run with injected errors, and its trace.
 struct FaultyRun {
     run: RunOutput,
-    /// The calls that were made to fail, each with its process, and the file they were about.
+    /// Trace lines of calls that were made to fail.
     injected: Vec<String>,
-    /// All calls of that kind.
+    /// All trace lines.
     traced: Vec<String>,
 }
 
 fn run_with_faults(stage: &Stage, calls: &str, when: &str, only: Option<&Path>, args: &[&str]) -> FaultyRun {
     let log = stage.world.home().join("strace.log");
     let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:error=EIO:when={when}"));
-    let mut words = vec!["-f", "-qq", "-y", "--seccomp-bpf", "-o", log.to_str().unwrap()];
-    words.extend(["-e", &trace, "-e", &inject, "-e", "signal=none"]);
-    words.extend(only.map(|path| ["-P", path.to_str().unwrap()]).iter().flatten());
-    words.push(env!("CARGO_BIN_EXE_mcp-delegator"));
-    words.extend(args);
-    let run = stage.world.run_as(Path::new("strace"), words);
-    let seen: Vec<String> = read_text(&log).lines().map(str::to_owned).collect();
-    let injected = seen.iter().filter(|line| line.ends_with("(INJECTED)")).cloned().collect();
-    FaultyRun { run, injected, traced: seen }
+    let mut strace_args = vec!["-f", "-qq", "-y", "--seccomp-bpf", "-o", log.to_str().unwrap()];
+    strace_args.extend(["-e", &trace, "-e", &inject, "-e", "signal=none"]);
+    strace_args.extend(only.map(|path| ["-P", path.to_str().unwrap()]).iter().flatten());
+    strace_args.push(env!("CARGO_BIN_EXE_mcp-delegator"));
+    strace_args.extend(args);
+    let run = stage.world.run_as(Path::new("strace"), strace_args);
+    let traced: Vec<String> = read_text(&log).lines().map(str::to_owned).collect();
+    let injected = traced.iter().filter(|line| line.ends_with("(INJECTED)")).cloned().collect();
+    FaultyRun { run, injected, traced }
 }
 
-/// What was promised is there, and what comes next works.
+/// An acknowledged task exists, and the next command works.
 fn assert_consistent(stage: &Stage, faulty: &FaultyRun, round: &str) {
-    let answer = faulty.run.json();
-    match answer["data"]["task_id"].as_str() {
+    let response = faulty.run.json();
+    match response["data"]["task_id"].as_str() {
         Some(id) => {
             let state = stage.wait_for_end(id)["state"].as_str().unwrap().to_owned();
             assert!(matches!(state.as_str(), "completed" | "failed"), "{round}: {state}");
         }
         None => {
-            // A disk that fails while the directory itself is made is a directory that cannot be used.
-            let told = (faulty.run.exit, answer["error"]["code"].as_str().unwrap());
-            let clear = [(Some(1), "IO_ERROR"), (Some(4), "CONFIG_INVALID")].contains(&told);
-            assert!(clear, "{round}: {answer}");
-            let message = answer["error"]["message"].as_str().unwrap();
+            // An error while the state directory is created is a configuration error.
+            let error = (faulty.run.exit, response["error"]["code"].as_str().unwrap());
+            let clear = [(Some(1), "IO_ERROR"), (Some(4), "CONFIG_INVALID")].contains(&error);
+            assert!(clear, "{round}: {response}");
+            let message = response["error"]["message"].as_str().unwrap();
             assert!(message.contains(stage.state_dir().to_str().unwrap()), "{round}: {message}");
         }
     }
@@ -56,13 +56,13 @@ fn assert_consistent(stage: &Stage, faulty: &FaultyRun, round: &str) {
     stage.registry().check().unwrap();
 }
 
-/// The caller's own calls: those of the process that made the first one.
+/// The trace lines of the submitting process, which made the first call.
 fn first_process_lines(lines: &[String]) -> impl Iterator<Item = &String> {
     let process = lines.first().and_then(|line| line.split(' ').next()).unwrap_or_default().to_owned();
     lines.iter().filter(move |line| line.split(' ').next() == Some(process.as_str()))
 }
 
-/// A failed sync of what an acknowledgement rests on: the launch file, its directories, the registry's log.
+/// Whether the failed sync is one that an acknowledgement depends on: launch file, task directory or new registry.
 fn must_fail(stage: &Stage, line: &str) -> bool {
     let state = stage.state_dir().display();
     let of_task = line.contains(&format!("<{state}/tasks"));
@@ -74,10 +74,10 @@ fn f35_a_failed_sync_is_never_an_acknowledgement() {
     let (mut faults, mut refused, mut acknowledged, mut last) = (0, 0, 0, 0);
     for n in 1..=MAX_SYNCS {
         if n > last + 3 {
-            // Nobody makes so many: there is nothing left to fail.
+            // No process makes so many syncs.
             break;
         }
-        // On a fresh machine the registry is made, too; the second submission finds it there.
+        // The first submission creates the registry, the second one finds it.
         let stage = Stage::with_script(successful_turn(&[]));
         for what in ["fresh", "again"] {
             let round = format!("sync {n}, {what}");
@@ -99,11 +99,11 @@ fn f35_a_failed_sync_is_never_an_acknowledgement() {
     );
     assert!(
         faults > 20 && refused > 3 && last < MAX_SYNCS,
-        "{faults} faults, {refused} refused: nothing was shown"
+        "{faults} faults, {refused} refused: too few errors were injected"
     );
 }
 
-/// Every sync of a task's submission fails from the first on: nothing may ever be acknowledged.
+/// Every sync fails, so no submission may be acknowledged.
 #[test]
 fn f35_a_dead_disk_acknowledges_nothing() {
     let stage = Stage::with_script(successful_turn(&[]));
@@ -122,7 +122,7 @@ fn f35_a_failed_read_names_the_file_and_changes_nothing() {
     let stage = Stage::with_script(successful_turn(&[]));
     let id = stage.exec(&[]);
     stage.wait_for_end(&id);
-    let (file, mut told) = (stage.database(), 0);
+    let (file, mut failed_reads) = (stage.database(), 0);
     for n in 1..=10 {
         let faulty =
             run_with_faults(&stage, "pread64,read", &n.to_string(), Some(&file), &["local", "status"]);
@@ -130,12 +130,12 @@ fn f35_a_failed_read_names_the_file_and_changes_nothing() {
             assert_eq!(faulty.run.exit, Some(0), "read {n}: {:?}", faulty.run);
             continue;
         }
-        told += 1;
-        let answer = faulty.run.json();
-        assert_ne!(faulty.run.exit, Some(0), "read {n}: {answer}");
-        let message = answer["error"]["message"].as_str().unwrap();
+        failed_reads += 1;
+        let response = faulty.run.json();
+        assert_ne!(faulty.run.exit, Some(0), "read {n}: {response}");
+        let message = response["error"]["message"].as_str().unwrap();
         assert!(message.contains(file.to_str().unwrap()), "read {n}: {message}");
         assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"], 1);
     }
-    assert!(told > 0, "no read of the registry was made to fail");
+    assert!(failed_reads > 0, "no read of the registry was made to fail");
 }

@@ -1,7 +1,8 @@
-//! F39: an id is the only part of a path that comes from outside. What is not one is refused before anything is looked
-//! at, by every command that takes one, in words and as JSON.
+//! Invalid task ids: an id is the only path component from outside, so every command refuses an invalid one before
+//! any file access.
 
-use mcp_delegator::spec::{CommandSpec, Property, all};
+use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::spec::{CommandSpec, Property};
 use serde_json::{Map, Value, json};
 
 use crate::stage::{Stage, successful_turn};
@@ -32,22 +33,22 @@ fn hostile_ids() -> Vec<String> {
     .collect()
 }
 
-/// Whether an input names tasks.
+/// Whether an input takes task ids.
 fn names_tasks(property: &Property) -> bool {
     matches!(property.name.as_str(), "task_id" | "task_ids")
 }
 
-/// The least a command takes beside its id.
+/// The minimal input of a command without its task id.
 fn minimal_input(spec: &CommandSpec) -> Map<String, Value> {
-    let least = |one: Property| match one.name.as_str() {
-        "confirm_destructive" => Some((one.name, json!(true))),
-        _ if one.required && !names_tasks(&one) => {
-            let word = one.choices().first().map_or(json!("text"), |word| json!(word));
-            Some((one.name, word))
+    let minimal = |property: Property| match property.name.as_str() {
+        "confirm_destructive" => Some((property.name, json!(true))),
+        _ if property.required && !names_tasks(&property) => {
+            let word = property.choices().first().map_or(json!("text"), |word| json!(word));
+            Some((property.name, word))
         }
         _ => None,
     };
-    spec.inputs().properties.into_iter().filter_map(least).collect()
+    spec.inputs().properties.into_iter().filter_map(minimal).collect()
 }
 
 #[test]
@@ -56,21 +57,21 @@ fn f39_an_invalid_id_is_refused_by_every_command() {
     let known = stage.exec(&[]);
     stage.wait_for_end(&known);
     let mut commands = 0;
-    for spec in all().iter().filter(|spec| spec.is_available()) {
-        for property in spec.inputs().properties.iter().filter(|one| names_tasks(one)) {
+    for spec in catalog().iter().filter(|spec| spec.is_available()) {
+        for property in spec.inputs().properties.iter().filter(|candidate| names_tasks(candidate)) {
             commands += 1;
             for (number, id) in hostile_ids().into_iter().enumerate() {
                 let mut input = minimal_input(spec);
                 let value = if property.name == "task_ids" { json!([id]) } else { json!(id) };
                 input.insert(property.name.clone(), value);
                 let input = Value::Object(input).to_string();
-                // One code for each in every vocabulary is another test's business; here they take turns.
-                let told = [("agent", "INVALID_ID"), ("tool", "VALIDATION")];
-                let (envelope, code) = told[number % 2];
-                let words = [spec.path, &["--input-json", "-", "--envelope", envelope]].concat();
-                let run = stage.world.run_with_input(&words, input.as_bytes());
+                // The envelopes alternate; another test covers every code in every envelope.
+                let variants = [("agent", "INVALID_ID"), ("tool", "VALIDATION")];
+                let (envelope, code) = variants[number % 2];
+                let args = [spec.path, &["--input-json", "-", "--envelope", envelope]].concat();
+                let run = stage.world.run_with_input(&args, input.as_bytes());
                 let error = run.document()["error"].clone();
-                assert_eq!((run.exit, &error["code"]), (Some(2), &json!(code)), "{words:?} {id:?}: {error}");
+                assert_eq!((run.exit, &error["code"]), (Some(2), &json!(code)), "{args:?} {id:?}: {error}");
             }
         }
     }
@@ -78,7 +79,7 @@ fn f39_an_invalid_id_is_refused_by_every_command() {
     assert_eq!(std::fs::read_dir(stage.state_dir().join("tasks")).unwrap().count(), 1);
 }
 
-/// Commands that read transcripts take a file's name as well; what looks like an id and is none leads to no file of ours.
+/// The events commands also take file names; an invalid id must not lead to a file in the state directory.
 #[test]
 fn f39_no_id_leads_out_of_the_state_directory() {
     let stage = Stage::with_script(successful_turn(&[]));

@@ -1,5 +1,5 @@
-//! F16, small: after many short tasks everything is as before: descriptors of a process that stays, zombies, sockets,
-//! launch files, directories. `LEAK_TASKS=10000` makes it long.
+//! Resource leaks: after many short tasks, the descriptors and threads of a waiting process, zombies, sockets,
+//! launch files and task directories are as before. `LEAK_TASKS=10000` runs more tasks.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -14,13 +14,13 @@ fn entries(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
-/// Descriptors and threads of a process.
+/// Open descriptors and threads of a process.
 fn open_handles(child: &Child) -> (usize, usize) {
     let process = Path::new("/proc").join(child.id().to_string());
     (entries(&process.join("fd")), entries(&process.join("task")))
 }
 
-/// Dead children nobody has buried, of any process of this world.
+/// Unreaped dead children of these processes.
 fn zombies_of(parents: &[i32]) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
@@ -33,7 +33,7 @@ fn zombies_of(parents: &[i32]) -> Vec<i32> {
     pids.filter(is_zombie).collect()
 }
 
-/// Files of these names anywhere in the state directory.
+/// Files with these names in all task directories.
 fn files_named(stage: &Stage, names: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for task in std::fs::read_dir(stage.state_dir().join("tasks")).unwrap() {
@@ -55,30 +55,30 @@ fn f16_many_short_tasks_leave_no_resources() {
         json!({"wait_for_file": "go"}),
     ]))
     .variable("MCP_DELEGATOR_MAX_CONCURRENT", "5");
-    // One that stays all the time, and somebody who waits for it: that process starts and buries supervisors, too.
+    // A long task with a waiting process, which also starts and reaps supervisors.
     let long = stage.exec(&[]);
     stage.wait_for_project_file("ready");
     stage.world.write("script.json", &json!({"steps": successful_turn(&[])}).to_string());
     let mut command = stage.world.command(["local", "wait", &long]);
-    let resident =
+    let waiting_process =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     stage.run_json(&["local", "run", "warm up"]);
-    wait_until(|| open_handles(&resident).0 > 5);
-    let (descriptors, threads) = open_handles(&resident);
+    wait_until(|| open_handles(&waiting_process).0 > 5);
+    let (descriptors, threads) = open_handles(&waiting_process);
     for _ in 0..tasks {
         stage.exec(&[]);
     }
     let mut registry = stage.registry();
     wait_until(|| registry.counts().unwrap().of(State::Completed) == tasks + 1);
-    let (now, threads_now) = open_handles(&resident);
+    let (now, threads_now) = open_handles(&waiting_process);
     assert!(now.abs_diff(descriptors) <= 5, "descriptors: {descriptors} before, {now} now");
     assert!(threads_now.abs_diff(threads) <= 2, "threads: {threads} before, {threads_now} now");
     stage.touch("go");
     assert_eq!(stage.wait_for_end(&long)["state"], "completed");
-    let waiter = i32::try_from(resident.id()).unwrap();
+    let waiter = i32::try_from(waiting_process.id()).unwrap();
     assert_eq!(zombies_of(&[waiter]), Vec::<i32>::new());
-    assert_eq!(wait_for_output(resident).exit, Some(0));
-    // Supervisors leave a moment after their task's end.
+    assert_eq!(wait_for_output(waiting_process).exit, Some(0));
+    // Supervisors exit shortly after the end of their task.
     wait_until(|| stage_processes(&stage).is_empty());
     assert_eq!(files_named(&stage, &["launch", "control.sock"]), Vec::<String>::new());
     let all: Vec<_> = registry.ended_before(i64::MAX, u32::MAX).unwrap();

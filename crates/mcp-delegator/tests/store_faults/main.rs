@@ -1,10 +1,10 @@
-//! What must hold when the store is in trouble: the rows F33 to F39 and F16 of the table of faults, through the program
-//! itself and with a scripted agent in Codex's place. What the registry alone can show is shown in its own tests.
+//! Guarantees of the store, tested through the program with a scripted agent in place of
+//! Codex. The registry's own tests cover what does not need the program.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as expected")]
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "faults are made by other programs, and developers choose how many"
+    reason = "external programs inject errors, and variables choose how many"
 )]
 
 mod cleanup;

@@ -1,4 +1,4 @@
-//! Tasks that ended long ago, made through the registry with earlier times.
+//! Creates old tasks through the registry, with timestamps in the past.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,18 +35,18 @@ pub(crate) fn new_task() -> NewTask {
     NewTask { allow_parallel_writes: true, ..NewTask::reading(fresh_id(), "/home/me/project", "long ago") }
 }
 
-/// A task that began to work at that time and has no supervisor.
+/// A task that started at that time and has no supervisor.
 pub(crate) fn abandoned_task(registry: &mut Registry, at_ms: i64) -> Claim {
     registry.submit(&new_task(), b"{}", at_ms).unwrap();
     let all = Promotion { max_concurrent: usize::MAX, fresh_nonce: &fresh_nonce };
     let claimed = registry.claim_next(&all, at_ms).unwrap().unwrap();
-    let nobody = Identity { boot_id: "b00t".to_owned(), pid: 1, start_time: 1, pid_ns: 1 };
-    let began = registry.begin_work(&claimed.task.id, &claimed.nonce, &nobody, None, at_ms).unwrap();
+    let dead_process = Identity { boot_id: "b00t".to_owned(), pid: 1, start_time: 1, pid_ns: 1 };
+    let began = registry.begin_work(&claimed.task.id, &claimed.nonce, &dead_process, None, at_ms).unwrap();
     assert_eq!(began, BeginOutcome::Working);
     claimed
 }
 
-/// A task that ended at that time and left something. It was never seen alive, so nobody can take it for stuck.
+/// A task that ended at that time and has an events file. It never ran, so it cannot count as stuck.
 pub(crate) fn ended_task(registry: &mut Registry, at_ms: i64) -> TaskId {
     let past = ImportedSession {
         thread_id: "a thread".to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn ended_task(registry: &mut Registry, at_ms: i64) -> TaskId {
     };
     let task = registry.import(&new_task(), &past, &Finish::bare(TaskEnd::Completed), &[]).unwrap().task;
     let dir = registry.dir().task(&task.id);
-    // One who cleans may be faster.
+    // A concurrent cleanup may already have removed the directory.
     let _ = dir.write(TaskFile::Events, b"{}\n");
     task.id
 }

@@ -1,5 +1,5 @@
-//! F38: nobody else sees what is ours: a state directory that is open is tightened, one that is not ours is refused, and
-//! under any umask every file is 0600 and every directory 0700, sockets and the database's own files included.
+//! Permissions of the state directory: an open one is tightened, a foreign one is refused, and under any umask every
+//! file is 0600 and every directory 0700, including sockets and the files of SQLite.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,7 +15,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// What `find -perm /077` would print.
+/// The paths that `find -perm /077` would print.
 fn open_to_others(folder: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -30,20 +30,20 @@ fn open_to_others(folder: &Path) -> Vec<(PathBuf, u32)> {
     found
 }
 
-/// The program, started by a shell that lets everybody do everything.
+/// Runs the program under umask 000.
 fn run_with_umask_000(stage: &Stage, args: &[&str]) -> RunOutput {
     let text = format!("#!/bin/sh\numask 000\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_mcp-delegator"));
     let open = write_program(&stage.world, "bin/open", &text);
     stage.world.run_as(&open, args)
 }
 
-/// A task, looked at while it runs and when it has ended.
+/// Runs a task and checks all permissions while it runs and after it ended; returns its control socket.
 fn assert_all_private(stage: &Stage) -> PathBuf {
     let schema = json!({"type": "object"}).to_string();
     let run = run_with_umask_000(stage, &["local", "exec", "do it", "--output-schema", &schema]);
     let id = run.json()["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{run:?}")).to_owned();
     stage.wait_for_project_file("ready");
-    // Whoever asks for the agent's version keeps the answer, once there is a place for it.
+    // `doctor` caches the agent's version in the state directory, once it exists.
     assert_eq!(run_with_umask_000(stage, &["doctor"]).exit, Some(0));
     let registry = stage.registry();
     let dir = registry.dir().task(&id.parse().unwrap());
@@ -52,14 +52,18 @@ fn assert_all_private(stage: &Stage) -> PathBuf {
     assert_eq!(mode(&socket), 0o600, "{}", socket.display());
     assert_eq!(mode(socket.parent().unwrap()), 0o700, "{}", socket.display());
     for name in ["registry.db", "registry.db-wal", "registry.db-shm", "held-back", "agents.json"] {
-        assert!(stage.state_dir().join(name).exists(), "{name} was not looked at");
+        assert!(stage.state_dir().join(name).exists(), "{name} does not exist");
     }
-    assert_eq!(open_to_others(stage.state_dir()), [], "while it runs");
-    assert_eq!(open_to_others(socket.parent().unwrap()), [], "beside its socket");
-    assert_eq!(mode(&stage.world.project().join("ready")), 0o666, "the agent has the submitter's umask");
+    assert_eq!(open_to_others(stage.state_dir()), [], "while the task runs");
+    assert_eq!(open_to_others(socket.parent().unwrap()), [], "in the directory of the socket");
+    assert_eq!(
+        mode(&stage.world.project().join("ready")),
+        0o666,
+        "the agent must have the umask of the submitter"
+    );
     stage.touch("go");
     assert_eq!(stage.wait_for_end(&id)["state"], "completed");
-    assert_eq!(open_to_others(stage.state_dir()), [], "when it has ended");
+    assert_eq!(open_to_others(stage.state_dir()), [], "after the task ended");
     socket
 }
 
@@ -78,7 +82,7 @@ fn f38_everything_is_private_under_umask_000() {
     assert!(socket.starts_with(stage.state_dir()), "{}", socket.display());
 }
 
-/// A path that is too long for a socket: it is then in a directory of its own elsewhere.
+/// If the path is too long for a socket, the socket is in a directory outside of the state directory.
 #[test]
 fn f38_a_socket_outside_the_state_directory_is_private() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +90,7 @@ fn f38_a_socket_outside_the_state_directory_is_private() {
     let socket = assert_all_private(&stage);
     assert!(!socket.starts_with(stage.state_dir()), "{}", socket.display());
     assert!(!socket.exists(), "the socket was left behind");
-    // One directory for each state directory; it is empty now, and nobody else's.
+    // There is one such directory per state directory; it must be empty now.
     fs::remove_dir(socket.parent().unwrap()).unwrap();
 }
 
@@ -98,7 +102,7 @@ fn f38_permissions_of_the_state_directory_are_tightened() {
     for name in ["", "tasks", "registry.db"] {
         fs::set_permissions(stage.state_dir().join(name), fs::Permissions::from_mode(0o777)).unwrap();
     }
-    // A question is enough.
+    // A read-only command tightens them.
     stage.run_json(&["local", "status"]);
     assert_eq!(open_to_others(stage.state_dir()), []);
 }
@@ -129,7 +133,7 @@ fn f38_a_state_directory_of_another_user_is_refused() {
     fs::create_dir(stage.state_dir()).unwrap();
     fs::set_permissions(stage.state_dir(), fs::Permissions::from_mode(0o777)).unwrap();
     if std::os::unix::fs::chown(stage.state_dir(), Some(65_534), None).is_err() {
-        eprintln!("f38 was not run for another's directory: only root can give one away");
+        eprintln!("f38 was not run for a foreign directory: only root can change its owner");
         return;
     }
     assert_refused(&stage, "belongs to user 65534");

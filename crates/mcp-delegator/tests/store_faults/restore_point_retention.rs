@@ -1,4 +1,4 @@
-//! Restore points that hold the only copy of something outlive their task, and a clock that jumps deletes nothing.
+//! Restore points with the only copy of some content outlive their task, and a clock jump deletes nothing.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn git(stage: &Stage, args: &[&str]) -> String {
     run.stdout
 }
 
-/// A repository with one commit, and a writing task that has ended in it.
+/// A repository with one commit, and a finished writing task in it.
 fn stage_after_task(is_dirty: bool) -> (Stage, String) {
     let stage = Stage::with_state_dir(
         successful_turn(&[json!({"write_file": {"path": "code.txt", "text": "agent\n"}})]),
@@ -37,7 +37,7 @@ fn stage_after_task(is_dirty: bool) -> (Stage, String) {
     (stage, id)
 }
 
-/// Whether a ref of the task's restore point is in the repository, wherever in it.
+/// Whether the repository contains a ref of the task's restore point.
 fn has_restore_point(stage: &Stage, id: &str) -> bool {
     let common = stage.world.project().join(".git");
     [common.clone(), common.join("mcp-delegator")].iter().any(|dir| {
@@ -47,7 +47,7 @@ fn has_restore_point(stage: &Stage, id: &str) -> bool {
     })
 }
 
-/// A call at another time.
+/// Runs a command with a wall clock that is some hours ahead.
 fn run_hours_later(stage: &Stage, hours: u32, args: &[&str]) -> RunOutput {
     let library = ["x86_64", "aarch64"]
         .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
@@ -84,23 +84,23 @@ fn is_registered(stage: &Stage, id: &str) -> bool {
 #[test]
 fn a_restore_point_with_unique_content_outlives_its_task_until_it_expires() {
     let (stage, id) = stage_after_task(true);
-    let foreseen = clean_hours_later(&stage, 3, &["--dry-run"])["restore_points"].clone();
-    assert_eq!((&foreseen["kept"], &foreseen["dropped"]), (&json!(1), &json!(0)), "{foreseen}");
+    let planned = clean_hours_later(&stage, 3, &["--dry-run"])["restore_points"].clone();
+    assert_eq!((&planned["kept"], &planned["dropped"]), (&json!(1), &json!(0)), "{planned}");
     let cleaned = clean_hours_later(&stage, 3, &[]);
     assert_eq!(cleaned["old_tasks"]["deleted"], 1, "{cleaned}");
     assert!(!is_registered(&stage, &id) && has_restore_point(&stage, &id));
-    let kept = &cleaned["restore_points"]["items"][0];
-    assert_eq!(*kept, foreseen["items"][0]);
+    let item = &cleaned["restore_points"]["items"][0];
+    assert_eq!(*item, planned["items"][0]);
     assert_eq!(
-        (kept["task_id"].as_str(), kept["ref"].as_str()),
+        (item["task_id"].as_str(), item["ref"].as_str()),
         (Some(&*id), Some(&*format!("refs/mcp-delegator/{id}")))
     );
-    assert!(kept["repository"].as_str().unwrap().ends_with("project/.git"), "{kept}");
-    assert_eq!(kept["reason"], "holds content that no branch has");
-    assert!(kept["expires_ts"].is_string(), "{kept}");
+    assert!(item["repository"].as_str().unwrap().ends_with("project/.git"), "{item}");
+    assert_eq!(item["reason"], "holds content that no branch has");
+    assert!(item["expires_ts"].is_string(), "{item}");
     let human = run_hours_later(&stage, 3, &["cleanup-registry", "--dry-run", "--format", "human"]).stdout;
     assert!(human.contains(&id) && human.contains("holds content that no branch has"), "{human}");
-    // 720 hours after the task's end, by a clock the user vouches for.
+    // 720 hours after the end of the task, with a clock the user trusts.
     let expired = clean_hours_later(&stage, 722, &["--trust-clock"]);
     assert_eq!(expired["restore_points"]["dropped"], 1, "{expired}");
     assert_eq!(expired["restore_points"]["kept"], 0, "{expired}");
@@ -120,12 +120,12 @@ fn a_restore_point_without_unique_content_is_dropped_with_its_task() {
 #[test]
 fn the_user_can_drop_kept_restore_points() {
     let (stage, id) = stage_after_task(true);
-    // Before the task is forgotten, and after it.
+    // Before the task is removed from the registry, and after.
     for _ in 0..2 {
-        let foreseen = clean_hours_later(&stage, 3, &["--include-restore-points", "--dry-run"]);
-        let points = &foreseen["restore_points"];
-        assert_eq!((&points["dropped"], &points["kept"]), (&json!(1), &json!(0)), "{foreseen}");
-        assert_eq!(points["dropped_items"][0]["task_id"], json!(id), "{foreseen}");
+        let planned = clean_hours_later(&stage, 3, &["--include-restore-points", "--dry-run"]);
+        let points = &planned["restore_points"];
+        assert_eq!((&points["dropped"], &points["kept"]), (&json!(1), &json!(0)), "{planned}");
+        assert_eq!(points["dropped_items"][0]["task_id"], json!(id), "{planned}");
         assert!(has_restore_point(&stage, &id));
         clean_hours_later(&stage, 3, &[]);
     }
@@ -163,13 +163,13 @@ fn a_clock_jump_deletes_nothing() {
     assert_eq!(refused.exit, Some(4), "{refused:?}");
     let error = refused.json()["error"].clone();
     assert!(error["suggestion"].as_str().unwrap().contains("--trust-clock"), "{error}");
-    let foreseen = run_hours_later(&stage, sixty_days, &["cleanup-registry", "--dry-run"]).json();
-    assert!(foreseen["warnings"].to_string().contains("W_CLEANUP_003"), "{foreseen}");
-    // A caller that stays makes a pass of its own.
+    let planned = run_hours_later(&stage, sixty_days, &["cleanup-registry", "--dry-run"]).json();
+    assert!(planned["warnings"].to_string().contains("W_CLEANUP_003"), "{planned}");
+    // A waiting command runs a retention pass of its own.
     let run = run_hours_later(&stage, sixty_days, &["local", "run", "another"]);
     assert_eq!(run.exit, Some(0), "{run:?}");
-    let noted = stage.registry().retention_clock().unwrap().unwrap();
-    assert!(noted.contains("\"needed_ms\":86400000"), "it saw the jump: {noted}");
+    let clock = stage.registry().retention_clock().unwrap().unwrap();
+    assert!(clock.contains("\"needed_ms\":86400000"), "the jump was not recorded: {clock}");
     assert!(is_registered(&stage, &id) && has_restore_point(&stage, &id));
     let trusted = run_hours_later(&stage, sixty_days, &["cleanup-registry", "--trust-clock"]);
     assert_eq!(trusted.exit, Some(0), "{trusted:?}");

@@ -1,4 +1,4 @@
-//! What is older than `retention_hours` is forgotten by itself: by whoever waits, and by every supervisor at its end.
+//! Retention: tasks older than `retention_hours` are removed by waiting commands and by every supervisor at its end.
 
 use crate::old_tasks::{self, HOUR_MS, now_ms};
 use crate::stage::{Stage, stage_processes, successful_turn, wait_until};
@@ -9,14 +9,14 @@ fn old_tasks_are_removed_automatically() {
     let mut registry = stage.registry();
     trust_the_clock(&stage);
     let old = old_tasks::ended_task(&mut registry, now_ms() - 50 * HOUR_MS);
-    let kept = old_tasks::ended_task(&mut registry, now_ms() - 46 * HOUR_MS);
+    let recent = old_tasks::ended_task(&mut registry, now_ms() - 46 * HOUR_MS);
     let id = stage.exec(&[]);
     stage.wait_for_end(&id);
-    // The supervisor does it after its task's end, when nobody waits any more.
+    // The supervisor does it after the end of its task, when no caller waits any more.
     crate::stage::wait_until(|| registry.get(&old).unwrap().is_none());
     crate::stage::wait_until(|| !stage.task_dir(old.as_str()).exists());
-    assert!(registry.get(&kept).unwrap().is_some() && stage.task_dir(kept.as_str()).exists());
-    // Once an hour is enough: what has become old meanwhile waits for its turn.
+    assert!(registry.get(&recent).unwrap().is_some() && stage.task_dir(recent.as_str()).exists());
+    // A pass runs at most once an hour, so a task that has become old meanwhile is kept.
     let next = old_tasks::ended_task(&mut registry, now_ms() - 50 * HOUR_MS);
     assert_eq!(stage.run(&["local", "run", "another"]).exit, Some(0));
     assert!(registry.get(&next).unwrap().is_some());
@@ -26,7 +26,7 @@ fn old_tasks_are_removed_automatically() {
     );
 }
 
-/// As two passes in a row would; the first one deletes nothing.
+/// Records the clock as two consecutive passes would; the first pass deletes nothing.
 pub(crate) fn trust_the_clock(stage: &Stage) {
     stage.run_json(&["cleanup-registry", "--trust-clock", "--old-task-max-age-hours", "87600"]);
 }
@@ -42,11 +42,11 @@ fn the_first_pass_notes_the_clock_and_deletes_nothing() {
     assert!(registry.get(&old).unwrap().is_some());
 }
 
-/// The process that deletes, if it is there.
+/// The pid of the pruning process, if it runs.
 fn prune_process(stage: &Stage) -> Option<i32> {
     let is_prune = |pid: &i32| {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words.split(|byte| *byte == 0).nth(1) == Some(b"prune")
+        let cmdline = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        cmdline.split(|byte| *byte == 0).nth(1) == Some(b"prune")
     };
     stage_processes(stage).into_iter().find(is_prune)
 }
@@ -61,7 +61,7 @@ fn hanging_repositories_delay_neither_waits_nor_supervisors() {
         let repository = stage.state_dir().join(name);
         std::fs::create_dir_all(repository.join("objects")).unwrap();
         std::fs::create_dir_all(repository.join("refs")).unwrap();
-        // It has no writer, so git waits in open().
+        // The FIFO has no writer, so git blocks in open().
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, repository.join("HEAD"), fifo, 0o600.into(), 0).unwrap();
         old.push(old_tasks::ended_task_with_restore_point(
@@ -74,14 +74,18 @@ fn hanging_repositories_delay_neither_waits_nor_supervisors() {
     assert_eq!(stage.wait_for_end(&id)["state"], "completed");
     wait_until(|| old.iter().all(|id| registry.get(id).unwrap().is_none()));
     let pruning_process = prune_process(&stage);
-    assert!(pruning_process.is_some(), "git hangs in a process of its own");
+    assert!(pruning_process.is_some(), "there is no pruning process");
     assert_eq!(stage.run_json(&["local", "run", "another"])["data"]["state"], "completed");
-    assert_eq!(prune_process(&stage), pruning_process, "it still waits for git");
-    assert_eq!(registry.count_restore_points().unwrap(), 3, "what could not be examined is kept");
+    assert_eq!(prune_process(&stage), pruning_process, "the pruning process has ended");
+    assert_eq!(
+        registry.count_restore_points().unwrap(),
+        3,
+        "a restore point that was not examined was dropped"
+    );
     let pid = rustix::process::Pid::from_raw(pruning_process.unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     wait_until(|| prune_process(&stage).is_none());
-    // The git that hung continues once its file has had a writer.
+    // Opening the FIFO for writing unblocks git.
     for name in ["one", "two", "three"] {
         let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
         let _ = rustix::fs::open(stage.state_dir().join(name).join("HEAD"), flags, rustix::fs::Mode::empty());
@@ -98,7 +102,7 @@ fn a_read_only_command_removes_nothing() {
     assert!(registry.get(&old).unwrap().is_some());
 }
 
-/// A session of Codex that ended long before it is imported.
+/// A Codex session that ended long before it is imported.
 #[test]
 fn retention_of_an_imported_session_counts_from_its_import() {
     let stage = Stage::with_state_dir(successful_turn(&[]), None, "retention_hours = 1\n");

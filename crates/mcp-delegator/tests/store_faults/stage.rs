@@ -1,4 +1,4 @@
-//! A world whose `codex` plays a script, with its state directory where a test wants it.
+//! A world whose `codex` runs a script, with a configurable state directory.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ impl Stage {
         stage
     }
 
-    /// The same with another state directory, or with more in the user's configuration.
+    /// The same with another state directory, or with additional user configuration.
     pub(crate) fn with_state_dir(steps: Value, state: Option<&Path>, config: &str) -> Stage {
         let program = env!("CARGO_BIN_EXE_mcp-delegator");
         let world = World::new(program).config(config);
@@ -62,7 +62,7 @@ impl Stage {
         self.world.run(args)
     }
 
-    /// The answer to a call that goes well.
+    /// The JSON output of a command that must succeed.
     #[track_caller]
     pub(crate) fn run_json(&self, args: &[&str]) -> Value {
         let run = self.run(args);
@@ -72,11 +72,11 @@ impl Stage {
 
     #[track_caller]
     pub(crate) fn exec(&self, more: &[&str]) -> String {
-        let answer = self.run_json(&[&["local", "exec", "do it"], more].concat());
-        answer["data"]["task_id"].as_str().unwrap().to_owned()
+        let response = self.run_json(&[&["local", "exec", "do it"], more].concat());
+        response["data"]["task_id"].as_str().unwrap().to_owned()
     }
 
-    /// How a task ended; it must have ended within a minute.
+    /// The data of a task after its end; panics if it does not end within a minute.
     #[track_caller]
     pub(crate) fn wait_for_end(&self, id: &str) -> Value {
         let run = self.run(&["local", "wait", id, "--timeout-sec", "60"]);
@@ -88,13 +88,13 @@ impl Stage {
         wait_until(|| self.world.project().join(file).exists());
     }
 
-    /// Lets agents go on that wait for a file.
+    /// Creates a file that agents wait for.
     pub(crate) fn touch(&self, file: &str) {
         self.world.write(&format!("project/{file}"), "");
     }
 }
 
-/// Writes a program into the world.
+/// Writes an executable file into the world.
 pub(crate) fn write_program(world: &World, name: &str, text: &str) -> PathBuf {
     world.write(name, text);
     let path = world.home().parent().unwrap().join(name);
@@ -102,17 +102,17 @@ pub(crate) fn write_program(world: &World, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Waits for a condition. That it never comes is a failure, and must not be a wait without end.
+/// Waits for a condition; panics after 100 s.
 #[track_caller]
 pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(100), "what was waited for never came");
+        assert!(start.elapsed() < Duration::from_secs(100), "timed out waiting for a condition");
         std::thread::yield_now();
     }
 }
 
-/// A turn that goes well, around some steps.
+/// A successful turn with these steps.
 pub(crate) fn successful_turn(steps: &[Value]) -> Value {
     let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
     all.extend_from_slice(steps);
@@ -121,22 +121,23 @@ pub(crate) fn successful_turn(steps: &[Value]) -> Value {
     json!(all)
 }
 
-/// A number a developer may choose.
+/// A number from an environment variable, or the default.
 pub(crate) fn env_number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// The processes that were started in this world: supervisors, which carry its state directory, and what they have
-/// started, which carries its home.
+/// The processes of this world: supervisors, whose environment contains the state directory, and their children, whose
+/// environment contains its root.
 pub(crate) fn stage_processes(stage: &Stage) -> Vec<i32> {
-    let marks =
+    let markers =
         [stage.world.home().parent().unwrap(), stage.state_dir()].map(|path| path.display().to_string());
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        let carries = |mark: &String| environ.windows(mark.len()).any(|window| window == mark.as_bytes());
-        if marks.iter().any(carries) {
+        let contains =
+            |marker: &String| environ.windows(marker.len()).any(|window| window == marker.as_bytes());
+        if markers.iter().any(contains) {
             found.push(pid);
         }
     }

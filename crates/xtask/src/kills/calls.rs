@@ -1,4 +1,4 @@
-//! Command-line calls that may be killed before they answer.
+//! Command-line calls that may be killed before they respond.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::testbed::Testbed;
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A call under way.
+/// A call in progress.
 #[derive(Debug)]
 pub(super) struct Call {
     child: Child,
-    /// The key it submits under, if it submits.
+    /// The idempotency key, if it submits a task.
     pub(super) key: Option<String>,
 }
 
@@ -32,18 +32,18 @@ impl Call {
         Ok(Call { child, key: key.map(str::to_owned) })
     }
 
-    /// The submission of a task under a key.
+    /// Submits a task under a key.
     pub(super) fn submit(testbed: &Testbed, agent: &Path, key: &str) -> Result<Call, LoadError> {
         Call::start(testbed, agent, &["local", "exec", key, "--idempotency-key", key], Some(key))
     }
 
-    /// False if it had ended before.
+    /// False if it had already exited.
     pub(super) fn kill(&mut self) -> bool {
         let is_running = matches!(self.child.try_wait(), Ok(None));
         is_running && self.child.kill().is_ok()
     }
 
-    /// Waits for its end; gives the task it acknowledged, if it got to say so.
+    /// Waits for its exit. Returns the id of the task it acknowledged, if it got that far.
     pub(super) fn finish(mut self) -> Result<Option<String>, LoadError> {
         let deadline = Instant::now() + CALL_TIMEOUT;
         while self.child.try_wait().map_err(LoadError::io("wait for a call"))?.is_none() {
@@ -54,9 +54,9 @@ impl Call {
         }
         let mut stdout = Vec::new();
         if let Some(mut output) = self.child.stdout.take() {
-            output.read_to_end(&mut stdout).map_err(LoadError::io("hear a call"))?;
+            output.read_to_end(&mut stdout).map_err(LoadError::io("read the output of a call"))?;
         }
-        // A call that died in the middle has said nothing, or not a whole line.
+        // A call that was killed has printed nothing, or no complete line.
         let response: Value = serde_json::from_slice(&stdout).unwrap_or_default();
         let accepted = response["data"]["accepted"] == true;
         Ok(response["data"]["task_id"].as_str().filter(|_| accepted).map(str::to_owned))
@@ -65,7 +65,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // Nothing to do for one that has ended.
+        // Has no effect on one that has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,9 +1,8 @@
-//! The kill loop: servers, supervisors and command-line calls die at seeded moments while tasks are submitted.
+//! The kill loop: kills servers, supervisors and command-line calls at seeded moments while tasks are submitted.
 //!
-//! Whatever is killed whenever, an acknowledged task is never lost and never started twice, what its agent said is
-//! stored without a gap, and in the end nothing is left alive. Whoever was not answered submits again with the same
-//! key, as a careful client does. Agents write every start down; everything else is read from the registry and the
-//! tasks' files when the dust has settled.
+//! Invariants: an acknowledged task is never lost and never started twice, its events are stored without a gap, and no
+//! process is left at the end. A client that got no response submits again with the same key, as a careful client does.
+//! Agents record every start; everything else is read from the registry and the tasks' files at the end.
 
 mod calls;
 mod rounds;
@@ -27,7 +26,7 @@ use crate::machine;
 use crate::programs::Programs;
 use crate::testbed::{Testbed, TestbedOptions};
 
-/// What every agent says, unless it is stopped.
+/// Number of events every agent prints, unless it is stopped.
 const EVENTS: u64 = 30;
 const EVENTS_PER_SECOND: f64 = 200.0;
 const SLOTS: usize = 4;
@@ -57,11 +56,11 @@ pub fn run(programs: &Programs, options: KillOptions, deadline: &Deadline) -> Re
             {"events": {"count": EVENTS, "per_second": EVENTS_PER_SECOND}}, {"turn_completed": {}}
         ]),
     )?;
-    let mut rounds = KillLoop::new(&testbed, &agent, options.seed, deadline);
+    let mut kill_loop = KillLoop::new(&testbed, &agent, options.seed, deadline);
     for _ in 0..options.rounds {
-        rounds.run_round()?;
+        kill_loop.run_round()?;
     }
-    let log = rounds.finish()?;
+    let log = kill_loop.finish()?;
     let figures = collect_figures(&testbed, deadline, &log)?;
     Ok(Report {
         title: format!("kills: {} rounds", options.rounds),
@@ -76,17 +75,17 @@ pub fn run(programs: &Programs, options: KillOptions, deadline: &Deadline) -> Re
     })
 }
 
-/// Lets everything that is there come to its end, then counts.
+/// Waits until every task has ended, then counts.
 fn collect_figures(testbed: &Testbed, deadline: &Deadline, log: &KillLog) -> Result<Vec<Figure>, LoadError> {
     let engine = testbed.engine();
     deadline.wait_until("the last recovery", RECOVERY_TIMEOUT, || {
         if let Some(id) = log.acknowledged.first().and_then(|id| id.parse::<TaskId>().ok()) {
-            // Whoever looks, looks after all of them.
+            // Reading one task runs the upkeep of all.
             engine.run_upkeep(&id)?;
         }
         Ok(engine.open_tasks()? == 0)
     })?;
-    // A supervisor records the end, then leaves.
+    // A supervisor records the end before it exits.
     let mut alive = 0;
     let ended = deadline.wait_until("the last processes", Duration::from_secs(10), || {
         alive = testbed.processes().len();
@@ -107,19 +106,22 @@ fn collect_figures(testbed: &Testbed, deadline: &Deadline, log: &KillLog) -> Res
         Figure::count("supervisors killed", log.supervisors_killed.len()),
         Figure::count("command-line calls killed", log.calls_killed),
         Figure::count("submissions", log.submissions),
-        Figure::count("  submitted again with the same key, for want of an answer", log.resubmitted),
+        Figure::count("  submitted again with the same key after no response", log.resubmitted),
         Figure::count("  acknowledged", log.acknowledged.len()),
         Figure::count("tasks completed", tally.completed),
         Figure::count("tasks cancelled", tally.cancelled),
-        Figure::count("tasks lost visibly with their supervisor", tally.lost_visibly),
+        Figure::count("tasks recorded as lost with their supervisor", tally.lost_visibly),
         Figure::must_be_zero("acknowledged, but lost", tally.acknowledged_but_lost),
         Figure::must_be_zero("started twice", tally.started_twice),
         Figure::must_be_zero("two tasks for one key", tally.two_for_one_key),
-        Figure::must_be_zero("never started, and nothing says so", tally.never_started),
-        Figure::must_be_zero("called lost although nobody killed its supervisor", tally.lost_without_a_kill),
-        Figure::must_be_zero("ended in any other way", tally.ended_otherwise),
+        Figure::must_be_zero("never started, and not recorded as lost", tally.never_started),
+        Figure::must_be_zero(
+            "recorded as lost although its supervisor was not killed",
+            tally.lost_without_a_kill,
+        ),
+        Figure::must_be_zero("ended otherwise", tally.ended_otherwise),
         Figure::must_be_zero("events missing", tally.events_missing),
-        Figure::must_be_zero("events doubled", tally.events_duplicated),
+        Figure::must_be_zero("events duplicated", tally.events_duplicated),
         Figure::unbounded(
             "supervisor killed → loss recorded, longest",
             percentile(&mut recoveries, 100.0),
@@ -127,22 +129,22 @@ fn collect_figures(testbed: &Testbed, deadline: &Deadline, log: &KillLog) -> Res
         ),
         Figure::must_be_zero("processes left", alive),
         Figure::must_be_zero("registry damaged", damage),
-        Figure::count("directories of submits that died before their row", unsubmitted),
+        Figure::count("directories of submits killed before the registry insert", unsubmitted),
         Figure::count("launch files of tasks lost with their supervisor", launches),
     ])
 }
 
 fn count_crash_leftovers(registry: &Registry) -> Result<(usize, usize), LoadError> {
-    let leftovers_found = leftovers(registry)?;
-    let of = |kind| leftovers_found.iter().filter(|leftover| leftover.kind == kind).count();
-    Ok((of(LeftoverKind::NeverSubmitted), of(LeftoverKind::LaunchOfEnded)))
+    let leftovers = leftovers(registry)?;
+    let count = |kind| leftovers.iter().filter(|leftover| leftover.kind == kind).count();
+    Ok((count(LeftoverKind::NeverSubmitted), count(LeftoverKind::LaunchOfEnded)))
 }
 
-/// Every task the registry knows, and those it ought to know.
+/// Every task of the registry, and the acknowledged ones that it lacks.
 fn task_facts(testbed: &Testbed, registry: &Registry, log: &KillLog) -> Result<Vec<TaskFacts>, LoadError> {
     let mut starts: BTreeMap<String, usize> = BTreeMap::new();
     for line in std::fs::read_to_string(testbed.starts_file()).unwrap_or_default().lines() {
-        let task = line.split_once(' ').and_then(|(_, mark)| mark.split(':').next()).unwrap_or_default();
+        let task = line.split_once(' ').and_then(|(_, marker)| marker.split(':').next()).unwrap_or_default();
         *starts.entry(task.to_owned()).or_default() += 1;
     }
     let (mut tasks, mut from) = (Vec::new(), None);
@@ -166,14 +168,14 @@ fn task_facts(testbed: &Testbed, registry: &Registry, log: &KillLog) -> Result<V
         }
     }
     for id in &log.acknowledged {
-        if !tasks.iter().any(|life| life.id == *id) {
+        if !tasks.iter().any(|task| task.id == *id) {
             tasks.push(TaskFacts::unknown(id));
         }
     }
     Ok(tasks)
 }
 
-/// Seconds from the kill of a supervisor to the recorded end of its task, if that was the end of it.
+/// Seconds from killing a supervisor to the recorded failure of its task, if the task failed.
 fn recovery_seconds(registry: &Registry, log: &KillLog) -> Result<Vec<f64>, LoadError> {
     let mut seconds = Vec::new();
     for (id, killed_at_ms) in &log.supervisors_killed {

@@ -1,4 +1,4 @@
-//! One round after the other: work is begun, somebody dies, answers are collected.
+//! The rounds of the kill loop: submit tasks, kill processes, collect the responses.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,20 +14,20 @@ use crate::testbed::Testbed;
 
 const SERVERS: usize = 2;
 const SUBMISSIONS: usize = 3;
-/// How long after the last thing somebody dies: within a submission, within a start, within the work.
+/// Maximum delay before a kill: during a submission, during a start, during the work.
 const KILL_DELAYS_US: [u64; 3] = [8_000, 30_000, 150_000];
 const MAX_KILLS: usize = 3;
-/// More open tasks than this are worked off before the next round.
+/// With more open tasks than this, the next round waits.
 const MAX_OPEN_TASKS: u64 = 24;
 
-/// By whom a task is submitted. Who is not answered tries again the same way.
+/// How a task is submitted. A submission without a response is retried the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SubmitPath {
     Server,
     Call,
 }
 
-/// What was done, and what was promised.
+/// What was killed, submitted and acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct KillLog {
     pub(super) submissions: usize,
@@ -45,7 +45,7 @@ pub(super) struct KillLoop<'a> {
     random: fastrand::Rng,
     deadline: &'a Deadline,
     servers: Vec<Server>,
-    /// Submitted, and nobody has answered.
+    /// Submitted without a response.
     unanswered: Vec<(String, SubmitPath)>,
     log: KillLog,
 }
@@ -58,8 +58,8 @@ impl<'a> KillLoop<'a> {
         deadline: &'a Deadline,
     ) -> KillLoop<'a> {
         let random = fastrand::Rng::with_seed(seed);
-        let (servers, unanswered, deeds) = (Vec::new(), Vec::new(), KillLog::default());
-        KillLoop { testbed, agent, random, deadline, servers, unanswered, log: deeds }
+        let (servers, unanswered, log) = (Vec::new(), Vec::new(), KillLog::default());
+        KillLoop { testbed, agent, random, deadline, servers, unanswered, log }
     }
 
     pub(super) fn run_round(&mut self) -> Result<(), LoadError> {
@@ -83,15 +83,15 @@ impl<'a> KillLoop<'a> {
                 SubmitPath::Server => through_servers.push(key),
             }
         }
-        let answers = self.submit_and_kill(&through_servers, &mut calls)?;
-        for (key, answer) in through_servers.into_iter().zip(answers) {
-            self.record_response(key, SubmitPath::Server, answer);
+        let responses = self.submit_and_kill(&through_servers, &mut calls)?;
+        for (key, task_id) in through_servers.into_iter().zip(responses) {
+            self.record_response(key, SubmitPath::Server, task_id);
         }
         for call in calls {
             let key = call.key.clone();
-            let answer = call.finish()?;
+            let task_id = call.finish()?;
             if let Some(key) = key {
-                self.record_response(key, SubmitPath::Call, answer);
+                self.record_response(key, SubmitPath::Call, task_id);
             }
         }
         Ok(())
@@ -104,14 +104,14 @@ impl<'a> KillLoop<'a> {
         }
     }
 
-    /// Calls about tasks that were acknowledged earlier, some of them.
+    /// Some calls about tasks that were acknowledged earlier.
     fn other_calls(&mut self) -> Result<Vec<Call>, LoadError> {
         let known = &self.log.acknowledged;
         let mut calls = Vec::new();
         if known.is_empty() {
             return Ok(calls);
         }
-        // One of the last: it may still be running.
+        // One of the latest: it may still be running.
         let recent = known[known.len() - 1 - self.random.usize(..known.len().min(8))].clone();
         let choices: [&[&str]; 3] = [
             &["local", "status"],
@@ -126,7 +126,7 @@ impl<'a> KillLoop<'a> {
         Ok(calls)
     }
 
-    /// Submits through the servers and, while that goes on, kills. The answers, in the order of the keys.
+    /// Submits through the servers and kills meanwhile. Returns the responses in the order of the keys.
     fn submit_and_kill(
         &mut self,
         keys: &[String],
@@ -134,7 +134,7 @@ impl<'a> KillLoop<'a> {
     ) -> Result<Vec<Option<String>>, LoadError> {
         let (agent, servers) = (self.agent, &self.servers);
         let mut killed = vec![false; servers.len()];
-        let (random, deeds, stage) = (&mut self.random, &mut self.log, self.testbed);
+        let (random, log, testbed) = (&mut self.random, &mut self.log, self.testbed);
         let responses = std::thread::scope(|scope| {
             let submits: Vec<_> = keys
                 .iter()
@@ -144,48 +144,48 @@ impl<'a> KillLoop<'a> {
                 })
                 .collect();
             for _ in 0..random.usize(1..=MAX_KILLS) {
-                let within = KILL_DELAYS_US[random.usize(..KILL_DELAYS_US.len())];
-                sleep(Duration::from_micros(random.u64(..within)));
+                let max_delay = KILL_DELAYS_US[random.usize(..KILL_DELAYS_US.len())];
+                sleep(Duration::from_micros(random.u64(..max_delay)));
                 match random.u8(..3) {
                     0 => {
                         let victim = random.usize(..servers.len());
                         servers[victim].kill();
                         killed[victim] = true;
                     }
-                    1 => kill_random_supervisor(stage, random, deeds),
+                    1 => kill_random_supervisor(testbed, random, log),
                     _ if !calls.is_empty() => {
-                        deeds.calls_killed += usize::from(calls[random.usize(..calls.len())].kill());
+                        log.calls_killed += usize::from(calls[random.usize(..calls.len())].kill());
                     }
                     _ => {}
                 }
             }
-            let task_id = |answer: std::thread::Result<Result<String, LoadError>>| match answer {
+            let task_id = |response: std::thread::Result<Result<String, LoadError>>| match response {
                 Ok(Ok(id)) => Ok(Some(id)),
                 Ok(Err(LoadError::ServerGone)) => Ok(None),
                 Ok(Err(error)) => Err(error),
                 Err(_) => Err(LoadError::ServerGone),
             };
-            submits.into_iter().map(|asked| task_id(asked.join())).collect::<Result<Vec<_>, _>>()
+            submits.into_iter().map(|submit| task_id(submit.join())).collect::<Result<Vec<_>, _>>()
         })?;
-        self.log.servers_killed += killed.iter().filter(|gone| **gone).count();
+        self.log.servers_killed += killed.iter().filter(|killed| **killed).count();
         let mut killed = killed.into_iter();
         self.servers.retain(|_| killed.next() != Some(true));
         Ok(responses)
     }
 
-    /// Does not let the queue grow without end.
+    /// Keeps the queue from growing without bound.
     fn drain_queue(&self) -> Result<(), LoadError> {
         let engine = self.testbed.engine();
         if engine.open_tasks()? <= MAX_OPEN_TASKS {
             return Ok(());
         }
-        self.deadline.wait_until("working the queue off", Duration::from_secs(60), || {
+        self.deadline.wait_until("draining the queue", Duration::from_secs(60), || {
             engine.status()?;
             Ok(engine.open_tasks()? <= MAX_OPEN_TASKS / 2)
         })
     }
 
-    /// Nobody is asked any more.
+    /// Stops the servers and returns the log.
     pub(super) fn finish(mut self) -> Result<KillLog, LoadError> {
         self.servers.clear();
         self.deadline.check("ending the last round")?;
@@ -196,7 +196,7 @@ impl<'a> KillLoop<'a> {
 fn kill_random_supervisor(testbed: &Testbed, random: &mut fastrand::Rng, log: &mut KillLog) {
     let task_of = |process: ProcessHandle| {
         let args = process.args();
-        let task = args.get(2).filter(|_| args.get(1).is_some_and(|word| word == "supervise")).cloned();
+        let task = args.get(2).filter(|_| args.get(1).is_some_and(|arg| arg == "supervise")).cloned();
         task.map(|task| (task, process))
     };
     let mut supervisors: Vec<(String, ProcessHandle)> =

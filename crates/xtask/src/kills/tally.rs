@@ -1,4 +1,4 @@
-//! What may not have happened, judged from what is known of every task. Pure.
+//! Counts violations, from the facts about every task. Pure.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 
 use crate::event_numbers::EventNumbers;
 
-/// What is known of a task when everything is over.
+/// What is known about a task at the end.
 #[derive(Debug, Clone)]
 pub(super) struct TaskFacts {
     pub(super) id: String,
-    /// What it was submitted under.
+    /// The key it was submitted under.
     pub(super) key: String,
-    /// Whether the registry knows it.
+    /// Whether the registry has it.
     pub(super) known: bool,
     pub(super) starts: usize,
     pub(super) end: Option<TaskEnd>,
@@ -21,7 +21,7 @@ pub(super) struct TaskFacts {
 }
 
 impl TaskFacts {
-    /// A task that was acknowledged and that nobody knows.
+    /// A task that was acknowledged and that the registry does not have.
     pub(super) fn unknown(id: &str) -> TaskFacts {
         TaskFacts {
             id: id.to_owned(),
@@ -64,30 +64,30 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn of(tasks: &[TaskFacts], events: u64) -> Tally {
         let count =
-            |predicate: &dyn Fn(&TaskFacts) -> bool| tasks.iter().filter(|life| predicate(life)).count();
-        let completed = |life: &TaskFacts| life.end == Some(TaskEnd::Completed);
-        let cancelled = |life: &TaskFacts| matches!(life.end, Some(TaskEnd::Cancelled { .. }));
-        let keys: BTreeSet<&str> = tasks.iter().map(|life| life.key.as_str()).collect();
-        // An agent that was stopped leaves a beginning; one that completed leaves everything.
-        let missing = |life: &TaskFacts| {
-            if completed(life) { life.stored.missing_up_to(events) } else { life.stored.gaps() }
+            |predicate: &dyn Fn(&TaskFacts) -> bool| tasks.iter().filter(|task| predicate(task)).count();
+        let completed = |task: &TaskFacts| task.end == Some(TaskEnd::Completed);
+        let cancelled = |task: &TaskFacts| matches!(task.end, Some(TaskEnd::Cancelled { .. }));
+        let keys: BTreeSet<&str> = tasks.iter().map(|task| task.key.as_str()).collect();
+        // An agent that was stopped leaves a prefix; one that completed leaves everything.
+        let missing = |task: &TaskFacts| {
+            if completed(task) { task.stored.missing_up_to(events) } else { task.stored.gaps() }
         };
         Tally {
             completed: count(&completed),
             cancelled: count(&cancelled),
             lost_visibly: count(&TaskFacts::is_lost_visibly),
-            acknowledged_but_lost: count(&|life| !life.known || life.end.is_none()),
-            started_twice: count(&|life| life.starts > 1),
+            acknowledged_but_lost: count(&|task| !task.known || task.end.is_none()),
+            started_twice: count(&|task| task.starts > 1),
             two_for_one_key: tasks.len() - keys.len(),
-            never_started: count(&|life| {
-                life.known && life.starts == 0 && !cancelled(life) && !life.is_lost_visibly()
+            never_started: count(&|task| {
+                task.known && task.starts == 0 && !cancelled(task) && !task.is_lost_visibly()
             }),
-            lost_without_a_kill: count(&|life| life.is_lost_visibly() && !life.supervisor_killed),
-            ended_otherwise: count(&|life| {
-                life.end.is_some() && !completed(life) && !cancelled(life) && !life.is_lost_visibly()
+            lost_without_a_kill: count(&|task| task.is_lost_visibly() && !task.supervisor_killed),
+            ended_otherwise: count(&|task| {
+                task.end.is_some() && !completed(task) && !cancelled(task) && !task.is_lost_visibly()
             }),
             events_missing: tasks.iter().map(missing).sum(),
-            events_duplicated: tasks.iter().map(|life| life.stored.duplicates).sum(),
+            events_duplicated: tasks.iter().map(|task| task.stored.duplicates).sum(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The driver's side: asks from any number of threads, hears the answers on one.
+//! The driver's side of a server: sends requests from any number of threads, reads responses on one.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::{Action, Reply, Request, Response, ServerConfig};
 use crate::error::LoadError;
 
-/// Beyond what was asked for, until an answer counts as lost.
+/// Beyond the requested wait, until a response counts as lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Who waits for which answer; nothing once nobody will answer any more.
+/// Senders of the open requests; `None` once the server is gone.
 type PendingReplies = Arc<Mutex<Option<HashMap<u64, Sender<Reply>>>>>;
 
 #[derive(Debug)]
@@ -41,12 +41,12 @@ impl Server {
         let pending_in_reader = Arc::clone(&pending);
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                let Ok(Response { n, said }) = serde_json::from_str(&line) else { break };
-                let sender = lock(&pending_in_reader).as_mut().and_then(|waiting| waiting.remove(&n));
-                // Who asked may have given up.
-                let _ = sender.map(|asked| asked.send(said));
+                let Ok(Response { id, reply }) = serde_json::from_str(&line) else { break };
+                let sender = lock(&pending_in_reader).as_mut().and_then(|pending| pending.remove(&id));
+                // The caller may have given up.
+                let _ = sender.map(|sender| sender.send(reply));
             }
-            // Whoever still waits is told by the end of its channel.
+            // Dropping the senders ends every open request.
             lock(&pending_in_reader).take();
         });
         let pid = child.id();
@@ -71,39 +71,39 @@ impl Server {
         lock(&self.input).write_all(&line).map_err(|_| LoadError::ServerGone)
     }
 
-    fn request(&self, act: Action, wait_time: Duration) -> Result<Reply, LoadError> {
-        let n = self.next.fetch_add(1, Ordering::Relaxed);
+    fn request(&self, action: Action, wait_time: Duration) -> Result<Reply, LoadError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = channel();
-        lock(&self.pending).as_mut().ok_or(LoadError::ServerGone)?.insert(n, sender);
-        self.send(&Request { n, act })?;
+        lock(&self.pending).as_mut().ok_or(LoadError::ServerGone)?.insert(id, sender);
+        self.send(&Request { id, action })?;
         match receiver.recv_timeout(wait_time + RESPONSE_TIMEOUT) {
-            Ok(Reply::Failed(answer)) => Err(LoadError::Refused { answer }),
-            Ok(said) => Ok(said),
+            Ok(Reply::Failed(response)) => Err(LoadError::Refused { response }),
+            Ok(reply) => Ok(reply),
             Err(RecvTimeoutError::Disconnected) => Err(LoadError::ServerGone),
             Err(RecvTimeoutError::Timeout) => {
-                Err(LoadError::OutOfTime { doing: "waiting for a server's answer".to_owned() })
+                Err(LoadError::OutOfTime { doing: "waiting for a server's response".to_owned() })
             }
         }
     }
 
     pub(crate) fn submit(&self, agent: &Path, text: &str, key: Option<&str>) -> Result<String, LoadError> {
-        let act =
+        let action =
             Action::Submit { agent: agent.to_owned(), text: text.to_owned(), key: key.map(str::to_owned) };
-        match self.request(act, Duration::ZERO)? {
+        match self.request(action, Duration::ZERO)? {
             Reply::Submitted { task, .. } => Ok(task),
             other => Err(unexpected(&other)),
         }
     }
 
-    /// Waits for the end of a task, or so long; gives its state.
-    pub(crate) fn wait(&self, task: &str, at_most: Duration) -> Result<String, LoadError> {
-        let at_most_ms = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
-        state_of(self.request(Action::Wait { task: task.to_owned(), at_most_ms }, at_most)?)
+    /// Waits for the end of a task, at most that long. Returns its state.
+    pub(crate) fn wait(&self, task: &str, limit: Duration) -> Result<String, LoadError> {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        state_of(self.request(Action::Wait { task: task.to_owned(), limit_ms }, limit)?)
     }
 
-    pub(crate) fn cancel(&self, task: &str, at_most: Duration) -> Result<String, LoadError> {
-        let at_most_ms = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
-        state_of(self.request(Action::Cancel { task: task.to_owned(), at_most_ms }, at_most)?)
+    pub(crate) fn cancel(&self, task: &str, limit: Duration) -> Result<String, LoadError> {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        state_of(self.request(Action::Cancel { task: task.to_owned(), limit_ms }, limit)?)
     }
 
     pub(crate) fn status(&self) -> Result<(u64, u64), LoadError> {
@@ -113,7 +113,7 @@ impl Server {
         }
     }
 
-    /// SIGKILL, and the child is reaped.
+    /// Sends SIGKILL and reaps the child.
     pub(crate) fn kill(&self) {
         let mut child = lock(&self.child);
         // It may be dead already.
@@ -136,7 +136,7 @@ fn state_of(reply: Reply) -> Result<String, LoadError> {
 }
 
 fn unexpected(reply: &Reply) -> LoadError {
-    LoadError::Refused { answer: format!("{reply:?}") }
+    LoadError::Refused { response: format!("{reply:?}") }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,7 +1,7 @@
-//! A server: a process that lives long, embeds the engine and is asked many things at once.
+//! A server: a long-lived process that embeds the engine and handles many requests at once.
 //!
-//! It reads its [`Setting`] and then requests from stdin, one JSON line each, and answers on stdout in the order in which
-//! it is done. It stands for whatever front door embeds the engine.
+//! It reads its [`ServerConfig`] and then requests from stdin, one JSON line each, and writes responses to stdout in
+//! the order of completion. It stands for any front end that embeds the engine.
 
 pub(crate) mod handle;
 pub(crate) mod process;
@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The first line.
+/// The first line a server reads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerConfig {
     pub(crate) state_dir: PathBuf,
-    /// What supervisors are started from.
+    /// The program that supervisors are started from.
     pub(crate) program: PathBuf,
     pub(crate) slots: usize,
     pub(crate) project: PathBuf,
@@ -24,23 +24,23 @@ pub(crate) struct ServerConfig {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Request {
-    n: u64,
-    act: Action,
+    id: u64,
+    action: Action,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
     Submit { agent: PathBuf, text: String, key: Option<String> },
-    Wait { task: String, at_most_ms: u64 },
-    Cancel { task: String, at_most_ms: u64 },
+    Wait { task: String, limit_ms: u64 },
+    Cancel { task: String, limit_ms: u64 },
     Status,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Response {
-    n: u64,
-    said: Reply,
+    id: u64,
+    reply: Reply,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
-//! The server's side: one thread for each request, as many as there are.
+//! The server's side: one thread per request, without a limit.
 
-#![expect(clippy::disallowed_methods, reason = "here stdout is a pipe to whoever drives the server")]
+#![expect(clippy::disallowed_methods, reason = "stdout is a pipe to the driver of the server")]
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -13,29 +13,29 @@ use super::{Action, Reply, Request, Response, ServerConfig};
 use crate::engine_calls::EngineClient;
 use crate::error::LoadError;
 
-/// The word by which a program becomes a server.
+/// The first argument that makes a program a server.
 pub const SERVE: &str = "serve-engine";
 
-/// A request is small work; hundreds may be open.
+/// A request needs little stack, and hundreds may be open.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Serves until nobody asks any more.
+/// Serves until stdin is closed.
 pub fn serve() -> ExitCode {
     let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
     let config = lines.next().and_then(|line| serde_json::from_str::<ServerConfig>(&line).ok());
-    let Some(setting) = config else { return ExitCode::FAILURE };
-    let engine = Arc::new(EngineClient::new(setting));
+    let Some(config) = config else { return ExitCode::FAILURE };
+    let engine = Arc::new(EngineClient::new(config));
     let out = Arc::new(Mutex::new(std::io::stdout()));
     for line in lines {
         let Ok(request) = serde_json::from_str::<Request>(&line) else { return ExitCode::FAILURE };
         let (engine, out) = (Arc::clone(&engine), Arc::clone(&out));
         let handle = move || {
             let reply =
-                perform(&engine, request.act).unwrap_or_else(|error| Reply::Failed(error.to_string()));
-            let mut text = serde_json::to_vec(&Response { n: request.n, said: reply }).unwrap_or_default();
+                perform(&engine, request.action).unwrap_or_else(|error| Reply::Failed(error.to_string()));
+            let mut text = serde_json::to_vec(&Response { id: request.id, reply }).unwrap_or_default();
             text.push(b'\n');
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody listens any more: the loop ends by itself.
+            // The driver may be gone; then stdin ends as well.
             let _ = out.write_all(&text).and_then(|()| out.flush());
         };
         if std::thread::Builder::new().stack_size(STACK_BYTES).spawn(handle).is_err() {
@@ -45,18 +45,18 @@ pub fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn perform(engine: &EngineClient, act: Action) -> Result<Reply, LoadError> {
-    Ok(match act {
+fn perform(engine: &EngineClient, action: Action) -> Result<Reply, LoadError> {
+    Ok(match action {
         Action::Submit { agent, text, key } => {
             let (id, queue_position) = engine.submit(&agent, &text, key.as_deref())?;
             Reply::Submitted { task: id.to_string(), queue_position }
         }
-        Action::Wait { task, at_most_ms } => {
-            Reply::State(engine.wait(&parse_id(&task)?, Duration::from_millis(at_most_ms))?.name().to_owned())
+        Action::Wait { task, limit_ms } => {
+            Reply::State(engine.wait(&parse_id(&task)?, Duration::from_millis(limit_ms))?.name().to_owned())
         }
-        Action::Cancel { task, at_most_ms } => Reply::State(
-            engine.cancel(&parse_id(&task)?, Duration::from_millis(at_most_ms))?.name().to_owned(),
-        ),
+        Action::Cancel { task, limit_ms } => {
+            Reply::State(engine.cancel(&parse_id(&task)?, Duration::from_millis(limit_ms))?.name().to_owned())
+        }
         Action::Status => {
             let (running, queued) = engine.status()?;
             Reply::Status { running, queued }
@@ -65,5 +65,5 @@ fn perform(engine: &EngineClient, act: Action) -> Result<Reply, LoadError> {
 }
 
 fn parse_id(text: &str) -> Result<TaskId, LoadError> {
-    text.parse().map_err(|_| LoadError::Refused { answer: format!("{text} is no task") })
+    text.parse().map_err(|_| LoadError::Refused { response: format!("{text} is not a task id") })
 }

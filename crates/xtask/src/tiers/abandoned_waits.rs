@@ -1,5 +1,6 @@
-//! F61: waits of one session of the older era whose connections are gone. The host has a while to come back for the answer;
-//! then the waits end. A wait that still stood when the task ends would read its result, so the result is unread after.
+//! F61: waits of one session (protocol 2025-11-25) whose connections are gone. The client has some time to reconnect
+//! for the response; then the waits end. A wait that outlived that time would read the task's result, so the result
+//! must still be unread afterwards.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader};
@@ -14,7 +15,7 @@ use crate::figures::Figure;
 use crate::processes::{rss_kib, threads};
 
 const WAITS: usize = 200;
-/// Longer than hosts may take to come back.
+/// Longer than clients may take to reconnect.
 const RECONNECT_WINDOW: Duration = Duration::from_secs(35);
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
@@ -27,15 +28,15 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let http = HttpClient::start(&testbed, &testbed.agent("waits", &steps)?)?;
     let session = Session { http: &http, headers: http.open_session()?, last_request_id: Cell::new(1) };
     let task = session.call("_codex_local_exec", json!({"task": "do it"}))?;
-    let id = task["data"]["task_id"].as_str().ok_or(LoadError::Refused { answer: task.to_string() })?;
+    let id = task["data"]["task_id"].as_str().ok_or(LoadError::Refused { response: task.to_string() })?;
     let before = rss_kib(http.child.id()).ok_or(LoadError::ServerGone)?;
     let waiting = (0..waits).map(|_| session.wait(id)).collect::<Result<Vec<_>, _>>()?;
     drop(waiting);
     let started = Instant::now();
     session.call("_codex_local_status", json!({}))?;
     let next_response_ms = started.elapsed().as_secs_f64() * 1000.0;
-    trial.deadline.sleep("waiting until the host is given up", RECONNECT_WINDOW)?;
-    std::fs::write(&go_file, "").map_err(LoadError::io("give the sign"))?;
+    trial.deadline.sleep("waiting until the time to reconnect is over", RECONNECT_WINDOW)?;
+    std::fs::write(&go_file, "").map_err(LoadError::io("create the go file"))?;
     let mut status = Value::Null;
     trial.deadline.wait_until("waiting for the task", Duration::from_secs(60), || {
         status = session.call("_codex_local_status", json!({}))?;
@@ -44,14 +45,10 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let is_read = status["data"]["unread"]["count"] != 1;
     let after = rss_kib(http.child.id()).ok_or(LoadError::ServerGone)?;
     Ok(vec![
-        Figure::count("waits left", waits),
-        Figure::unbounded("the next answer in the session", next_response_ms, "ms"),
-        Figure::must_be_zero("results that were read for nobody", usize::from(is_read)),
-        Figure::unbounded(
-            "server, grown since before (RSS)",
-            after.saturating_sub(before) as f64 / 1024.0,
-            "MiB",
-        ),
+        Figure::count("abandoned waits", waits),
+        Figure::unbounded("next response in the session", next_response_ms, "ms"),
+        Figure::must_be_zero("results marked as read without a reader", usize::from(is_read)),
+        Figure::unbounded("server, growth (RSS)", after.saturating_sub(before) as f64 / 1024.0, "MiB"),
         Figure::count("server, threads", threads(http.child.id())),
     ])
 }
@@ -59,7 +56,6 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
 struct Session<'a> {
     http: &'a HttpClient,
     headers: String,
-    /// Requests so far.
     last_request_id: Cell<usize>,
 }
 
@@ -79,17 +75,17 @@ impl Session<'_> {
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
         let result = messages.find_map(|message| Some(message.get("result")?["structuredContent"].clone()));
-        result.ok_or(LoadError::Refused { answer: response })
+        result.ok_or(LoadError::Refused { response })
     }
 
-    /// A wait that stands, on its stream.
+    /// Starts a wait and reads its stream up to the first progress notification.
     fn wait(&self, task: &str) -> Result<BufReader<std::net::TcpStream>, LoadError> {
         let message = self.message("_codex_local_wait", &json!({"task_id": task, "timeout_sec": 600}));
         let mut reader = BufReader::new(self.http.send_request("POST", &self.headers, &message)?);
         let mut line = String::new();
         while !line.contains("notifications/progress") {
             line.clear();
-            let count = reader.read_line(&mut line).map_err(LoadError::io("hear of a wait"))?;
+            let count = reader.read_line(&mut line).map_err(LoadError::io("read the stream of a wait"))?;
             if count == 0 {
                 return Err(LoadError::ServerGone);
             }

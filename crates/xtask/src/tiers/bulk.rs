@@ -1,4 +1,4 @@
-//! Many tasks: submitting them side by side, and waiting until all of them are where they should be.
+//! Many tasks: submitting them in parallel, and waiting until all have started or ended.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::error::LoadError;
 use crate::server::handle::Server;
 use crate::testbed::Testbed;
 
-/// An agent that waits for a sign, tells its events as fast as it can, and is done; the sign is a file.
+/// An agent that waits for a file, prints its events as fast as it can, and completes. Returns the agent and the file.
 pub(super) fn event_agent(
     testbed: &Testbed,
     events: u64,
@@ -26,10 +26,10 @@ pub(super) fn event_agent(
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"wait_for_file": go_file},
         {"events": {"count": events, "bytes": event_bytes}}, {"turn_completed": {}}
     ]);
-    Ok((testbed.agent("chatter", &steps)?, go_file))
+    Ok((testbed.agent("events", &steps)?, go_file))
 }
 
-/// Does something to every one of these, so many at a time; gives what was told, in their order.
+/// Applies `action` to every item, `at_once` in parallel. Returns the results in the order of the items.
 pub(super) fn run_parallel<I: Sync, T: Send>(
     items: &[I],
     at_once: usize,
@@ -51,15 +51,15 @@ pub(super) fn run_parallel<I: Sync, T: Send>(
     })?;
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);
-    Ok(results.into_iter().map(|(_, answer)| answer).collect())
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Submits one task for each agent of the list; their ids.
+/// Submits one task for each agent. Returns their ids.
 pub(super) fn submit_all(server: &Server, agents: &[&Path]) -> Result<Vec<String>, LoadError> {
     run_parallel(agents, 8, |agent| server.submit(agent, "do it", None))
 }
 
-/// Until every agent has said something.
+/// Waits until every agent has printed an event.
 pub(super) fn wait_all_started(trial: &Trial, testbed: &Testbed, ids: &[String]) -> Result<(), LoadError> {
     let mut silent: Vec<&String> = ids.iter().collect();
     trial.deadline.wait_until("starting the agents", Duration::from_secs(180), || {
@@ -68,7 +68,7 @@ pub(super) fn wait_all_started(trial: &Trial, testbed: &Testbed, ids: &[String])
     })
 }
 
-/// Until no task is open; how long that took.
+/// Waits until no task is open. Returns how long that took.
 pub(super) fn wait_all_ended(
     trial: &Trial,
     engine: &EngineClient,
@@ -76,15 +76,15 @@ pub(super) fn wait_all_ended(
     mut meanwhile: impl FnMut(),
 ) -> Result<Duration, LoadError> {
     let started = Instant::now();
-    trial.deadline.wait_until("waiting for all ends", limit, || {
+    trial.deadline.wait_until("waiting for all tasks to end", limit, || {
         meanwhile();
         Ok(engine.open_tasks()? == 0)
     })?;
     Ok(started.elapsed())
 }
 
-/// When something was asked for, by the wall clock the registry uses.
-pub(super) fn requested_at_ms<T>(act: impl FnOnce() -> Result<T, LoadError>) -> Result<i64, LoadError> {
+/// Runs `action` and returns when it was called, by the wall clock the registry uses.
+pub(super) fn requested_at_ms<T>(action: impl FnOnce() -> Result<T, LoadError>) -> Result<i64, LoadError> {
     let at_ms = wall_ms();
-    act().map(|_| at_ms)
+    action().map(|_| at_ms)
 }

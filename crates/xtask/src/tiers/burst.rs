@@ -1,4 +1,4 @@
-//! L4: everybody submits at once while all slots are taken. Acknowledgements must be quick, true and in order.
+//! L4: a burst of submissions while all slots are taken. Acknowledgements must be quick, durable and in order.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,10 +19,10 @@ const SUBMITS: usize = 2_000;
 const BURST_DURATION: Duration = Duration::from_secs(10);
 const PARALLEL_SUBMITS: usize = 50;
 const SLOTS: usize = 4;
-/// A command line is a process: a core starts far fewer of them.
+/// Each call is a process; a core starts far fewer of them.
 const COLD_CALLS: usize = 200;
 
-/// One acknowledged submission, by one clock.
+/// One acknowledged submission, timed by the monotonic clock.
 struct Acknowledgement {
     task: String,
     sent_at: Instant,
@@ -53,18 +53,18 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         Ok(Acknowledgement { task, sent_at, acknowledged_at: Instant::now() })
     })?;
     let elapsed = started.elapsed();
-    // Whatever it had not written down is gone now.
+    // What it had not written to disk is lost now.
     server.kill();
     let mut latencies: Vec<f64> =
         acks.iter().map(|ack| milliseconds(ack.acknowledged_at - ack.sent_at)).collect();
     let registry = testbed.engine().registry()?;
     let lost = acks.iter().filter(|ack| !is_known(&registry, &ack.task)).count();
     let mut cold_ms = cold_calls(trial, &testbed, &quick)?;
-    std::fs::write(&go_file, "").map_err(LoadError::io("give the sign"))?;
+    std::fs::write(&go_file, "").map_err(LoadError::io("create the go file"))?;
     let run_time = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(400), || {})?;
     Ok(vec![
         Figure::count("submits", submits),
-        Figure::unbounded("time for all of them", elapsed.as_secs_f64(), "s"),
+        Figure::unbounded("time for all submits", elapsed.as_secs_f64(), "s"),
         Figure::unbounded("ack through a server, p50", percentile(&mut latencies, 50.0), "ms"),
         Figure::at_most(100.0, "ack through a server, p99", percentile(&mut latencies, 99.0), "ms"),
         Figure::unbounded("ack through a server, longest", percentile(&mut latencies, 100.0), "ms"),
@@ -79,13 +79,13 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
             percentile(&mut cold_ms, 99.0),
             "ms",
         ),
-        Figure::must_be_zero("acknowledged, and unknown after the server was killed", lost),
+        Figure::must_be_zero("acknowledged, but unknown after the server was killed", lost),
         Figure::must_be_zero(
             "acknowledged before another was sent, but queued behind it",
             count_out_of_order(&registry, &acks)?,
         ),
         Figure::must_be_zero("started before an older one", count_started_early(&registry, &acks)?),
-        Figure::unbounded("all of them run, one after the other", run_time.as_secs_f64(), "s"),
+        Figure::unbounded("time to run all tasks", run_time.as_secs_f64(), "s"),
     ])
 }
 
@@ -94,7 +94,7 @@ fn is_known(registry: &Registry, task: &str) -> bool {
     id.is_some_and(|id| registry.get(&id).is_ok_and(|found| found.is_some()))
 }
 
-/// `local exec` at a rate the machine keeps up with, and how long each took, process and all.
+/// Calls `local exec` at a rate the machine sustains. Returns the duration of each call, including the process start.
 fn cold_calls(trial: &Trial, testbed: &Testbed, agent: &Path) -> Result<Vec<f64>, LoadError> {
     let numbers: Vec<u32> = (0..).take(trial.scaled(COLD_CALLS, 20)).collect();
     let started = Instant::now();
@@ -113,30 +113,30 @@ fn cold_calls(trial: &Trial, testbed: &Testbed, agent: &Path) -> Result<Vec<f64>
             Some(_) => Ok(elapsed),
             None => Err(LoadError::Program {
                 program: "local exec".to_owned(),
-                said: String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+                output: String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
             }),
         }
     })
 }
 
-/// Where each stands in the order of submissions, and where its start stands in the order of everything.
+/// Position of each task in the submission order, and of its start in the history.
 fn positions(registry: &Registry, acks: &[Acknowledgement]) -> Result<Vec<(i64, Option<i64>)>, LoadError> {
-    let mut found = Vec::new();
+    let mut positions = Vec::new();
     for ack in acks {
         let id = ack.task.parse::<TaskId>().ok();
         let task = id.map(|id| registry.get(&id)).transpose()?.flatten();
         let Some(task) = task else {
-            found.push((i64::MAX, None));
+            positions.push((i64::MAX, None));
             continue;
         };
         let history = registry.history_of(&task.id)?;
         let start = history.iter().find(|entry| entry.to == State::Starting).map(|entry| entry.order);
-        found.push((task.seq, start));
+        positions.push((task.seq, start));
     }
-    Ok(found)
+    Ok(positions)
 }
 
-/// Who was told "it is taken" before another even asked must stand before it.
+/// A task acknowledged before another was sent must precede it in the queue.
 fn count_out_of_order(registry: &Registry, acks: &[Acknowledgement]) -> Result<usize, LoadError> {
     let positions = positions(registry, acks)?;
     let mut by_acknowledged: Vec<usize> = (0..acks.len()).collect();
@@ -155,7 +155,7 @@ fn count_out_of_order(registry: &Registry, acks: &[Acknowledgement]) -> Result<u
     Ok(wrong)
 }
 
-/// In the order of submission nobody was claimed earlier than the one before. All of them have the same right to start.
+/// Counts tasks that were started before the one submitted before them. All have the same priority.
 fn count_started_early(registry: &Registry, acks: &[Acknowledgement]) -> Result<usize, LoadError> {
     let mut positions = positions(registry, acks)?;
     positions.sort_unstable();

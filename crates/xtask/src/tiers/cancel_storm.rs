@@ -1,4 +1,5 @@
-//! L5: everything is cancelled at once. The willing must be gone soon, the deaf in their time, and nothing may be left.
+//! L5: every task is cancelled at once. Cooperative agents must end quickly, those that ignore signals within the grace
+//! periods, and no process may be left.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,10 +16,10 @@ use crate::processes::zombies_of;
 use crate::testbed::Testbed;
 
 const TASKS: usize = 500;
-/// SIGINT, then SIGTERM, then SIGKILL: what lies between, as the stage is set up.
+/// From SIGINT to SIGKILL, as the test bed is configured.
 const GRACES_MS: f64 = 10_000.0;
-/// An escaped child that nobody found ends by itself.
-const ESCAPED_SECONDS: u32 = 300;
+/// A detached child that is not found exits by itself.
+const DETACHED_SECONDS: u32 = 300;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AgentKind {
@@ -27,7 +28,7 @@ enum AgentKind {
     IgnoresSignals,
 }
 
-/// Half of them deaf, a tenth with a child that went its own way.
+/// Half of them ignore signals, a tenth start a child that detaches.
 fn kind_of(index: usize) -> AgentKind {
     match index % 10 {
         0 => AgentKind::Escaping,
@@ -53,17 +54,20 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         .map_or(0, |(last, first)| last - first);
     let elapsed = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
     trial.deadline.sleep("letting things settle", Duration::from_secs(2))?;
-    // The server itself is one.
-    let alive = testbed.processes().iter().filter(|one| one.pid != server.pid()).count();
-    // A server buries its dead when it is asked something, if not before.
+    // Without the server itself.
+    let alive = testbed.processes().iter().filter(|process| process.pid != server.pid()).count();
+    // A server reaps its children on the next request, if not before.
     server.status()?;
     let zombies = zombies_of(&[server.pid()]);
     let registry = testbed.engine().registry()?;
     let (ends, other_ends) = ends(&registry, &ids, &cancelled_at_ms)?;
-    let durations_of = |wanted: &[AgentKind]| -> Vec<f64> {
-        ends.iter().filter(|(index, _)| wanted.contains(&kind_of(*index))).map(|(_, took)| *took).collect()
+    let durations_of = |kinds: &[AgentKind]| -> Vec<f64> {
+        ends.iter()
+            .filter(|(index, _)| kinds.contains(&kind_of(*index)))
+            .map(|(_, duration)| *duration)
+            .collect()
     };
-    let (mut cooperative, mut escaped, mut ignoring) = (
+    let (mut cooperative, mut escaping, mut ignoring) = (
         durations_of(&[AgentKind::Cooperative]),
         durations_of(&[AgentKind::Escaping]),
         durations_of(&[AgentKind::IgnoresSignals]),
@@ -71,29 +75,33 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     Ok(vec![
         Figure::count("tasks running", tasks),
         Figure::count("processes running", before),
-        Figure::unbounded("first cancel asked → last one asked", request_span_ms as f64, "ms"),
-        Figure::unbounded("willing: cancel asked → ended, p50", percentile(&mut cooperative, 50.0), "ms"),
+        Figure::unbounded("first cancel requested → last cancel requested", request_span_ms as f64, "ms"),
+        Figure::unbounded(
+            "cooperative: cancel requested → ended, p50",
+            percentile(&mut cooperative, 50.0),
+            "ms",
+        ),
         Figure::at_most(
             1500.0,
-            "willing: cancel asked → ended, p99",
+            "cooperative: cancel requested → ended, p99",
             percentile(&mut cooperative, 99.0),
             "ms",
         ),
-        Figure::at_most(1500.0, "with an escaped child, p99", percentile(&mut escaped, 99.0), "ms"),
+        Figure::at_most(1500.0, "with a detached child, p99", percentile(&mut escaping, 99.0), "ms"),
         Figure::at_most(
             GRACES_MS + 1000.0,
-            "deaf: cancel asked → ended, longest",
+            "ignoring signals: cancel requested → ended, longest",
             percentile(&mut ignoring, 100.0),
             "ms",
         ),
         Figure::unbounded("all ended after", elapsed.as_secs_f64(), "s"),
-        Figure::must_be_zero("tasks that ended otherwise, or left something alive", other_ends),
+        Figure::must_be_zero("tasks that ended otherwise or left a process alive", other_ends),
         Figure::must_be_zero("processes alive 2 s after the last end", alive),
         Figure::must_be_zero("zombies of the server", zombies),
     ])
 }
 
-/// One program for each kind.
+/// One agent program of each kind.
 struct Agents {
     cooperative: PathBuf,
     escaping: PathBuf,
@@ -103,19 +111,19 @@ struct Agents {
 impl Agents {
     fn create(testbed: &Testbed) -> Result<Agents, LoadError> {
         let cooperative = testbed.agent(
-            "willing",
+            "cooperative",
             &json!([{"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"]),
         )?;
         let escaping = testbed.agent(
         "escaping",
         &json!([
             {"read_stdin": "all"},
-            {"child": {"session": "own", "orphan": true, "seconds": ESCAPED_SECONDS, "pid_file": "escaped-{pid}"}},
+            {"child": {"session": "own", "orphan": true, "seconds": DETACHED_SECONDS, "pid_file": "escaped-{pid}"}},
             {"thread_started": {}}, "turn_started", "silent"
         ]),
     )?;
         let ignoring = testbed.agent(
-        "deaf",
+        "ignores-signals",
         &json!([
             {"trap": {"signals": ["INT", "TERM"]}}, {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", "silent"
         ]),
@@ -132,20 +140,20 @@ impl Agents {
     }
 }
 
-/// How long each task took to end, and how many ended in another way.
+/// How long each task took to end, and how many ended otherwise.
 fn ends(
     registry: &Registry,
     ids: &[String],
     cancelled_at_ms: &[i64],
 ) -> Result<(Vec<(usize, f64)>, usize), LoadError> {
     let (mut durations, mut other_ends) = (Vec::new(), 0);
-    for (index, (id, asked_ms)) in ids.iter().zip(cancelled_at_ms).enumerate() {
+    for (index, (id, requested_ms)) in ids.iter().zip(cancelled_at_ms).enumerate() {
         let id = id.parse::<TaskId>().ok();
         let task = id.map(|id| registry.get(&id)).transpose()?.flatten();
         let ended =
             task.as_ref().filter(|task| task.state == State::Cancelled).and_then(|task| task.ended.as_ref());
         match ended.filter(|ended| ended.kill_incomplete.is_none()) {
-            Some(ended) => durations.push((index, (ended.at_ms - asked_ms) as f64)),
+            Some(ended) => durations.push((index, (ended.at_ms - requested_ms) as f64)),
             None => other_ends += 1,
         }
     }

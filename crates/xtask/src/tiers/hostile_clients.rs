@@ -1,5 +1,5 @@
-//! F58: peers that are slow, silent, greedy or talk nonsense, at an HTTP server with the usual limits, while somebody else
-//! asks another server of the same state directory over stdio.
+//! F58: HTTP clients that are slow, silent, send huge bodies or garbage, against a server with the usual limits.
+//! Meanwhile another server on the same state directory is queried over stdio.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,11 +24,10 @@ const HUGE_BYTES: usize = 100 << 20;
 const UNFINISHED_LONG: usize = 64;
 const GARBAGE: usize = 200;
 const SESSIONS: usize = 10_000;
-/// Questions a second over stdio meanwhile.
 const STDIO_REQUESTS_PER_SECOND: u32 = 50;
-/// The longest body that is taken.
+/// The longest body the server accepts.
 const MAX_BODY_BYTES: usize = 4 << 20;
-const BLOCK: usize = 64 << 10;
+const BLOCK_BYTES: usize = 64 << 10;
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let testbed = trial.testbed(1)?;
@@ -49,17 +48,19 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         Ok::<_, LoadError>((counts?, stdio_ms))
     })?;
     let attacks_ended = Instant::now();
-    trial.deadline.wait_until("being answered again", std::time::Duration::from_secs(60), || {
-        Ok(http.request_status().is_ok())
-    })?;
+    trial.deadline.wait_until(
+        "waiting for a response after the attacks",
+        std::time::Duration::from_secs(60),
+        || Ok(http.request_status().is_ok()),
+    )?;
     let recovery_seconds = attacks_ended.elapsed().as_secs_f64();
     let peak = peak_kib(http.child.id()).ok_or(LoadError::ServerGone)?;
     let grown = peak.saturating_sub(before) as f64 / 1024.0;
     let mut figures: Vec<Figure> = counts.into_iter().flat_map(StatusCounts::figures).collect();
     figures.extend([
-        Figure::unbounded("afterwards: answered again after", recovery_seconds, "s"),
-        Figure::at_most(64.0, "server over HTTP, most it grew (RSS)", grown, "MiB"),
-        Figure::count("questions over stdio meanwhile", stdio_ms.len()),
+        Figure::unbounded("first response after the attacks", recovery_seconds, "s"),
+        Figure::at_most(64.0, "server over HTTP, peak growth (RSS)", grown, "MiB"),
+        Figure::count("requests over stdio meanwhile", stdio_ms.len()),
         Figure::unbounded("status over stdio, p50", percentile(&mut stdio_ms, 50.0), "ms"),
         Figure::at_most(250.0, "status over stdio, p99", percentile(&mut stdio_ms, 99.0), "ms"),
         Figure::unbounded("status over stdio, longest", percentile(&mut stdio_ms, 100.0), "ms"),
@@ -79,7 +80,7 @@ fn run_attacks(trial: &Trial, http: &HttpClient) -> Result<Vec<StatusCounts>, Lo
     ])
 }
 
-/// Every one says this much and waits for the end.
+/// Opens `count` connections, sends `payload` on each, and reads every response to its end.
 fn send_from_all(
     http: &HttpClient,
     count: usize,
@@ -88,7 +89,7 @@ fn send_from_all(
 ) -> Result<StatusCounts, LoadError> {
     let connections = (0..count).map(|_| {
         let mut stream = http.connect()?;
-        // Whoever was refused cannot be told more; the answer shows it.
+        // A refused client cannot send more; the response shows it.
         let _ = stream.write_all(payload);
         Ok(stream)
     });
@@ -120,14 +121,17 @@ fn unfinished_long_bodies(http: &HttpClient, count: usize) -> Result<StatusCount
 fn huge_bodies(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> {
     let numbers: Vec<usize> = (0..count).collect();
     let streams = run_parallel(&numbers, count, |number| {
-        let chunk = [format!("{BLOCK:x}\r\n").as_bytes(), &[b'['; BLOCK], b"\r\n"].concat();
+        let chunk = [format!("{BLOCK_BYTES:x}\r\n").as_bytes(), &[b'['; BLOCK_BYTES], b"\r\n"].concat();
         let (head, block) = match number % 2 {
-            0 => (http.request_head("POST", &format!("Content-Length: {HUGE_BYTES}\r\n")), vec![b'['; BLOCK]),
+            0 => (
+                http.request_head("POST", &format!("Content-Length: {HUGE_BYTES}\r\n")),
+                vec![b'['; BLOCK_BYTES],
+            ),
             _ => (http.request_head("POST", "Transfer-Encoding: chunked\r\n"), chunk),
         };
         let mut stream = http.connect()?;
         let _ = stream.write_all(head.as_bytes());
-        let _ = (0..HUGE_BYTES / BLOCK).try_for_each(|_| stream.write_all(&block));
+        let _ = (0..HUGE_BYTES / BLOCK_BYTES).try_for_each(|_| stream.write_all(&block));
         Ok(stream)
     })?;
     let mut counts = StatusCounts::new("bodies of 100 MiB", &[413, 503]);
@@ -137,8 +141,8 @@ fn huge_bodies(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadErro
 
 fn garbage(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> {
     let body = |text: String| {
-        let more = format!("Content-Length: {}\r\nConnection: close\r\n", text.len());
-        (http.request_head("POST", &more) + &text).into_bytes()
+        let headers = format!("Content-Length: {}\r\nConnection: close\r\n", text.len());
+        (http.request_head("POST", &headers) + &text).into_bytes()
     };
     let bytes: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     let pipelined = (http.request_head("POST", "Content-Length: 2\r\n") + "{}").repeat(100).into_bytes();
@@ -158,29 +162,29 @@ fn garbage(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> {
 }
 
 fn sessions(http: &HttpClient, count: usize) -> Result<StatusCounts, LoadError> {
-    let mut counts = StatusCounts::new("sessions nobody deletes", &[200]);
+    let mut counts = StatusCounts::new("sessions that are never deleted", &[200]);
     for _ in 0..count {
         counts.count_response(&http.initialize()?);
     }
     Ok(counts)
 }
 
-/// What peers of one kind were told, by status.
+/// Responses to one kind of client, by status.
 struct StatusCounts {
     attack: &'static str,
     expected: &'static [u16],
     counts: BTreeMap<u16, usize>,
 }
 
-/// The connection was ended without one.
+/// The connection was closed without a response.
 const NO_RESPONSE: u16 = 0;
 
 impl StatusCounts {
-    fn new(who: &'static str, expected: &'static [u16]) -> StatusCounts {
-        StatusCounts { attack: who, expected, counts: BTreeMap::new() }
+    fn new(attack: &'static str, expected: &'static [u16]) -> StatusCounts {
+        StatusCounts { attack, expected, counts: BTreeMap::new() }
     }
 
-    /// Until the server ends it; one that does not is told nothing that was expected.
+    /// Reads until the server closes the connection. A connection that stays open counts as an unexpected status.
     fn read_status(&mut self, mut stream: TcpStream) {
         let mut bytes = Vec::new();
         match stream.read_to_end(&mut bytes) {
@@ -190,7 +194,7 @@ impl StatusCounts {
     }
 
     fn count_response(&mut self, response: &str) {
-        let status = response.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+        let status = response.strip_prefix("HTTP/1.1 ").and_then(|status| status.get(..3)?.parse().ok());
         self.add(status.unwrap_or(NO_RESPONSE));
     }
 
@@ -205,14 +209,14 @@ impl StatusCounts {
             let count = self.counts.remove(status).unwrap_or(0);
             let what = match *status {
                 NO_RESPONSE => format!("{attack}: closed"),
-                status => format!("{attack}: told {status}"),
+                status => format!("{attack}: status {status}"),
             };
             figures.push(Figure::count(what, count));
         }
         let others: Vec<String> = self.counts.keys().map(u16::to_string).collect();
         let what = match others.is_empty() {
-            true => format!("{attack}: anything else"),
-            false => format!("{attack}: anything else ({})", others.join(", ")),
+            true => format!("{attack}: other responses"),
+            false => format!("{attack}: other responses ({})", others.join(", ")),
         };
         figures.push(Figure::must_be_zero(what, self.counts.values().sum()));
         figures

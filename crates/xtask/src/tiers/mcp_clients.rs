@@ -1,4 +1,4 @@
-//! Hosts of real MCP servers, over stdio and over HTTP: they ask for the status, and whatever else they are made to.
+//! Clients of real MCP servers, over stdio and over HTTP: they request the status and other messages.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ const STATELESS_VERSION: &str = "2026-07-28";
 const SESSION_VERSION: &str = "2025-11-25";
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks in a rhythm until it is over; how long each answer took, in ms.
+/// Sends requests at a fixed rate until `is_over`. Returns the latencies in milliseconds.
 pub(super) fn measure_at_rate(
     per_second: u32,
     is_over: &AtomicBool,
@@ -37,7 +37,7 @@ pub(super) fn measure_at_rate(
     Ok(latencies)
 }
 
-/// The status of one state directory, as a host asks for it.
+/// A status call, as a client sends it.
 fn status_request() -> Value {
     json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -71,16 +71,17 @@ impl StdioClient {
         let mut child =
             command.stdin(Stdio::piped()).spawn().map_err(LoadError::io("start a server on stdio"))?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (questions, answers) = pipes.ok_or(LoadError::ServerGone)?;
-        let mut server = StdioClient { child, requests: questions, responses: BufReader::new(answers) };
-        server.request_status()?;
-        Ok(server)
+        let (requests, responses) = pipes.ok_or(LoadError::ServerGone)?;
+        let mut client = StdioClient { child, requests, responses: BufReader::new(responses) };
+        client.request_status()?;
+        Ok(client)
     }
 
     pub(super) fn request_status(&mut self) -> Result<(), LoadError> {
-        writeln!(self.requests, "{}", status_request()).map_err(LoadError::io("ask over stdio"))?;
+        writeln!(self.requests, "{}", status_request())
+            .map_err(LoadError::io("send a request over stdio"))?;
         let mut line = String::new();
-        self.responses.read_line(&mut line).map_err(LoadError::io("be answered over stdio"))?;
+        self.responses.read_line(&mut line).map_err(LoadError::io("read a response over stdio"))?;
         check_status_response(&line)
     }
 }
@@ -103,9 +104,9 @@ impl HttpClient {
             .find_map(|line| Some(line.strip_suffix("/mcp")?.rsplit_once("http://")?.1.to_owned()));
         let token = std::fs::read_to_string(testbed.state_dir().join("http-token"));
         let token = token.map_err(LoadError::io("read the token"))?.trim().to_owned();
-        let server = HttpClient { child, address: address.ok_or(LoadError::ServerGone)?, token };
-        server.request_status()?;
-        Ok(server)
+        let client = HttpClient { child, address: address.ok_or(LoadError::ServerGone)?, token };
+        client.request_status()?;
+        Ok(client)
     }
 
     pub(super) fn request_status(&self) -> Result<(), LoadError> {
@@ -124,7 +125,7 @@ impl HttpClient {
         connected.map_err(LoadError::io("connect"))
     }
 
-    /// The headers of a request, with the token, up to and with the empty line.
+    /// The head of a request, with the token, up to and including the empty line.
     pub(super) fn request_head(&self, method: &str, headers: &str) -> String {
         let HttpClient { address, token, .. } = self;
         format!(
@@ -133,7 +134,7 @@ impl HttpClient {
         )
     }
 
-    /// Sends a request and leaves the answer to be read.
+    /// Sends a request and returns the connection to read the response from.
     pub(super) fn send_request(
         &self,
         method: &str,
@@ -143,18 +144,18 @@ impl HttpClient {
         let headers = format!("{headers}Connection: close\r\nContent-Length: {}\r\n", body.len());
         let mut stream = self.connect()?;
         let sent = stream.write_all((self.request_head(method, &headers) + body).as_bytes());
-        sent.map_err(LoadError::io("ask over HTTP"))?;
+        sent.map_err(LoadError::io("send a request over HTTP"))?;
         Ok(stream)
     }
 
     pub(super) fn exchange(&self, method: &str, headers: &str, body: &str) -> Result<String, LoadError> {
         let mut response = String::new();
         let read = self.send_request(method, headers, body)?.read_to_string(&mut response);
-        read.map_err(LoadError::io("be answered over HTTP"))?;
+        read.map_err(LoadError::io("read a response over HTTP"))?;
         Ok(response)
     }
 
-    /// `initialize` in the older era.
+    /// `initialize` of protocol version 2025-11-25.
     pub(super) fn initialize(&self) -> Result<String, LoadError> {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": SESSION_VERSION, "capabilities": {}, "clientInfo": {"name": "load", "version": "1"},
@@ -162,11 +163,11 @@ impl HttpClient {
         self.exchange("POST", "", &message.to_string())
     }
 
-    /// The headers of a new session.
+    /// Opens a session and returns its headers.
     pub(super) fn open_session(&self) -> Result<String, LoadError> {
         let response = self.initialize()?;
         let id = response.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
-        let id = id.ok_or(LoadError::Refused { answer: response.clone() })?;
+        let id = id.ok_or(LoadError::Refused { response: response.clone() })?;
         let headers = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {SESSION_VERSION}\r\n");
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         self.exchange("POST", &headers, &initialized.to_string())?;

@@ -1,4 +1,4 @@
-//! The load tiers. One tier, one file: it sets up a stage, loads it, and tells figures with their bounds.
+//! The load tiers. One tier, one file: it sets up a test bed, loads it, and returns figures with their bounds.
 
 mod abandoned_waits;
 mod bulk;
@@ -22,12 +22,12 @@ use crate::machine;
 use crate::programs::Programs;
 use crate::testbed::{Testbed, TestbedOptions};
 
-/// A tier of faults and load, by its name there.
+/// One load tier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tier {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// What one run may take before it is given up.
+    /// Time limit of one run.
     timeout: Duration,
     run: fn(&Trial) -> Result<Vec<Figure>, LoadError>,
 }
@@ -43,13 +43,13 @@ pub(crate) const TIERS: [Tier; 9] = [
     },
     Tier {
         name: "L2",
-        about: "status under L1: 100 questions a second over stdio, 20 over HTTP",
+        about: "status under L1: 100 requests a second over stdio, 20 over HTTP",
         timeout: Duration::from_secs(10 * MINUTE),
         run: status_under_load::run,
     },
     Tier {
         name: "L3",
-        about: "real life: 500 agents, an event in 5 s each, 8 waiters, 2 minutes",
+        about: "steady load: 500 agents, an event every 5 s each, 8 waiters, 2 minutes",
         timeout: Duration::from_secs(10 * MINUTE),
         run: steady_load::run,
     },
@@ -61,7 +61,7 @@ pub(crate) const TIERS: [Tier; 9] = [
     },
     Tier {
         name: "L5",
-        about: "cancel storm: 500 running, half of them deaf, 50 with escaped children",
+        about: "cancel storm: 500 running tasks, half ignore signals, 50 with a detached child",
         timeout: Duration::from_secs(10 * MINUTE),
         run: cancel_storm::run,
     },
@@ -79,19 +79,19 @@ pub(crate) const TIERS: [Tier; 9] = [
     },
     Tier {
         name: "F58",
-        about: "rude HTTP peers: 1,000 slow ones, 10,000 silent ones, 100 MB, garbage, 10,000 sessions",
+        about: "hostile HTTP clients: 1,000 slow, 10,000 silent, 100 MiB bodies, garbage, 10,000 sessions",
         timeout: Duration::from_secs(10 * MINUTE),
         run: hostile_clients::run,
     },
     Tier {
         name: "F61",
-        about: "left waits: 200 waits of one session whose connections are gone",
+        about: "abandoned waits: 200 waits of one session whose connections are gone",
         timeout: Duration::from_secs(5 * MINUTE),
         run: abandoned_waits::run,
     },
 ];
 
-/// What whoever asks for a tier may choose.
+/// What the caller of a tier can choose.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoadOptions {
     pub(crate) runs: usize,
@@ -111,7 +111,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// A number of the full tier at the scale of this one.
+    /// Scales a number of the full tier, with a minimum.
     fn scaled(&self, full: usize, minimum: usize) -> usize {
         ((full as f64 * self.options.scale).round() as usize).max(minimum.min(full))
     }
@@ -122,15 +122,13 @@ impl Trial {
         Testbed::new(&self.programs, options)
     }
 
-    /// As many tasks as were asked for, or as many as the machine has room for.
+    /// As many tasks as requested, or as many as the machine's process limit permits.
     fn fit_to_machine(&self, tasks: usize, processes_each: u64) -> usize {
-        // Others live here, too.
+        // Leave a quarter for other processes.
         let free = machine::free_process_slots() * 3 / 4 / processes_each;
         let max_tasks = usize::try_from(free).unwrap_or(usize::MAX);
         if max_tasks < tasks {
-            self.note(format!(
-                "The machine has room for {max_tasks} tasks of {tasks}: its limit of processes."
-            ));
+            self.note(format!("The process limit of this machine permits {max_tasks} of {tasks} tasks."));
         }
         max_tasks.min(tasks)
     }

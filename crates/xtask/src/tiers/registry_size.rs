@@ -1,4 +1,4 @@
-//! L10: a registry of a hundred thousand finished tasks must not be noticed.
+//! L10: a registry of a hundred thousand finished tasks must not slow anything down.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const CALLS: usize = 200;
 const MIN_CALLS: usize = 20;
 const CALLS_TIMEOUT: Duration = Duration::from_secs(20);
 const HOUR_MS: i64 = 60 * 60 * 1000;
-/// Half of the tasks ended so long ago, the others within the last day.
+/// Half of the tasks ended that long ago, the others within the last day.
 const OLD_HOURS: i64 = 720;
 const MAX_AGE_HOURS: i64 = 240;
 const SLOTS: usize = 2;
@@ -40,35 +40,38 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let server = testbed.server()?;
     server.status()?;
     let start = started.elapsed();
-    let mut warm = measure_repeatedly(trial, || server.status().map(drop))?;
-    let mut cold = measure_repeatedly(trial, || cold_status(&testbed, &agent))?;
-    // The slots are taken: a submit writes the task down and that is all.
+    let mut server_status = measure_repeatedly(trial, || server.status().map(drop))?;
+    let mut cold_status_ms = measure_repeatedly(trial, || cold_status(&testbed, &agent))?;
+    // With all slots taken, a submit only writes the task to the registry.
     let holders = submit_all(&server, &[agent.as_path(); SLOTS])?;
     wait_all_started(trial, &testbed, &holders)?;
-    let mut calm = measure_repeatedly(trial, || server.submit(&agent, "wait", None).map(drop))?;
-    let (cleaning, mut meanwhile) = clean_while_submitting(trial, &testbed, &server, &agent)?;
+    let mut submits_before = measure_repeatedly(trial, || server.submit(&agent, "wait", None).map(drop))?;
+    let (cleanup_seconds, mut submits_during) = clean_while_submitting(trial, &testbed, &server, &agent)?;
     let left =
         testbed.engine().registry()?.ended_before(wall_ms() - MAX_AGE_HOURS * HOUR_MS, u32::MAX)?.len();
     let directories = fs::read_dir(testbed.state_dir().join("tasks")).map_or(0, Iterator::count);
-    let expected = tasks - tasks / 2 + SLOTS + calm.len() + meanwhile.len();
+    let expected = tasks - tasks / 2 + SLOTS + submits_before.len() + submits_during.len();
     Ok(vec![
         Figure::count("finished tasks", tasks),
         Figure::unbounded("size of the database", size / f64::from(1 << 20), "MiB"),
-        Figure::at_most(2.0, "a server's start, to its first status", start.as_secs_f64(), "s"),
-        Figure::at_most(50.0, "status of a server, p99", percentile(&mut warm, 99.0), "ms"),
-        Figure::at_most(50.0, "status as a cold call, p50", percentile(&mut cold, 50.0), "ms"),
-        Figure::at_most(50.0, "status as a cold call, p99", percentile(&mut cold, 99.0), "ms"),
-        Figure::unbounded("submit before the cleanup, longest", percentile(&mut calm, 100.0), "ms"),
-        Figure::at_most(30.0, format!("cleanup of {}", tasks / 2), cleaning, "s"),
-        Figure::count("submits meanwhile", meanwhile.len()),
-        Figure::unbounded("submit meanwhile, p99", percentile(&mut meanwhile, 99.0), "ms"),
-        Figure::at_most(100.0, "submit meanwhile, longest", percentile(&mut meanwhile, 100.0), "ms"),
+        Figure::at_most(2.0, "server start to its first status", start.as_secs_f64(), "s"),
+        Figure::at_most(50.0, "status of a server, p99", percentile(&mut server_status, 99.0), "ms"),
+        Figure::at_most(50.0, "status as a cold call, p50", percentile(&mut cold_status_ms, 50.0), "ms"),
+        Figure::at_most(50.0, "status as a cold call, p99", percentile(&mut cold_status_ms, 99.0), "ms"),
+        Figure::unbounded("submit before the cleanup, longest", percentile(&mut submits_before, 100.0), "ms"),
+        Figure::at_most(30.0, format!("cleanup of {}", tasks / 2), cleanup_seconds, "s"),
+        Figure::count("submits meanwhile", submits_during.len()),
+        Figure::unbounded("submit meanwhile, p99", percentile(&mut submits_during, 99.0), "ms"),
+        Figure::at_most(100.0, "submit meanwhile, longest", percentile(&mut submits_during, 100.0), "ms"),
         Figure::must_be_zero("old tasks left", left),
-        Figure::must_be_zero("directories too many or too few", directories.abs_diff(expected)),
+        Figure::must_be_zero(
+            "difference from the expected number of directories",
+            directories.abs_diff(expected),
+        ),
     ])
 }
 
-/// Fills the registry where syncing costs nothing, then moves it to the disk and gives every task its files.
+/// Fills the registry in memory, where syncing is free, then copies it to the disk and writes every task's files.
 fn fill_registry(trial: &Trial, testbed: &Testbed, tasks: usize) -> Result<(), LoadError> {
     let memory = Path::new("/dev/shm");
     let scratch = ScratchDir(
@@ -110,7 +113,7 @@ fn write_task_files(testbed: &Testbed, id: &TaskId, events: &str) -> std::io::Re
     fs::write(folder.join("report.json"), "{}")
 }
 
-/// A directory that is gone with whoever made it.
+/// A directory that is removed on drop.
 struct ScratchDir(PathBuf);
 
 impl Drop for ScratchDir {
@@ -119,7 +122,7 @@ impl Drop for ScratchDir {
     }
 }
 
-/// How long something takes, in milliseconds: often, but not for ever.
+/// Durations of repeated calls in milliseconds, bounded in count and time.
 fn measure_repeatedly(
     trial: &Trial,
     mut action: impl FnMut() -> Result<(), LoadError>,
@@ -139,15 +142,16 @@ fn measure_ms(action: impl FnOnce() -> Result<(), LoadError>) -> Result<f64, Loa
 }
 
 fn cold_status(testbed: &Testbed, agent: &Path) -> Result<(), LoadError> {
-    let output = testbed.cli_call(agent, &["local", "status"]).output().map_err(LoadError::io("ask"))?;
+    let output =
+        testbed.cli_call(agent, &["local", "status"]).output().map_err(LoadError::io("call the program"))?;
     if output.status.success() { Ok(()) } else { Err(program_error("local status", &output.stdout)) }
 }
 
-fn program_error(program: &str, said: &[u8]) -> LoadError {
-    LoadError::Program { program: program.to_owned(), said: String::from_utf8_lossy(said).into_owned() }
+fn program_error(program: &str, output: &[u8]) -> LoadError {
+    LoadError::Program { program: program.to_owned(), output: String::from_utf8_lossy(output).into_owned() }
 }
 
-/// How long the cleanup took in seconds, and every submit meanwhile in milliseconds. A cleanup that fails took for ever.
+/// Duration of the cleanup in seconds, and of every submit meanwhile in milliseconds. A failed cleanup took forever.
 fn clean_while_submitting(
     trial: &Trial,
     testbed: &Testbed,
@@ -173,12 +177,12 @@ fn clean_while_submitting(
         let elapsed = started.elapsed().as_secs_f64();
         done.store(true, Ordering::Relaxed);
         let latencies = submits.join().unwrap_or(Err(LoadError::ServerGone))?;
-        let output = output.map_err(LoadError::io("clean"))?;
+        let output = output.map_err(LoadError::io("run the cleanup"))?;
         if output.status.success() {
             return Ok((elapsed, latencies));
         }
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        trial.note(format!("cleanup-registry failed: {}", answer["error"]["message"]));
+        let response: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        trial.note(format!("cleanup-registry failed: {}", response["error"]["message"]));
         Ok((f64::INFINITY, latencies))
     })
 }

@@ -1,6 +1,6 @@
 //! L9: thousands of short tasks through several servers. Whatever grows with their number is a leak.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,15 +20,15 @@ use crate::testbed::Testbed;
 const TASKS: usize = 10_000;
 const SERVERS: usize = 5;
 const SLOTS: usize = 20;
-/// A few more than slots, so that somebody always waits.
+/// More than slots, so that some tasks are always queued.
 const CLIENTS: usize = 24;
-/// One task in so many is cancelled on the way.
+/// One in so many tasks is cancelled while it runs.
 const CANCEL_ONE_IN: u64 = 10;
-/// What servers are compared with is taken after this part of the tasks.
+/// The baseline is sampled after this fraction of the tasks.
 const WARM_UP: f64 = 0.1;
 const SAMPLES: usize = 40;
 
-/// What a server holds.
+/// Resources a server holds.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     done: usize,
@@ -36,69 +36,82 @@ struct Sample {
     files: usize,
     threads: usize,
     rss_kib: u64,
-    /// The log of the database at that moment; it is gone when nobody has the database open.
+    /// Size of the database's write-ahead log at that moment; it is removed when the last connection closes.
     log_bytes: u64,
 }
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let tasks = trial.scaled(TASKS, 100);
     let testbed = trial.testbed(SLOTS)?;
-    let agent = testbed.agent(
-        "short",
-        &json!([
-            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"delay_between_ms": [50, 500]},
-            {"message": "done"}, {"turn_completed": {}}
-        ]),
-    )?;
+    let agent = short_agent(&testbed)?;
     let servers: Vec<Server> = (0..SERVERS).map(|_| testbed.server()).collect::<Result<_, _>>()?;
-    // Every server has done everything once before anything is compared.
-    let warm = ((tasks as f64 * WARM_UP) as usize).max(SERVERS);
-    run_tasks(trial, &testbed, (&servers, &agent), warm, &mut Vec::new())?;
+    // Every server has done everything once before the baseline is taken.
+    let warm_up = ((tasks as f64 * WARM_UP) as usize).max(SERVERS);
+    run_tasks(trial, &testbed, (&servers, &agent), warm_up, &mut Vec::new())?;
     wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
     settle(trial, &servers)?;
-    let before: Vec<Sample> = sample(&testbed, &servers, warm);
+    let before: Vec<Sample> = sample(&testbed, &servers, warm_up);
     let mut samples = before.clone();
     let started = std::time::Instant::now();
-    run_tasks(trial, &testbed, (&servers, &agent), tasks - warm, &mut samples)?;
+    run_tasks(trial, &testbed, (&servers, &agent), tasks - warm_up, &mut samples)?;
     wait_all_ended(trial, &testbed.engine(), Duration::from_secs(120), || {})?;
     let elapsed = started.elapsed();
     settle(trial, &servers)?;
     let after = sample(&testbed, &servers, tasks);
     samples.extend(&after);
-    let log_mib = samples.iter().map(|one| one.log_bytes).max().unwrap_or(0) as f64 / f64::from(1 << 20);
-    let grown = |pick: fn(&Sample) -> usize| {
+    let log_mib =
+        samples.iter().map(|sample| sample.log_bytes).max().unwrap_or(0) as f64 / f64::from(1 << 20);
+    let largest_change = |pick: fn(&Sample) -> usize| {
         let pairs = before.iter().zip(&after);
         pairs.map(|(before, after)| pick(after).abs_diff(pick(before))).max().unwrap_or(usize::MAX) as f64
     };
     let pids: Vec<u32> = servers.iter().map(Server::pid).collect();
-    // A server buries its dead when it is asked something, if not before.
+    // A server reaps its children on the next request, if not before.
     servers.iter().try_for_each(|server| server.status().map(drop))?;
-    let remains = count_leftovers(&testbed)?;
-    let alive = testbed.processes().iter().filter(|one| !pids.contains(&one.pid)).count();
+    let leftover_counts = count_leftovers(&testbed)?;
+    let alive = testbed.processes().iter().filter(|process| !pids.contains(&process.pid)).count();
     Ok(vec![
         Figure::count("tasks", tasks),
-        Figure::unbounded("tasks a second", (tasks - warm) as f64 / elapsed.as_secs_f64(), ""),
-        Figure::at_most(5.0, "open files of a server, largest change", grown(|one| one.files), ""),
-        Figure::at_most(2.0, "threads of a server, largest change", grown(|one| one.threads), ""),
+        Figure::unbounded("tasks a second", (tasks - warm_up) as f64 / elapsed.as_secs_f64(), ""),
+        Figure::at_most(
+            5.0,
+            "open files of a server, largest change",
+            largest_change(|sample| sample.files),
+            "",
+        ),
+        Figure::at_most(
+            2.0,
+            "threads of a server, largest change",
+            largest_change(|sample| sample.threads),
+            "",
+        ),
         Figure::at_most(
             1.0,
-            "memory of a server, steepest",
+            "memory growth of a server, largest",
             max_memory_slope(&samples),
             "MiB in 1,000 tasks",
         ),
-        Figure::at_most(64.0, "log of the database (WAL), largest", log_mib, "MiB"),
-        Figure::must_be_zero("sockets left", remains.sockets),
-        Figure::must_be_zero("launch files left", remains.launches),
-        Figure::must_be_zero("half-written files left", remains.unfinished),
-        Figure::must_be_zero("directories without a task, and the like", remains.orphans),
-        Figure::must_be_zero("cgroups left", remains.cgroups),
-        Figure::must_be_zero("tasks neither completed nor cancelled", remains.otherwise),
+        Figure::at_most(64.0, "write-ahead log of the database, largest", log_mib, "MiB"),
+        Figure::must_be_zero("sockets left", leftover_counts.sockets),
+        Figure::must_be_zero("launch files left", leftover_counts.launches),
+        Figure::must_be_zero("half-written files left", leftover_counts.unfinished),
+        Figure::must_be_zero("orphaned files and directories", leftover_counts.orphans),
+        Figure::must_be_zero("cgroups left", leftover_counts.cgroups),
+        Figure::must_be_zero("tasks neither completed nor cancelled", leftover_counts.other_ends),
         Figure::must_be_zero("processes left", alive),
         Figure::must_be_zero("zombies of the servers", zombies_of(&pids)),
     ])
 }
 
-/// Submits so many tasks, waits for most and cancels some; takes a sample of the servers now and then.
+fn short_agent(testbed: &Testbed) -> Result<PathBuf, LoadError> {
+    let steps = json!([
+        {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"delay_between_ms": [50, 500]},
+        {"message": "done"}, {"turn_completed": {}}
+    ]);
+    testbed.agent("short", &steps)
+}
+
+/// Submits the tasks, waits for most and cancels some; samples the servers at intervals.
 fn run_tasks(
     trial: &Trial,
     testbed: &Testbed,
@@ -157,12 +170,12 @@ fn sample(testbed: &Testbed, servers: &[Server], done: usize) -> Vec<Sample> {
     servers.iter().enumerate().map(sample_of).collect()
 }
 
-/// Until no server is busy: the threads of the last requests are gone, and two looks in a row agree.
+/// Waits until the servers are idle: two consecutive samples of threads and open files agree.
 fn settle(trial: &Trial, servers: &[Server]) -> Result<(), LoadError> {
     let threads_and_files =
         || servers.iter().map(|server| (threads(server.pid()), open_files(server.pid()))).collect::<Vec<_>>();
     let mut last = threads_and_files();
-    trial.deadline.wait_until("letting the servers come to rest", Duration::from_secs(30), || {
+    trial.deadline.wait_until("waiting for the servers to become idle", Duration::from_secs(30), || {
         sleep(Duration::from_millis(500));
         let now = threads_and_files();
         let is_settled = now == last;
@@ -171,7 +184,7 @@ fn settle(trial: &Trial, servers: &[Server]) -> Result<(), LoadError> {
     })
 }
 
-/// MiB in a thousand tasks, of the server that grows most.
+/// Growth of the fastest growing server, in MiB per 1,000 tasks.
 fn max_memory_slope(samples: &[Sample]) -> f64 {
     let points_of = |server: usize| -> Vec<(f64, f64)> {
         let its_samples = samples.iter().filter(|sample| sample.server == server);
@@ -187,7 +200,7 @@ struct Leftovers {
     unfinished: usize,
     orphans: usize,
     cgroups: usize,
-    otherwise: usize,
+    other_ends: usize,
 }
 
 fn count_leftovers(testbed: &Testbed) -> Result<Leftovers, LoadError> {
@@ -195,11 +208,11 @@ fn count_leftovers(testbed: &Testbed) -> Result<Leftovers, LoadError> {
     let registry = testbed.engine().registry()?;
     let counts = registry.counts()?;
     let ended_well = [State::Completed, State::Cancelled];
-    let otherwise =
+    let other_ends =
         counts.iter().filter(|(state, _)| !ended_well.contains(state)).map(|(_, count)| count as usize);
-    let mut remains = Leftovers {
+    let mut leftover_counts = Leftovers {
         orphans: leftovers(&registry)?.len(),
-        otherwise: otherwise.sum(),
+        other_ends: other_ends.sum(),
         cgroups: count_our_cgroups(Path::new("/sys/fs/cgroup"), 4),
         ..Leftovers::default()
     };
@@ -207,25 +220,24 @@ fn count_leftovers(testbed: &Testbed) -> Result<Leftovers, LoadError> {
     for task in read(&testbed.state_dir().join("tasks"))?.flatten() {
         for file in read(&task.path())?.flatten() {
             let name = file.file_name().to_string_lossy().into_owned();
-            remains.launches += usize::from(name == "launch");
-            remains.sockets += usize::from(name == "control.sock");
+            leftover_counts.launches += usize::from(name == "launch");
+            leftover_counts.sockets += usize::from(name == "control.sock");
             let socket_path =
                 (name == "control.path").then(|| std::fs::read_to_string(file.path()).unwrap_or_default());
-            remains.sockets += usize::from(
-                socket_path
-                    .is_some_and(|place| Path::new(&place).exists() && !place.ends_with("control.sock")),
+            leftover_counts.sockets += usize::from(
+                socket_path.is_some_and(|path| Path::new(&path).exists() && !path.ends_with("control.sock")),
             );
-            remains.unfinished += usize::from(name.contains("tmp") || name.contains("part"));
+            leftover_counts.unfinished += usize::from(name.contains("tmp") || name.contains("part"));
         }
     }
-    Ok(remains)
+    Ok(leftover_counts)
 }
 
-fn count_our_cgroups(folder: &Path, depth: usize) -> usize {
+fn count_our_cgroups(dir: &Path, depth: usize) -> usize {
     if depth == 0 {
         return 0;
     }
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| {

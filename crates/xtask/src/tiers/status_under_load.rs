@@ -1,4 +1,4 @@
-//! L2: what the MCP server answers, and how soon, while every agent tells its events.
+//! L2: latency of the MCP server's status while every agent prints its events.
 
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,6 @@ use crate::processes::peak_kib;
 
 const AGENTS: usize = 500;
 const EVENTS: u64 = 2_000;
-/// Questions a second.
 const STDIO_REQUESTS_PER_SECOND: u32 = 100;
 const HTTP_REQUESTS_PER_SECOND: u32 = 20;
 
@@ -32,29 +31,29 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
             scope.spawn(|| measure_at_rate(STDIO_REQUESTS_PER_SECOND, &is_over, || stdio.request_status()));
         let http_requests =
             scope.spawn(|| measure_at_rate(HTTP_REQUESTS_PER_SECOND, &is_over, || http.request_status()));
-        std::fs::write(&go_file, "").map_err(LoadError::io("give the sign"))?;
+        std::fs::write(&go_file, "").map_err(LoadError::io("create the go file"))?;
         let ended = wait_all_ended(trial, &testbed.engine(), Duration::from_secs(240), || {});
         is_over.store(true, Ordering::Relaxed);
         let gone = || Err(LoadError::ServerGone);
-        let (one, other) = (
+        let (stdio_ms, http_ms) = (
             stdio_requests.join().unwrap_or_else(|_| gone()),
             http_requests.join().unwrap_or_else(|_| gone()),
         );
         ended?;
-        Ok::<_, LoadError>((one?, other?))
+        Ok::<_, LoadError>((stdio_ms?, http_ms?))
     })?;
     let peak = |child: &Child| peak_kib(child.id()).map_or(f64::NAN, |kib| kib as f64 / 1024.0);
     Ok(vec![
         Figure::count("agents at once", agents),
-        Figure::count("questions over stdio", stdio_ms.len()),
+        Figure::count("requests over stdio", stdio_ms.len()),
         Figure::at_most(5.0, "status over stdio, p50", percentile(&mut stdio_ms, 50.0), "ms"),
         Figure::at_most(50.0, "status over stdio, p99", percentile(&mut stdio_ms, 99.0), "ms"),
         Figure::at_most(250.0, "status over stdio, longest", percentile(&mut stdio_ms, 100.0), "ms"),
-        Figure::count("questions over HTTP", http_ms.len()),
+        Figure::count("requests over HTTP", http_ms.len()),
         Figure::at_most(5.0, "status over HTTP, p50", percentile(&mut http_ms, 50.0), "ms"),
         Figure::at_most(50.0, "status over HTTP, p99", percentile(&mut http_ms, 99.0), "ms"),
         Figure::at_most(250.0, "status over HTTP, longest", percentile(&mut http_ms, 100.0), "ms"),
-        Figure::at_most(64.0, "server over stdio, most memory (RSS)", peak(&stdio.child), "MiB"),
-        Figure::at_most(64.0, "server over HTTP, most memory (RSS)", peak(&http.child), "MiB"),
+        Figure::at_most(64.0, "server over stdio, peak memory (RSS)", peak(&stdio.child), "MiB"),
+        Figure::at_most(64.0, "server over HTTP, peak memory (RSS)", peak(&http.child), "MiB"),
     ])
 }

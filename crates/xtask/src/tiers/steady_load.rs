@@ -1,4 +1,4 @@
-//! L3: many agents that say little. What it costs to look after them, and how soon a word of theirs can be read.
+//! L3: many agents that print little: the cost of supervising them, and the delay until an event can be read.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -30,7 +30,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let agents = trial.fit_to_machine(trial.scaled(AGENTS, 10), 3);
     let testbed = trial.testbed(agents)?;
     let agent = testbed.agent(
-        "thoughtful",
+        "slow",
         &json!([
             {"read_stdin": "all"}, {"thread_started": {}}, "turn_started",
             {"events": {"per_second": EVENTS_PER_SECOND, "timed": true, "bytes": 200}}
@@ -50,7 +50,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let before = groups.each_ref().map(|pids| cpu_seconds(pids));
     let started = Instant::now();
     while started.elapsed() < duration {
-        trial.deadline.check("listening to the agents")?;
+        trial.deadline.check("reading the agents' events")?;
         files.poll_changes(Duration::from_millis(200))?;
     }
     let elapsed = started.elapsed().as_secs_f64();
@@ -58,18 +58,18 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let percent = |group: usize| (after[group] - before[group]) / elapsed * 100.0;
     let ended = groups[0].len() - supervisors(&testbed.engine().registry()?)?.len();
     let mut delays = files.delays;
-    // Whatever its phase, an agent says at least so much in that time.
+    // In that time every agent prints at least this many events, whatever its phase.
     let expected_events = agents as f64 * (EVENTS_PER_SECOND * elapsed).floor();
     Ok(vec![
         Figure::count("agents at once", agents),
         Figure::unbounded("measured for", elapsed, "s"),
         Figure::at_most(15.0, "CPU of supervisors and waiters, of one core", percent(0) + percent(1), "%"),
-        Figure::unbounded(" of it the supervisors", percent(0), "%"),
-        Figure::unbounded(format!(" of it {WAITERS} waiters"), percent(1), "%"),
-        Figure::unbounded("CPU of a server nobody asks, of one core", percent(2), "%"),
+        Figure::unbounded(" supervisors alone", percent(0), "%"),
+        Figure::unbounded(format!(" {WAITERS} waiters alone"), percent(1), "%"),
+        Figure::unbounded("CPU of an idle server, of one core", percent(2), "%"),
         Figure::at_least(
             100.0,
-            "events seen, of those that were due at least",
+            "events read, of the expected minimum",
             delays.len() as f64 / expected_events * 100.0,
             "%",
         ),
@@ -79,7 +79,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     ])
 }
 
-/// Command-line calls that wait; ended with the tier.
+/// Waiting command-line calls; killed with the tier.
 struct Waiters(Vec<Child>);
 
 impl Waiters {
@@ -101,7 +101,7 @@ impl Drop for Waiters {
 struct EventFiles {
     changes: OwnedFd,
     files: HashMap<i32, (File, u64)>,
-    /// From the word to its being readable, in milliseconds.
+    /// From printing an event until it is readable, in milliseconds.
     delays: Vec<f64>,
 }
 
@@ -115,7 +115,7 @@ impl EventFiles {
             let number = inotify::add_watch(&changes, &path, inotify::WatchFlags::MODIFY)
                 .map_err(|error| LoadError::io("watch a file")(error.into()))?;
             let file = File::open(&path).map_err(LoadError::io("open a file of events"))?;
-            // What was written before anybody watched says nothing about delays.
+            // Events written before the watch started say nothing about delays.
             let length = file.metadata().map_err(LoadError::io("measure a file of events"))?.len();
             files.insert(number, (file, length));
         }
@@ -135,7 +135,7 @@ impl EventFiles {
             match reader.next() {
                 Ok(event) => changed.push(event.wd()),
                 Err(rustix::io::Errno::AGAIN) => break,
-                Err(error) => return Err(LoadError::io("hear of changes")(error.into())),
+                Err(error) => return Err(LoadError::io("read file changes")(error.into())),
             }
         }
         for number in changed {
@@ -149,7 +149,7 @@ impl EventFiles {
         let mut bytes = vec![0; 16 << 10];
         let count = file.read_at(&mut bytes, *offset).map_err(LoadError::io("read events"))?;
         let now_us = monotonic_us();
-        // A line is told when it is whole.
+        // Only complete lines count.
         let Some(end) = bytes[..count].iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
         *offset += end as u64 + 1;
         let text = String::from_utf8_lossy(&bytes[..end]);
@@ -159,7 +159,7 @@ impl EventFiles {
     }
 }
 
-/// When a timed event was said.
+/// When a timed event was printed.
 fn emitted_at_us(line: &str) -> Option<i64> {
     line.split_once("\"text\":\"event ")?.1.split(' ').nth(2)?.parse().ok()
 }

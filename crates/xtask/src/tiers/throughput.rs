@@ -1,4 +1,4 @@
-//! L1: every agent tells its events at the same moment; all of them must be stored, once and in order.
+//! L1: all agents print their events at the same moment; every event must be stored, once and in order.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const AGENTS: usize = 500;
 const EVENTS: u64 = 2_000;
 const EVENT_BYTES: usize = 160;
 const LONGEST_LINE_BYTES: u64 = 8 << 20;
-/// How many supervisors are looked at while all of them are busy.
+/// Number of supervisors whose memory is sampled while all are busy.
 const SAMPLED_SUPERVISORS: usize = 25;
 
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
@@ -41,7 +41,7 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         if polls % 5 == 1 {
             let sample = pids.iter().step_by(pids.len().div_ceil(SAMPLED_SUPERVISORS).max(1));
             let sizes: Option<Vec<u64>> = sample.map(|pid| pss_kib(*pid)).collect();
-            // Once some have left, the others carry a larger part of what all share.
+            // Once some have exited, the others carry a larger share of the shared pages.
             busy_pss = sizes.into_iter().flatten().map(|kib| kib as f64).fold(busy_pss, f64::max);
         }
     })?;
@@ -49,20 +49,20 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let stored = ids.iter().map(|id| read_event_numbers(&testbed.events_file(id)));
     let stored: Vec<EventNumbers> = stored.collect::<Result<_, _>>()?;
     let sum = |pick: fn(&EventNumbers) -> usize| stored.iter().map(pick).sum::<usize>();
-    let not_completed = not_completed(&registry)?;
+    let not_completed = count_not_completed(&registry)?;
     let missing: usize = stored.iter().map(|numbers| numbers.missing_up_to(EVENTS)).sum();
     drop((server, registry));
     let (peak, own_peak) = measure_long_line(trial)?;
     Ok(vec![
         Figure::count("agents at once", agents),
         Figure::unbounded("submit → all agents started", started.as_secs_f64(), "s"),
-        Figure::at_most(30.0, "events told → all stored and all tasks ended", elapsed.as_secs_f64(), "s"),
+        Figure::at_most(30.0, "events printed → all stored and all tasks ended", elapsed.as_secs_f64(), "s"),
         Figure::count("events stored", sum(|numbers| numbers.distinct)),
         Figure::must_be_zero("events missing", missing),
-        Figure::must_be_zero("events doubled", sum(|numbers| numbers.duplicates)),
+        Figure::must_be_zero("events duplicated", sum(|numbers| numbers.duplicates)),
         Figure::must_be_zero("events out of order", sum(|numbers| numbers.out_of_order)),
         Figure::must_be_zero("tasks not completed", not_completed),
-        Figure::at_most(64.0, "server, most memory (RSS)", server_peak, "MiB"),
+        Figure::at_most(64.0, "server, peak memory (RSS)", server_peak, "MiB"),
         Figure::unbounded("supervisor before its events, median PSS", percentile(&mut idle_pss, 50.0), "KiB"),
         Figure::at_most(
             1024.0,
@@ -72,22 +72,22 @@ pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
         ),
         Figure::at_most(
             1024.0,
-            format!("supervisor amid its events, largest PSS of {SAMPLED_SUPERVISORS}"),
+            format!("supervisor during its events, largest PSS of {SAMPLED_SUPERVISORS}"),
             busy_pss,
             "KiB",
         ),
-        Figure::unbounded("supervisor, most memory for a line of 8 MiB (RSS)", peak, "MiB"),
-        Figure::at_most(16.0, " of it its own, without the pages of its program", own_peak, "MiB"),
+        Figure::unbounded("supervisor, peak memory for a line of 8 MiB (RSS)", peak, "MiB"),
+        Figure::at_most(16.0, " without the pages of its program", own_peak, "MiB"),
     ])
 }
 
-fn not_completed(registry: &delegator_registry::Registry) -> Result<usize, LoadError> {
+fn count_not_completed(registry: &delegator_registry::Registry) -> Result<usize, LoadError> {
     let counts = registry.counts()?;
     let others = counts.iter().filter(|(state, _)| *state != delegator_domain::task::State::Completed);
     Ok(others.map(|(_, count)| count as usize).sum())
 }
 
-/// What a supervisor needed at most for the longest line that is taken whole, in MiB: in all, and of its own.
+/// Peak memory of a supervisor for the longest line that is stored whole, in MiB: total, and without file pages.
 fn measure_long_line(trial: &Trial) -> Result<(f64, f64), LoadError> {
     let testbed = trial.testbed(1)?;
     let go_file = testbed.root().join("go");
@@ -117,5 +117,5 @@ fn is_stored(testbed: &Testbed, id: &str) -> bool {
 }
 
 fn touch(path: &Path) -> Result<(), LoadError> {
-    std::fs::write(path, "").map_err(LoadError::io("give the sign"))
+    std::fs::write(path, "").map_err(LoadError::io("create the go file"))
 }

@@ -1,4 +1,4 @@
-//! The words for every kind of request, and what can never be among them.
+//! Command lines for every kind of request, and properties that hold for all of them.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -49,10 +49,10 @@ fn full_request() -> LaunchRequest {
     }
 }
 
-/// One word a line, as a person would check them.
+/// One argument per line, for review in the snapshot.
 fn args_of(request: &LaunchRequest, version: CodexVersion) -> String {
     let plan = plan(request, version).expect("a plan");
-    let args: Vec<String> = plan.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let args: Vec<String> = plan.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     args.join("\n")
 }
 
@@ -65,7 +65,7 @@ fn args_for_every_mode() {
 }
 
 #[test]
-fn a_preview_reads_and_says_so() {
+fn preview_is_read_only_with_an_instruction() {
     let request = LaunchRequest { preview: true, mode: Mode::WorkspaceWrite, ..request() };
     insta::assert_snapshot!(args_of(&request, NEWEST));
     let stdin = String::from_utf8(plan(&request, NEWEST).unwrap().stdin).unwrap();
@@ -86,7 +86,7 @@ fn args_for_every_env_policy() {
 }
 
 #[test]
-fn everything_at_once() {
+fn args_for_a_full_request() {
     insta::assert_snapshot!(args_of(&full_request(), NEWEST));
 }
 
@@ -132,10 +132,10 @@ fn values_that_cannot_be_passed_safely_are_errors() {
 #[test]
 fn every_run_sets_project_trust_once() {
     let modes = [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess].map(|mode| (mode, false));
-    let resumed = [None, Some(THREAD.to_owned())];
+    let threads = [None, Some(THREAD.to_owned())];
     for (mode, preview) in modes.into_iter().chain([(Mode::WorkspaceWrite, true)]) {
         for (project_trust, resume) in
-            [ProjectTrust::Trusted, ProjectTrust::Untrusted].into_iter().zip(resumed.clone())
+            [ProjectTrust::Trusted, ProjectTrust::Untrusted].into_iter().zip(threads.clone())
         {
             let request = LaunchRequest { mode, preview, project_trust, resume, ..request() };
             let setting = format!("-c\nprojects={}\n", projects_setting(&request.workdir, project_trust));
@@ -153,12 +153,12 @@ proptest! {
     fn the_task_is_never_an_argument(task in "[a-zäß\"\\\\ -]{12,60}", preview: bool) {
         let request = LaunchRequest { task: task.clone(), preview, ..full_request() };
         let plan = plan(&request, NEWEST).unwrap();
-        // No window of it either: a beginning, a middle or an end would be as bad.
+        // No part of it either: a prefix, an infix or a suffix would leak as well.
         let chars: Vec<char> = task.chars().collect();
         for window in chars.windows(12) {
             let part: String = window.iter().collect();
-            for word in &plan.args {
-                prop_assert!(!word.to_string_lossy().contains(&part), "{word:?}");
+            for arg in &plan.args {
+                prop_assert!(!arg.to_string_lossy().contains(&part), "{arg:?}");
             }
             for (_, value) in &plan.env {
                 prop_assert!(!value.contains(&part));
@@ -185,19 +185,19 @@ proptest! {
         };
         let plan = plan(&request, NEWEST).unwrap();
         let plain = super::plan(&full_request(), NEWEST).unwrap();
-        let flag = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
-        // The same flags and keys in the same places, less one image.
+        let flag = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+        // The same flags and keys in the same order, less one image.
         let flags: Vec<String> = plan.args.iter().map(flag).collect();
         let mut expected: Vec<String> = plain.args.iter().map(flag).collect();
-        let image = expected.iter().position(|word| word == "--image").unwrap();
+        let image = expected.iter().position(|flag| flag == "--image").unwrap();
         expected.remove(image);
         prop_assert_eq!(flags, expected);
         let model_arg = format!("--model={model}");
         prop_assert!(plan.args.contains(&OsString::from(model_arg)));
-        for word in plan.args.iter().filter(|word| word.to_string_lossy().starts_with("model_reasoning")) {
-            let text = word.to_string_lossy();
+        for arg in plan.args.iter().filter(|arg| arg.to_string_lossy().starts_with("model_reasoning")) {
+            let text = arg.to_string_lossy();
             let value = text.split_once('=').unwrap().1;
-            // A basic string of TOML is one of JSON as long as nothing else is escaped.
+            // A TOML basic string is a JSON string as long as nothing else is escaped.
             let decoded: String = serde_json::from_str(value).unwrap();
             prop_assert_eq!(&decoded, &effort);
         }

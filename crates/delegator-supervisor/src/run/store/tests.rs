@@ -1,4 +1,4 @@
-//! What is stored, whatever comes in whatever pieces.
+//! What is stored of arbitrary streams, in arbitrary chunks.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::run::ports::CancelRequest;
 
-/// Files in a directory, and how many there ever were at once.
+/// Stores parts in a directory and tracks which exist.
 struct DirPorts {
     folder: tempfile::TempDir,
     open_parts: RefCell<BTreeMap<u32, ()>>,
@@ -131,7 +131,7 @@ fn disk_errors_are_recorded_and_do_not_stop_the_store() {
     store.finish();
     let summary = store.summary(15);
     assert!(summary.truncated && summary.stored == 0);
-    assert!(summary.problem.unwrap().contains("space"), "the reason is told");
+    assert!(summary.problem.unwrap().contains("space"), "the reason is reported");
 }
 
 proptest! {
@@ -143,7 +143,7 @@ proptest! {
     ) {
         let mut line = serde_json::to_string(&serde_json::json!({ "text": text, "end": 1 })).unwrap();
         if ascii {
-            // As those write it who escape everything.
+            // As written by agents that escape all non-ASCII characters.
             let mut units = [0; 2];
             line = line.chars().map(|char| match char.is_ascii() {
                 true => char.to_string(),

@@ -1,4 +1,4 @@
-//! The end of a run: everything that is known, put together and redacted.
+//! Assembles and redacts the result of a run.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::verdict::{Facts, RefusedCalls, verdict};
 pub(super) const LAST_BYTES: usize = 64 << 10;
 
 impl Run<'_> {
-    /// Gives back what the run was given, for what comes after it.
+    /// Also returns the specification, for a verification that follows.
     pub(super) fn finish(mut self, sweep_result: io::Result<SweepReport>) -> (RunResult, RunSpec) {
         self.stderr.finish();
         if !self.stdin_reported {
@@ -35,19 +35,19 @@ impl Run<'_> {
         };
         let mut warnings = run_verdict.warnings;
         let sweep = sweep_result.unwrap_or_else(|error| {
-            warnings.push(format!("the sweep failed: {error}"));
+            warnings.push(format!("could not sweep the processes of the run: {error}"));
             SweepReport::default()
         });
         if !sweep.survivors.is_empty() {
-            let pids: Vec<String> = sweep.survivors.iter().map(|left| left.pid.to_string()).collect();
-            warnings.push(format!("kill_incomplete: still alive are {}", pids.join(", ")));
+            let pids: Vec<String> = sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect();
+            warnings.push(format!("kill_incomplete: could not kill processes {}", pids.join(", ")));
         }
         let was_forced = self.cause.is_some() || self.exit.is_none();
         warnings.extend(self.remove_snapshots(&report, was_forced));
         let stderr = self.stderr.store().summary(self.stderr.pipe.received());
         for (name, summary) in [("events", &stdout), ("stderr", &stderr)] {
             let problem = summary.problem.as_ref();
-            warnings.extend(problem.map(|problem| format!("not all of {name} was stored: {problem}")));
+            warnings.extend(problem.map(|problem| format!("could not store all of {name}: {problem}")));
         }
         let partial = PartialOutput {
             last_events: report.recent_lines.iter().map(|line| redacted_line(redactor, line)).collect(),
@@ -76,7 +76,7 @@ impl Run<'_> {
         (result, self.spec)
     }
 
-    /// What was said on standard output, understood and kept.
+    /// Ends the event stream. Returns the report, the sizes of the stored stream and its last bytes.
     fn finish_stdout(&mut self) -> (Report, StreamSummary, String) {
         let Some(events) = &mut self.stdout else {
             return (
@@ -87,22 +87,22 @@ impl Run<'_> {
         };
         events.finish();
         let summary = events.store().summary(events.pipe.received());
-        (events.account.report(), summary, events.store().tail(LAST_BYTES))
+        (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
     }
 
     fn remove_snapshots(&self, report: &Report, was_forced: bool) -> Option<String> {
         let home = self.spec.codex_home.as_deref().filter(|_| was_forced)?;
         let thread = report.thread_id.as_deref()?;
         let error = remove_shell_snapshots(home, thread).err()?;
-        Some(format!("a shell snapshot was left in {}: {error}", home.display()))
+        Some(format!("could not remove a shell snapshot in {}: {error}", home.display()))
     }
 }
 
-/// The end of a run that never began.
+/// The result of a run that could not be started.
 pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
     let report = LineSummarizer::new(spec.fold.clone()).report();
     let program = spec.plan.program.display();
-    let message = format!("{program} cannot be started: {problem}");
+    let message = format!("could not start {program}: {problem}");
     let end = TaskEnd::Failed { kind: FailureKind::SpawnFailed, message, retry_at: None };
     RunResult {
         end: redacted_end(&spec.redactor, end),
@@ -140,7 +140,7 @@ fn redacted_json(redactor: &Redactor, report: &Report) -> String {
     redactor.redact_str(&text).into_owned()
 }
 
-/// Of a line that is cut, what could be the beginning of a secret goes too.
+/// In a truncated line, a possible prefix of a secret at its end is removed as well.
 fn redacted_line(redactor: &Redactor, line: &RecentLine) -> RecentLine {
     let mut stream = redactor.stream();
     let mut text = Vec::with_capacity(line.text.len());

@@ -1,4 +1,4 @@
-//! Waits for whatever comes first, and takes it in.
+//! Waits for the next event of a run and reads the available output.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,9 +10,9 @@ use super::super::limits::ActivitySource;
 use super::super::wait::timespec;
 use super::{Run, TICK};
 
-/// A wait that took so much longer than it should was a pause of our own.
+/// A wait that took this much longer than planned means that the supervisor itself was paused.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// Reads of one stream before everything else has its turn.
+/// Reads of one stream per round, so that the other sources get their turn.
 const MAX_READS_PER_ROUND: usize = 8;
 
 struct ReadyStreams {
@@ -29,14 +29,14 @@ impl Run<'_> {
             None => self.limit_timers.next_deadline(),
         };
         let mut next = due.min(self.last_tick + TICK);
-        if self.ending.is_none() && self.spec.limits.activity_source == ActivitySource::Activity {
+        if self.ending.is_none() && self.spec.limits.activity_source == ActivitySource::OutputOrCpu {
             let first = now.saturating_sub(self.limit_timers.idle_time(now)) + self.sampler.min_silence();
             next = next.min(self.sampler.next_due().unwrap_or(first));
         }
         next.saturating_sub(now)
     }
 
-    /// Waits for something, and takes in whatever there is.
+    /// Waits for the next event, then reads and writes whatever is possible.
     pub(super) fn wait_and_read(&mut self) -> io::Result<()> {
         let before = self.now();
         let timeout = self.next_deadline(before);
@@ -52,8 +52,8 @@ impl Run<'_> {
         if let (Some(events), true) = (&mut self.stdout, ready.stdout) {
             is_drained = false;
             for _ in 0..MAX_READS_PER_ROUND {
-                let (count, is_work) = events.read(&mut self.buffer);
-                if is_work {
+                let (count, is_activity) = events.read(&mut self.buffer);
+                if is_activity {
                     self.limit_timers.record_activity(after);
                 }
                 if count == 0 {
@@ -63,12 +63,12 @@ impl Run<'_> {
             }
         }
         if ready.stderr {
-            let (_, is_work) = self.stderr.read(&mut self.buffer);
-            if is_work {
+            let (_, is_activity) = self.stderr.read(&mut self.buffer);
+            if is_activity {
                 self.limit_timers.record_activity(after);
             }
         }
-        // What came into the pipes during a pause may take another round.
+        // Output that arrived during a pause may take another round to read.
         self.is_drained = is_drained && !was_paused;
         if ready.stdin {
             self.stdin.write_some();

@@ -1,4 +1,4 @@
-//! What a run tells on its way.
+//! Reports the progress of a run through its ports.
 
 use std::process::ChildStdout;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use super::{Run, TICK};
 use crate::verdict::Cause;
 
 impl Run<'_> {
-    /// Tells whoever wants to know.
     pub(super) fn report_progress(&mut self) {
         let Some(events) = &self.stdout else { return };
         if !self.stdin_reported && self.stdin.pending_fd().is_none() {
@@ -17,14 +16,14 @@ impl Run<'_> {
             self.ports.on_stdin_delivered();
         }
         if !self.thread_reported
-            && let Some(thread) = events.account.thread_id()
+            && let Some(thread) = events.summarizer.thread_id()
         {
             self.thread_reported = true;
             self.ports.on_thread(thread);
             let expected = self.spec.plan.expected_thread.as_deref();
-            if let Some(asked) = expected.filter(|asked| *asked != thread) {
-                let (asked, announced) = (asked.to_owned(), thread.to_owned());
-                self.begin_ending(Cause::WrongThread { expected: asked, announced });
+            if let Some(expected) = expected.filter(|expected| *expected != thread) {
+                let (expected, announced) = (expected.to_owned(), thread.to_owned());
+                self.begin_ending(Cause::WrongThread { expected, announced });
             }
         }
         let now = self.now();
@@ -39,13 +38,13 @@ impl Run<'_> {
         }
     }
 
-    /// How it stands when it is over, for what comes after it.
+    /// The progress at the end of the run, to be continued by a verification.
     pub(super) fn final_snapshot(&self) -> Option<Snapshot> {
         self.stdout.as_ref().map(|events| self.snapshot(events, self.now()))
     }
 
     fn snapshot(&self, events: &EventReader<'_, ChildStdout>, now: Duration) -> Snapshot {
-        let report = events.account.report();
+        let report = events.summarizer.report();
         let redact = |text: String| self.spec.redactor.redact_str(&text).into_owned();
         let mut plan = report.plan;
         for step in &mut plan {

@@ -1,7 +1,7 @@
-//! The check of an agent's work: a second run under the same supervisor, after the agent's own and its sweep.
+//! Runs the verification of an agent's work: a second run under the same supervisor, after the agent's sweep.
 //!
-//! It is held, timed, cancelled and swept as the agent was. What it prints is kept and not understood, and nothing it
-//! does changes what the agent is said to have done; only a cancel that comes while it runs is the task's end.
+//! It is confined, timed, cancelled and swept like the agent. Its output is stored but not decoded, and nothing it does
+//! changes the agent's result, except that a cancel during the verification cancels the task.
 
 use std::io;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::agent::LaunchPlan;
 use crate::process::SweepReport;
 use crate::verdict::{Cause, verification_outcome};
 
-/// Runs the check, if there is one and something to check.
+/// Runs the verification, if one was requested and the agent completed.
 pub(super) fn verify(
     result: &mut RunResult,
     mut spec: RunSpec,
     last_snapshot: Option<Snapshot>,
     ports: &dyn Ports,
 ) {
-    let Some(check) = spec.verify.take().filter(|_| result.end == TaskEnd::Completed) else { return };
-    let command_text = spec.redactor.redact_str(&shell::join(&check.plan.command)).into_owned();
+    let Some(verification) = spec.verify.take().filter(|_| result.end == TaskEnd::Completed) else { return };
+    let command_text = spec.redactor.redact_str(&shell::join(&verification.plan.command)).into_owned();
     if let Some(last_snapshot) = last_snapshot {
         ports.on_snapshot(&Snapshot {
             current_activity: Some(format!("Verifying: {command_text}")),
@@ -33,19 +33,19 @@ pub(super) fn verify(
         });
     }
     ports.before_verification(&result.report);
-    let limit = time_left(spec.limits.hard, result.elapsed, check.min_time);
-    // How quiet it is says nothing of a check.
+    let limit = time_left(spec.limits.hard, result.elapsed, verification.min_time);
+    // A verification may be silent: only the hard limit applies.
     spec.limits = Limits { idle: limit, hard: limit, activity_source: ActivitySource::Output };
-    spec.environment = check.plan.environment;
+    spec.environment = verification.plan.environment;
     spec.plan = LaunchPlan {
-        program: check.plan.program,
-        args: check.plan.args,
+        program: verification.plan.program,
+        args: verification.plan.args,
         env: Vec::new(),
         stdin: Vec::new(),
         ending: spec.plan.ending,
         expected_thread: None,
     };
-    let sentinel = check.plan.sentinel;
+    let sentinel = verification.plan.sentinel;
     let is_sandboxed = sentinel.is_some();
     match Run::start(spec, Role::Verification { sentinel }, ports) {
         Ok(mut run) => {
@@ -54,7 +54,7 @@ pub(super) fn verify(
         }
         Err((spec, error)) => {
             let outcome = if is_sandboxed { Verification::SandboxFailed } else { Verification::CannotStart };
-            let detail = format!("{} cannot be started: {error}", spec.plan.program.display());
+            let detail = format!("could not start {}: {error}", spec.plan.program.display());
             result.verification = Some(VerificationResult {
                 outcome,
                 detail: Some(spec.redactor.redact_str(&detail).into_owned()),
@@ -67,13 +67,13 @@ pub(super) fn verify(
     }
 }
 
-/// What the agent left of the hard limit, but never too little to be of use.
+/// What the agent left of the hard limit, but at least `min_time`.
 fn time_left(hard: Duration, used: Duration, min_time: Duration) -> Duration {
     hard.saturating_sub(used).max(min_time)
 }
 
 impl Run<'_> {
-    /// Adds what became of the check to what is known of the agent.
+    /// Adds the outcome of the verification to the agent's result.
     fn record_verification(
         mut self,
         result: &mut RunResult,
@@ -85,20 +85,26 @@ impl Run<'_> {
         let printed = self.stderr.pipe.received().saturating_sub(self.stderr.sentinel.removed_bytes());
         let output = self.stderr.store().summary(printed);
         let problem = output.problem.as_ref();
-        result
-            .warnings
-            .extend(problem.map(|problem| format!("not all of the check's output was stored: {problem}")));
+        result.warnings.extend(
+            problem.map(|problem| format!("could not store all output of the verification: {problem}")),
+        );
         match sweep_result {
-            Ok(swept) => {
-                let survivors = swept.survivors.iter().map(|left| left.pid.to_string()).collect::<Vec<_>>();
-                if !survivors.is_empty() {
-                    let pids = survivors.join(", ");
-                    result.warnings.push(format!("kill_incomplete: of the check still alive are {pids}"));
+            Ok(sweep) => {
+                let pids =
+                    sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect::<Vec<_>>();
+                if !pids.is_empty() {
+                    let pids = pids.join(", ");
+                    let warning =
+                        format!("kill_incomplete: could not kill processes {pids} of the verification");
+                    result.warnings.push(warning);
                 }
-                result.sweep.survivors.extend(swept.survivors);
-                result.sweep.exempt.extend(swept.exempt);
+                result.sweep.survivors.extend(sweep.survivors);
+                result.sweep.exempt.extend(sweep.exempt);
             }
-            Err(error) => result.warnings.push(format!("the sweep after the check failed: {error}")),
+            Err(error) => {
+                let warning = format!("could not sweep the processes of the verification: {error}");
+                result.warnings.push(warning);
+            }
         }
         let redactor = &self.spec.redactor;
         let detail = detail(outcome, self.cause.as_ref(), limit);
@@ -119,15 +125,15 @@ impl Run<'_> {
 
 fn detail(outcome: Verification, cause: Option<&Cause>, limit: Duration) -> Option<String> {
     match (outcome, cause) {
-        (Verification::TimedOut, _) => Some(format!("it was ended after {} s", limit.as_secs())),
+        (Verification::TimedOut, _) => Some(format!("ended after its time limit of {} s", limit.as_secs())),
         (Verification::TooManyProcesses, Some(Cause::TooManyProcesses { count })) => {
-            Some(format!("it had {count} processes"))
+            Some(format!("exceeded the process limit with {count} processes"))
         }
         (Verification::SandboxFailed, _) => {
-            Some("the sandbox did not come up; what it said is in the output".to_owned())
+            Some("the sandbox did not start; see the output for its messages".to_owned())
         }
         (Verification::Unknown, Some(Cause::Internal { message })) => Some(message.clone()),
-        (Verification::Unknown, _) => Some("nobody knows how it ended".to_owned()),
+        (Verification::Unknown, _) => Some("its exit status is unknown".to_owned()),
         _ => None,
     }
 }

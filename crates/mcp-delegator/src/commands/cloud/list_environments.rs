@@ -1,12 +1,12 @@
-//! `cloud list-environments`: where cloud tasks can run.
+//! `cloud list-environments`: list the environments for cloud tasks.
 
 use delegator_config::environments;
 
-use crate::commands::env::{describe_list, list_outcome};
-use crate::commands::inputs::NoInputs;
+use crate::commands::context::{Context, sources};
+use crate::commands::env::{describe_list, list_output};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
+use crate::output::outcome::CommandOutput;
+use crate::spec::NoInputs;
 use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -24,5 +24,5 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    Ok(list_outcome(&environments::read(&sources(context.process))?))
+    Ok(list_output(&environments::read(&sources(context.process))?))
 }

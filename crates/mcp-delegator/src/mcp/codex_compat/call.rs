@@ -1,4 +1,4 @@
-//! One call of them: a task, the wait for its end, and its last message.
+//! Executes a call of `codex` or `codex-reply`: start a task, wait for its end, return its final message.
 
 use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
@@ -7,42 +7,41 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::CompatTool;
-use super::translation::{rename_to_codex_input, translate};
-use crate::cli::globals::Format;
+use crate::commands::blocking::TaskWait;
+use crate::commands::context::Context;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh};
 use crate::error::{AppError, ErrorCode};
-use crate::mcp::call_handler::catch_panic;
+use crate::mcp::codex_compat::CompatTool;
+use crate::mcp::codex_compat::translation::{rename_to_codex_input, translate};
 use crate::mcp::server::Server;
-use crate::mcp::server_state::AdmittedCall;
-use crate::mcp::waiting::ProgressReporter;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::waiting::TaskWait;
-use crate::views::task as view;
+use crate::mcp::tools::call_handler::catch_panic;
+use crate::mcp::tools::server_state::AdmittedCall;
+use crate::mcp::tools::waiting::ProgressReporter;
+use crate::output::data::task as view;
+use crate::output::outcome::CommandOutput;
+use crate::spec::formats::Format;
 
-/// How a task ended.
 struct CodexResult {
     thread: Option<String>,
     message: Result<String, AppError>,
 }
 
 impl Server {
-    /// Stays until the task has ended, however long that takes: that is what callers of these tools expect.
+    /// Waits until the task has ended, without a time limit, as Codex's own server did.
     pub async fn call_codex_tool(
         &self,
         tool: CompatTool,
         given: Map<String, Value>,
-        listener: Option<&ProgressReporter>,
+        progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let call = match self.translate_and_admit(tool, given).await {
             Ok(call) => call,
             Err(result) => return (*result).into(),
         };
-        let ended = catch_panic(self.run_to_end(&call, listener, context)).await.flatten();
-        let result = match ended {
+        let result = catch_panic(self.run_to_end(&call, progress, context)).await.flatten();
+        let result = match result {
             Ok(CodexResult { thread, message: Ok(message) }) => {
                 let message = self.state.redact_text(&message);
                 with_structured_content(
@@ -57,18 +56,18 @@ impl Server {
         result.into()
     }
 
-    /// The call in our words, if there is nothing wrong with it.
+    /// Translates the inputs and validates the call. Problems are reported with Codex's input names.
     async fn translate_and_admit(
         &self,
         tool: CompatTool,
         given: Map<String, Value>,
     ) -> Result<AdmittedCall, Box<CallToolResult>> {
-        let said = translate(tool, given, &self.state.process.current_dir);
-        let mut object = said.object;
+        let translated = translate(tool, given, &self.state.process.current_dir);
+        let mut object = translated.object;
         if let (CompatTool::Reply, Some(thread)) = (tool, object.get("thread_id").and_then(Value::as_str)) {
             let thread = thread.to_owned();
-            let had = self.with_context(move |context| thread_settings(context, &thread)).await;
-            object.extend(had.unwrap_or_default());
+            let settings = self.with_context(move |context| thread_settings(context, &thread)).await;
+            object.extend(settings.unwrap_or_default());
         }
         let (mut call, error) = match self.admit(tool.spec(), object).await {
             Ok(call) => (call, None),
@@ -76,13 +75,13 @@ impl Server {
         };
         call.format = Format::Markdown;
         let error = match error {
-            None if said.problems.is_empty() => return Ok(call),
+            None if translated.problems.is_empty() => return Ok(call),
             Some(error) if error.problems.is_empty() => error,
             found => {
-                let ours = found.map(|error| error.problems).unwrap_or_default();
-                let mut problems = said.problems;
-                for problem in ours.into_iter().map(rename_to_codex_input) {
-                    if !problems.iter().any(|told| told.field == problem.field) {
+                let own_problems = found.map(|error| error.problems).unwrap_or_default();
+                let mut problems = translated.problems;
+                for problem in own_problems.into_iter().map(rename_to_codex_input) {
+                    if !problems.iter().any(|known| known.field == problem.field) {
                         problems.push(problem);
                     }
                 }
@@ -95,18 +94,18 @@ impl Server {
     async fn run_to_end(
         &self,
         call: &AdmittedCall,
-        listener: Option<&ProgressReporter>,
+        progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CodexResult, AppError> {
-        let id = task_id_of(&self.run_command(call, listener).await?)?;
-        let staying = TaskWait { ids: vec![id], goal: WaitGoal::All, timeout: None, facts: Map::new() };
-        let watched = self.wait_for_tasks(&staying, listener, context).await?;
-        self.with_context(move |context| codex_result(context, watched)).await
+        let id = task_id_of(&self.run_command(call, progress).await?)?;
+        let wait = TaskWait { ids: vec![id], goal: WaitGoal::All, timeout: None, facts: Map::new() };
+        let outcome = self.wait_for_tasks(&wait, progress, context).await?;
+        self.with_context(move |context| codex_result(context, outcome)).await
     }
 
     fn failure_result(&self, call: &AdmittedCall, thread: Option<String>, error: AppError) -> CallToolResult {
-        let told = self.state.render(call, Err(error)).content;
-        let text = told.iter().find_map(|block| block.as_text().map(|text| text.text.clone()));
+        let content = self.state.render(call, Err(error)).content;
+        let text = content.iter().find_map(|block| block.as_text().map(|text| text.text.clone()));
         let text = text.unwrap_or_default();
         with_structured_content(CallToolResult::error(vec![ContentBlock::text(&text)]), thread, &text)
     }
@@ -121,24 +120,24 @@ fn with_structured_content(
     result
 }
 
-/// A reply goes on with what its thread had.
+/// The sandbox mode and the model of a thread; a reply uses the same.
 fn thread_settings(context: &Context<'_>, thread: &str) -> Result<Map<String, Value>, AppError> {
     let Some(task) = engine(context)?.last_task_of_thread(thread)? else { return Ok(Map::new()) };
-    let mut had = Map::new();
-    had.insert("mode".to_owned(), task.mode.name().into());
-    had.extend(task.model.map(|model| ("model".to_owned(), model.into())));
-    Ok(had)
+    let mut settings = Map::new();
+    settings.insert("mode".to_owned(), task.mode.name().into());
+    settings.extend(task.model.map(|model| ("model".to_owned(), model.into())));
+    Ok(settings)
 }
 
-fn task_id_of(answer: &CommandOutput) -> Result<TaskId, AppError> {
-    let (data, _) = answer.completion.parts();
+fn task_id_of(output: &CommandOutput) -> Result<TaskId, AppError> {
+    let (data, _) = output.completion.parts();
     let id = data.and_then(|data| data["task_id"].as_str()).and_then(|id| id.parse().ok());
     id.ok_or_else(|| AppError::new(ErrorCode::Internal, "The task was accepted without an id."))
 }
 
-fn codex_result(context: &Context<'_>, watched: GroupWaitOutcome) -> Result<CodexResult, AppError> {
+fn codex_result(context: &Context<'_>, outcome: GroupWaitOutcome) -> Result<CodexResult, AppError> {
     let engine = engine(context)?;
-    let task = first_ended(refresh(&engine, watched)?)?.task;
+    let task = first_ended(refresh(&engine, outcome)?)?.task;
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
     let message = match task_error(&task, &files) {

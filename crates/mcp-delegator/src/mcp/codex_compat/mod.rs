@@ -1,8 +1,8 @@
-//! `codex` and `codex-reply`: the two tools of the MCP server Codex itself had until 0.153, for hosts that were set up for it.
+//! `codex` and `codex-reply`: the two tools of Codex's own MCP server until 0.153, for clients that were configured for it.
 //!
-//! Names, inputs and answers are those of that server. What happens is what happens to every task here: a call of `codex`
-//! is an `exec`, one of `codex-reply` a `resume`, with the same registry, supervisor, limits and policy, and then the
-//! call stays until the task has ended, as theirs did. What cannot be honoured is refused, not ignored.
+//! Names, inputs and results are those of that server. A call of `codex` is an `exec`, a call of `codex-reply` a `resume`,
+//! with the same registry, supervisor, limits and policy as any task; then the call waits until the task has ended, as
+//! it did there. An input that cannot be honoured is refused, never ignored.
 
 mod call;
 mod translation;
@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use crate::commands::local::{exec, resume};
 use crate::spec::CommandSpec;
 
-/// What the toolset is called.
 pub const TOOLSET: &str = "codex-compat";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +33,11 @@ impl CompatTool {
         }
     }
 
-    /// What it does, in a few words.
     pub fn about(self) -> &'static str {
         self.spec().about
     }
 
-    /// The command that does it here.
+    /// The command that implements the tool.
     fn spec(self) -> &'static CommandSpec {
         match self {
             CompatTool::Codex => &exec::SPEC,
@@ -47,17 +45,17 @@ impl CompatTool {
         }
     }
 
-    /// As `tools/list` shows it.
+    /// The tool as listed by `tools/list`.
     pub fn definition(self) -> Tool {
         let (title, about) = match self {
             CompatTool::Codex => (
                 "Codex",
-                "Run a Codex session on a coding task and stay with it until it ends. Nobody is asked for approval: what \
-                 the sandbox does not allow fails.",
+                "Run a Codex session on a coding task and wait until it ends. There are no approval prompts: \
+                 whatever the sandbox does not allow fails.",
             ),
             CompatTool::Reply => (
                 "Codex Reply",
-                "Go on with a Codex session: the next prompt for its thread, with the sandbox the thread had.",
+                "Continue a Codex session: send the next prompt to its thread, with the thread's sandbox.",
             ),
         };
         let annotations = ToolAnnotations::new().destructive(false).open_world(true);
@@ -73,23 +71,23 @@ impl CompatTool {
             CompatTool::Codex => json!({
                 "type": "object",
                 "properties": {
-                    "prompt": text("What to do (1..100000 chars)"),
-                    "cwd": text("Working directory (default: the server's; a relative one is taken from there)"),
+                    "prompt": text("The task (1..100000 chars)"),
+                    "cwd": text("Working directory (default: the server's; a relative path starts there)"),
                     "sandbox": {
                         "type": "string",
                         "enum": ["read-only", "workspace-write", "danger-full-access"],
-                        "description": "What it may do (default read-only)",
+                        "description": "Sandbox mode (default read-only)",
                     },
                     "model": text("Model, 1..128 chars (default: Codex's)"),
                     "approval-policy": {
                         "type": "string",
                         "enum": translation::APPROVAL_POLICIES,
-                        "description": "Never asks, whichever is chosen (default never)",
+                        "description": "Accepted for compatibility; approval is never requested (default never)",
                     },
-                    "developer-instructions": text("Put before the prompt"),
+                    "developer-instructions": text("Prepended to the prompt"),
                     "config": {
                         "type": "object",
-                        "description": format!("Settings of Codex: {}", translation::config_setting_names().join(", ")),
+                        "description": format!("Codex settings: {}", translation::config_setting_names().join(", ")),
                     },
                 },
                 "required": ["prompt"],
@@ -97,8 +95,8 @@ impl CompatTool {
             CompatTool::Reply => json!({
                 "type": "object",
                 "properties": {
-                    "threadId": text("The thread, from an earlier answer"),
-                    "prompt": text("What to do next (1..100000 chars)"),
+                    "threadId": text("The thread id from an earlier result"),
+                    "prompt": text("The next task (1..100000 chars)"),
                     "conversationId": text("Former name of threadId"),
                 },
                 "required": ["prompt"],

@@ -1,13 +1,13 @@
-//! From the inputs of Codex's tools to those of ours, and from what is wrong with ours back to theirs.
+//! Translates the inputs of Codex's tools to our inputs, and our validation problems back to Codex's input names.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::CompatTool;
 use crate::error::{ErrorCode, Problem, suggest_nearest};
+use crate::mcp::codex_compat::CompatTool;
 
-/// Theirs and ours. Where two of theirs are one of ours, the first is the one to use.
+/// Codex's input name and ours. If two of Codex's names map to one of ours, the first is the current one.
 const INPUT_NAMES: [(&str, &str); 7] = [
     ("prompt", "task"),
     ("cwd", "working_dir"),
@@ -18,7 +18,7 @@ const INPUT_NAMES: [(&str, &str); 7] = [
     ("conversationId", "thread_id"),
 ];
 
-/// What may be set through `config`, by the name it has in Codex's own configuration.
+/// The settings that `config` may contain, by their names in Codex's configuration.
 const CONFIG_SETTINGS: [(&str, &str); 4] = [
     ("model", "model"),
     ("model_reasoning_effort", "reasoning_effort"),
@@ -30,11 +30,11 @@ const APPROVAL: &str = "approval-policy";
 const CONFIG: &str = "config";
 const DEVELOPER: &str = "developer-instructions";
 
-/// Policies that never let an agent do more than ours: where they would ask, ours says no.
+/// Policies that never allow an agent more than ours: where they would ask for approval, ours refuses.
 pub(super) const APPROVAL_POLICIES: [&str; 3] = ["never", "on-request", "on-failure"];
 
 pub(super) fn config_setting_names() -> [&'static str; 4] {
-    CONFIG_SETTINGS.map(|(theirs, _)| theirs)
+    CONFIG_SETTINGS.map(|(codex_name, _)| codex_name)
 }
 
 fn known_inputs(tool: CompatTool) -> &'static [&'static str] {
@@ -44,7 +44,7 @@ fn known_inputs(tool: CompatTool) -> &'static [&'static str] {
     }
 }
 
-/// A call in our words, and what is wrong with it in theirs.
+/// A call with our input names, and its problems with Codex's input names.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct TranslatedCall {
     pub object: Map<String, Value>,
@@ -56,37 +56,37 @@ pub(super) fn translate(
     mut given: Map<String, Value>,
     current_dir: &Path,
 ) -> TranslatedCall {
-    let mut told = TranslatedCall::default();
+    let mut call = TranslatedCall::default();
     let unknown: Vec<String> =
         given.keys().filter(|key| !known_inputs(tool).contains(&key.as_str())).cloned().collect();
     for key in unknown {
         given.shift_remove(&key);
-        told.problems.push(unknown_input_problem(tool, &key));
+        call.problems.push(unknown_input_problem(tool, &key));
     }
     if let Some(config) = given.shift_remove(CONFIG) {
-        told.apply_config(config);
+        call.apply_config(config);
     }
     if let Some(policy) = given.shift_remove(APPROVAL) {
-        told.problems.extend(approval_problem(APPROVAL, &policy));
+        call.problems.extend(approval_problem(APPROVAL, &policy));
     }
     let instructions = given.shift_remove(DEVELOPER);
-    // From the last to the first, so that the name to use wins over a former one.
-    for (theirs, ours) in INPUT_NAMES.into_iter().rev() {
-        if let Some(value) = given.shift_remove(theirs) {
-            told.object.insert(ours.to_owned(), value);
+    // In reverse order, so that the current name overrides a former one.
+    for (codex_name, our_name) in INPUT_NAMES.into_iter().rev() {
+        if let Some(value) = given.shift_remove(codex_name) {
+            call.object.insert(our_name.to_owned(), value);
         }
     }
-    if tool == CompatTool::Reply && !told.object.contains_key("thread_id") {
+    if tool == CompatTool::Reply && !call.object.contains_key("thread_id") {
         let missing = Problem::new(ErrorCode::MissingArgument, "threadId", "is missing");
-        told.problems.push(missing.suggest(Some("Take it from the answer of codex.")));
+        call.problems.push(missing.suggest(Some("Use the threadId from the result of codex.")));
     }
-    told.prepend_instructions(instructions);
-    // Codex asked for a repository on its command line only, not in its server.
-    told.object.insert("skip_git_repo_check".to_owned(), true.into());
-    if let Some(Value::String(dir)) = told.object.get_mut("working_dir") {
+    call.prepend_instructions(instructions);
+    // Codex requires a git repository only in its CLI, not in its server.
+    call.object.insert("skip_git_repo_check".to_owned(), true.into());
+    if let Some(Value::String(dir)) = call.object.get_mut("working_dir") {
         *dir = current_dir.join(&*dir).display().to_string();
     }
-    told
+    call
 }
 
 impl TranslatedCall {
@@ -98,11 +98,11 @@ impl TranslatedCall {
         };
         for (key, value) in config {
             let field = format!("{CONFIG}.{key}");
-            match CONFIG_SETTINGS.iter().find(|(theirs, _)| *theirs == key) {
-                Some((_, ours)) => drop(self.object.insert((*ours).to_owned(), value)),
+            match CONFIG_SETTINGS.iter().find(|(codex_name, _)| *codex_name == key) {
+                Some((_, our_name)) => drop(self.object.insert((*our_name).to_owned(), value)),
                 None if key == "approval_policy" => self.problems.extend(approval_problem(&field, &value)),
                 None => self.problems.push(
-                    Problem::new(ErrorCode::Unsupported, field, "cannot be set by a call")
+                    Problem::new(ErrorCode::Unsupported, field, "cannot be set in a call")
                         .suggest(Some("Set it in Codex's own config.toml, or in a profile there.")),
                 ),
             }
@@ -127,8 +127,12 @@ fn approval_problem(field: &str, policy: &Value) -> Option<Problem> {
     match policy.as_str() {
         Some(name) if APPROVAL_POLICIES.contains(&name) => None,
         Some("untrusted") => Some(
-            Problem::new(ErrorCode::Unsupported, field, "cannot be untrusted: nobody can be asked here")
-                .suggest(Some("Use never, with sandbox read-only if commands are not to change anything.")),
+            Problem::new(
+                ErrorCode::Unsupported,
+                field,
+                "cannot be untrusted: approval requests are not supported",
+            )
+            .suggest(Some("Use never, with sandbox read-only if commands are not to change anything.")),
         ),
         _ => Some(
             Problem::new(
@@ -143,27 +147,29 @@ fn approval_problem(field: &str, policy: &Value) -> Option<Problem> {
 
 fn unknown_input_problem(tool: CompatTool, key: &str) -> Problem {
     if matches!(key, "base-instructions" | "compact-prompt") && tool == CompatTool::Codex {
-        return Problem::new(ErrorCode::Unsupported, key, "cannot be set by a call")
+        return Problem::new(ErrorCode::Unsupported, key, "cannot be set in a call")
             .suggest(Some(format!("Leave it out, or use {DEVELOPER}.")));
     }
     Problem::new(ErrorCode::UnknownFlag, key, "is not an input of this tool")
         .suggest(Some(suggest_nearest(key, known_inputs(tool).iter().copied())))
 }
 
-/// What is wrong with an input of ours, told of the input the caller knows.
+/// Renames the field of a problem to Codex's input name.
 pub(super) fn rename_to_codex_input(mut problem: Problem) -> Problem {
-    let Some((theirs, ours)) = INPUT_NAMES.iter().find(|(_, ours)| *ours == problem.field) else {
+    let Some((codex_name, our_name)) = INPUT_NAMES.iter().find(|(_, our_name)| *our_name == problem.field)
+    else {
         return problem;
     };
-    problem.field = (*theirs).to_owned();
-    problem.suggestion = problem.suggestion.map(|advice| match advice.strip_prefix(&format!("{ours}: ")) {
-        Some(about) => format!("{theirs}: {about}"),
-        None => {
-            // A sentence about an input these tools do not have would lead nowhere.
-            let sentences = advice.split_inclusive(". ");
-            sentences.filter(|sentence| !sentence.contains("allow_destructive_git")).collect()
-        }
-    });
+    problem.field = (*codex_name).to_owned();
+    problem.suggestion =
+        problem.suggestion.map(|advice| match advice.strip_prefix(&format!("{our_name}: ")) {
+            Some(about) => format!("{codex_name}: {about}"),
+            None => {
+                // These tools do not have the input allow_destructive_git, so drop sentences about it.
+                let sentences = advice.split_inclusive(". ");
+                sentences.filter(|sentence| !sentence.contains("allow_destructive_git")).collect()
+            }
+        });
     problem
 }
 

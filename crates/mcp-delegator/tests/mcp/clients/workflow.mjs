@@ -14,12 +14,12 @@ const options = negotiation[mode] ?? { versionNegotiation: { mode: { pin: mode }
 const client = new Client({ name: 'workflow', version: '1' }, options);
 const transport = new StdioClientTransport({ command: program, args: ['serve'], env: process.env });
 let version = null;
-// The older package tells nobody but the transport.
-transport.setProtocolVersion = (agreed) => { version = agreed; };
+// The older package passes the negotiated version only to the transport.
+transport.setProtocolVersion = (negotiated) => { version = negotiated; };
 await client.connect(transport);
 
-let told = 0;
-const onprogress = () => { told += 1; };
+let notifications = 0;
+const onprogress = () => { notifications += 1; };
 const call = (name, args, more) =>
   mode === 'v1'
     ? client.callTool({ name, arguments: args }, undefined, more)
@@ -39,7 +39,7 @@ console.log(JSON.stringify({
   waited: waited.content[0].text,
   final_message: results.structuredContent.data.final_message,
   refused: refused.isError,
-  progress: told,
+  progress: notifications,
   resources: resources.length,
   prompts: prompts.length,
 }));

@@ -11,10 +11,10 @@ from mcp.client import Client
 
 async def main(program: str, mode: str) -> None:
     server = StdioServerParameters(command=program, args=["serve"], env=dict(os.environ), cwd=os.getcwd())
-    told = []
+    notifications = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append(done)
+        notifications.append(done)
 
     async with Client(server, mode=mode) as client:
         tools = (await client.list_tools()).tools
@@ -31,7 +31,7 @@ async def main(program: str, mode: str) -> None:
             "waited": waited.content[0].text,
             "final_message": results.structured_content["data"]["final_message"],
             "refused": refused.is_error,
-            "progress": len(told),
+            "progress": len(notifications),
             "resources": len(resources),
             "prompts": len(prompts),
         }))

@@ -1,9 +1,9 @@
-//! The program as the conformance suite meets it: the same in everything, and fixtures in front of the tools.
+//! The server for the conformance suite: the program itself, built with test fixtures in front of its tools.
 
-use mcp_delegator::process::Process;
+use mcp_delegator::app::process::current_process;
 
 fn main() -> std::process::ExitCode {
-    let process = Process::current();
-    mcp_delegator::internal_modes::run_if_requested(&process)
-        .unwrap_or_else(|| mcp_delegator::run::run(process).into())
+    let process = current_process();
+    mcp_delegator::app::internal_modes::run_if_requested(&process)
+        .unwrap_or_else(|| mcp_delegator::app::run::run(process).into())
 }
