@@ -291,15 +291,15 @@ impl Fold {
             _ if dialect == Some(Dialect::Idle) && self.done => None,
             _ if dialect == Some(Dialect::Idle) && self.idle => Some("Waiting for a message".to_owned()),
             (TurnState::None, _) => self.thread_id.is_some().then(|| "Starting".to_owned()),
-            (TurnState::Running, BetweenItems::Retrying(words)) => Some(words.clone()),
-            (TurnState::Running, mood) => {
+            (TurnState::Running, BetweenItems::Retrying(activity)) => Some(activity.clone()),
+            (TurnState::Running, between_items) => {
                 Some(self.open_items.latest_activity(workdir).unwrap_or_else(|| {
-                    let words = if matches!(mood, BetweenItems::Thinking) {
+                    let activity = if matches!(between_items, BetweenItems::Thinking) {
                         "Thinking"
                     } else {
                         "Waiting for the model"
                     };
-                    words.to_owned()
+                    activity.to_owned()
                 }))
             }
             (TurnState::Completed | TurnState::Failed | TurnState::Interrupted, _) => None,

@@ -4,12 +4,14 @@ use delegator_registry::{Filter, TaskFile};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
+use crate::commands::cloud::environment_template;
+use crate::commands::cloud::environment_template::Template;
+use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::environment_template::{self, Template};
 use crate::error::{AppError, ErrorCode};
-use crate::run::Context;
+use crate::output::data::task as view;
+use crate::output::envelopes::schema as envelope_schema;
 use crate::spec::Category;
-use crate::views::{envelope_schema, task as view};
 
 const SCHEMA: &str = "codex://schema/v3.6/";
 const TEMPLATE: &str = "codex://environment-template/";

@@ -1,0 +1,24 @@
+//! What the docs promise about the tree is true.
+
+use delegator_testkit::generated::workspace;
+
+use crate::rust_files;
+
+/// Every test that the table of defects names is in the tree.
+#[test]
+fn tests_named_in_the_reliability_page_exist() {
+    let page = std::fs::read_to_string(workspace().join("docs/reliability.md")).unwrap();
+    let sources: String = rust_files().into_iter().map(|(_, text)| text).collect();
+    let mut named = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let tests = row.split(" | ").nth(2).unwrap_or_default();
+        for name in tests.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')) {
+            // Words of several parts are functions; the others are files and modules.
+            if name.matches('_').count() >= 3 {
+                named += 1;
+                assert!(sources.contains(&format!("fn {name}(")), "there is no test {name}");
+            }
+        }
+    }
+    assert!(named > 20, "only {named} tests are named");
+}
