@@ -26,7 +26,8 @@ fn the_session_in_the_readme_is_up_to_date() {
     for command in session.lines().filter_map(|line| line.strip_prefix("$ ")) {
         let output = run(&stage, &command.replace(TASK_ID, task_id.as_deref().unwrap_or(TASK_ID)));
         task_id = task_id.or_else(|| find_task_id(&output));
-        printed += &format!("$ {command}\n{}", without_changing_values(&stage, &output));
+        let separator = if printed.is_empty() { "" } else { "\n" };
+        printed += &format!("{separator}$ {command}\n{}", without_changing_values(&stage, &output));
     }
     assert_up_to_date("README.md", &format!("{before}{BEGIN}{printed}{END}{after}"));
 }
