@@ -55,6 +55,7 @@ pub(crate) fn run(world: &ExampleWorld, location: &str, command: &str) {
             let args = ["-o", "pipefail", "-c", &script];
             let run = world.stage.world.run_as(Path::new("bash"), args);
             assert_eq!(run.exit, Some(expected_exit(command)), "{location}: `{command}`: {run:?}");
+            world.wait_for_tasks();
         }
         Ending::StdinCloses => use_stdio_server(shell(world, &script), location),
         Ending::Signal => use_http_server(world, shell(world, &script), location),

@@ -50,6 +50,17 @@ impl ExampleWorld {
         }
     }
 
+    /// Waits for tasks in the background: the next command may need their work tree, and none may outlive this world.
+    pub(crate) fn wait_for_tasks(&self) {
+        if !self.stage.world.home().join("state").exists() {
+            return;
+        }
+        let status = self.stage.run_json(&["local", "status"]);
+        for task in ["tasks", "queue"].iter().flat_map(|list| status["data"][list].as_array().unwrap()) {
+            self.stage.wait(task["task_id"].as_str().unwrap());
+        }
+    }
+
     /// Creates the transcripts that a command reads, and the directories of files that it writes.
     fn prepare_files(&self, command: &str) {
         let words: Vec<&str> = command.split_whitespace().collect();

@@ -66,7 +66,8 @@ impl Page {
                 if language == "sh" && !command.is_empty() && !command.starts_with('#') {
                     blocks.last_mut().unwrap().commands.push(command.to_owned());
                 }
-                let is_hidden = !["sh", "console"].contains(&language) && command.starts_with("mcp-delegator ");
+                let is_hidden =
+                    !["sh", "console"].contains(&language) && command.starts_with("mcp-delegator ");
                 assert!(!is_hidden, "{}:{}: put commands into a `sh` block", self.path, index + 1);
             } else if line.trim().is_empty() {
                 blocks.extend(code_spans(&paragraph).map(|command| block(vec![command])));
