@@ -12,7 +12,8 @@ use serde_json::json;
 use crate::example_world::ExampleWorld;
 
 /// How a command ends.
-enum Ending {
+#[derive(Debug)]
+pub(crate) enum Ending {
     /// By itself.
     Exits,
     /// When its stdin is closed.
@@ -26,7 +27,7 @@ pub(crate) fn runs_this_program(command: &str) -> bool {
     command.starts_with("mcp-delegator ") || command.contains("| mcp-delegator ")
 }
 
-fn ending(location: &str, command: &str) -> Ending {
+pub(crate) fn ending(location: &str, command: &str) -> Ending {
     let args = command.split_once("mcp-delegator ").unwrap().1;
     match args.split_whitespace().next().unwrap_or_default() {
         "serve" if args.contains("--http") => Ending::Signal,

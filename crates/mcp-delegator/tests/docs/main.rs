@@ -51,3 +51,15 @@ fn commands_of_the_command_reference_work() {
 fn commands_of_all_other_pages_work() {
     assert!(run_pages(|page| !["README.md", "docs/commands.md"].contains(&page)) > 10);
 }
+
+#[test]
+#[should_panic(expected = "is not run by a test")]
+fn an_uncovered_command_of_another_program_is_refused() {
+    other_programs::check("page.md:1", "make install");
+}
+
+#[test]
+#[should_panic(expected = "how does `watch` end?")]
+fn a_command_with_an_unknown_ending_is_refused() {
+    commands::ending("page.md:1", "mcp-delegator watch");
+}

@@ -87,3 +87,23 @@ fn code_spans(paragraph: &str) -> impl Iterator<Item = String> {
     let spans = paragraph.split('`').skip(1).step_by(2).filter(|span| span.starts_with("mcp-delegator "));
     spans.map(str::to_owned).collect::<Vec<_>>().into_iter()
 }
+
+#[test]
+fn commands_of_blocks_and_code_spans_are_found() {
+    let text = "Run `mcp-delegator\nversion`.\n\n```sh\n# first\nmcp-delegator doctor\n\nscripts/test\n```\n\n```\n$ x\n```\n";
+    let page = Page { path: "page.md".to_owned(), text: text.to_owned() };
+    let found: Vec<(String, Vec<String>)> =
+        page.blocks().into_iter().map(|block| (block.location(), block.commands)).collect();
+    let expected = [
+        ("page.md:3".to_owned(), vec!["mcp-delegator version".to_owned()]),
+        ("page.md:4".to_owned(), vec!["mcp-delegator doctor".to_owned(), "scripts/test".to_owned()]),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+#[should_panic(expected = "put commands into a `sh` block")]
+fn a_command_outside_of_a_sh_block_is_refused() {
+    let text = "```\nmcp-delegator doctor\n```\n";
+    Page { path: "page.md".to_owned(), text: text.to_owned() }.blocks();
+}
