@@ -19,7 +19,8 @@ check:
 
 # Regenerate the generated pages and snapshots; review the change before you commit it
 update-generated:
-    UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator up_to_date as_committed
+    UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator up_to_date matches_its_snapshots
+    UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator the_readme_lists_the_served_tools
 
 # Run the benchmarks, built as for a release (`bench` inherits `dist`); prints tables
 bench:
