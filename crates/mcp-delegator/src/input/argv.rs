@@ -13,11 +13,9 @@ use delegator_transcript::shell;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
-use crate::input::globals;
 use crate::input::path::locate;
-use crate::input::tree;
-use crate::input::unknown_command;
-use crate::input::unknown_command::UnknownWord;
+use crate::input::unknown_command::{self, UnknownWord};
+use crate::input::{globals, tree};
 use crate::spec::catalog::Catalog;
 use crate::spec::globals::Globals;
 use crate::spec::version::PROGRAM;
