@@ -9,6 +9,7 @@ fn main() -> std::process::ExitCode {
     // Tasks outlive the caller: its open descriptors, such as locks and pipes, must not be inherited.
     close_fds::set_fds_cloexec(FIRST_NON_STDIO_FD, &[]);
     let process = current_process();
-    mcp_delegator::app::internal_modes::run_if_requested(&process)
-        .unwrap_or_else(|| mcp_delegator::app::run::run(process).into())
+    mcp_delegator::app::internal_modes::run_if_requested(&process).unwrap_or_else(|| {
+        mcp_delegator::app::run::run(process, mcp_delegator::app::catalog::commands()).into()
+    })
 }

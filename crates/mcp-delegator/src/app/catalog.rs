@@ -1,65 +1,72 @@
 //! The list of all commands, in the order of the manifest and the help.
 
+use std::sync::LazyLock;
+
 use crate::commands::{
-    cancel, cleanup_registry, cloud, completions, config_show, declared, demo, doctor, env, events, help,
-    import, local, logs, man, manifest, queue, restore, retry, schema, setup, version,
+    Command, CommandList, cancel, cleanup_registry, cloud, completions, config_show, declared, demo, doctor,
+    env, events, help, import, local, logs, man, manifest, queue, restore, retry, schema, setup, version,
 };
 use crate::mcp::serve;
-use crate::spec::CommandSpec;
 use crate::spec::catalog::Catalog;
 
-pub fn catalog() -> Catalog {
-    Catalog(COMMANDS)
+pub fn commands() -> CommandList {
+    static LIST: LazyLock<CommandList> = LazyLock::new(|| CommandList::new(COMMANDS.to_vec()));
+    *LIST
 }
 
-const COMMANDS: &[&CommandSpec] = &[
-    &local::run::SPEC,
-    &local::exec::SPEC,
-    &local::resume::SPEC,
-    &local::status::SPEC,
-    &local::wait::SPEC,
-    &local::results::SPEC,
-    &local::cancel::SPEC,
-    &cloud::submit::SPEC,
-    &cloud::status::SPEC,
-    &cloud::WAIT,
-    &cloud::RESULTS,
-    &cloud::CANCEL,
-    &cloud::list_environments::SPEC,
-    &cloud::github_setup::SPEC,
-    &cleanup_registry::SPEC,
-    &cloud::apply::SPEC,
-    &serve::SPEC,
-    &demo::SPEC,
-    &logs::SPEC,
-    &retry::SPEC,
-    &cancel::SPEC,
-    &queue::PAUSE,
-    &queue::RESUME,
-    &declared::SEND,
-    &declared::ANSWER,
-    &declared::DIFF,
-    &declared::APPLY,
-    &declared::DISCARD,
-    &restore::SPEC,
-    &events::normalize::SPEC,
-    &events::summarize::SPEC,
-    &events::follow::SPEC,
-    &import::SPEC,
-    &declared::WATCH,
-    &declared::DASHBOARD,
-    &declared::WORKER,
-    &declared::FLEET_STATUS,
-    &env::add::SPEC,
-    &env::remove::SPEC,
-    &env::check::SPEC,
-    &setup::SPEC,
-    &doctor::SPEC,
-    &config_show::SPEC,
-    &schema::SPEC,
-    &manifest::SPEC,
-    &completions::SPEC,
-    &man::SPEC,
-    &help::SPEC,
-    &version::SPEC,
+/// The specs of all commands.
+pub fn catalog() -> Catalog {
+    commands().catalog()
+}
+
+pub const COMMANDS: &[Command] = &[
+    local::run::COMMAND,
+    local::exec::COMMAND,
+    local::resume::COMMAND,
+    local::status::COMMAND,
+    local::wait::COMMAND,
+    local::results::COMMAND,
+    local::cancel::COMMAND,
+    Command::new(&cloud::submit::SPEC),
+    Command::new(&cloud::status::SPEC),
+    Command::new(&cloud::WAIT),
+    Command::new(&cloud::RESULTS),
+    Command::new(&cloud::CANCEL),
+    cloud::list_environments::COMMAND,
+    cloud::github_setup::COMMAND,
+    cleanup_registry::COMMAND,
+    Command::new(&cloud::apply::SPEC),
+    serve::COMMAND,
+    demo::COMMAND,
+    logs::COMMAND,
+    retry::COMMAND,
+    cancel::COMMAND,
+    queue::PAUSE_COMMAND,
+    queue::RESUME_COMMAND,
+    Command::new(&declared::SEND),
+    Command::new(&declared::ANSWER),
+    Command::new(&declared::DIFF),
+    Command::new(&declared::APPLY),
+    Command::new(&declared::DISCARD),
+    restore::COMMAND,
+    events::normalize::COMMAND,
+    events::summarize::COMMAND,
+    events::follow::COMMAND,
+    import::COMMAND,
+    Command::new(&declared::WATCH),
+    Command::new(&declared::DASHBOARD),
+    Command::new(&declared::WORKER),
+    Command::new(&declared::FLEET_STATUS),
+    env::add::COMMAND,
+    env::remove::COMMAND,
+    env::check::COMMAND,
+    setup::COMMAND,
+    doctor::COMMAND,
+    config_show::COMMAND,
+    schema::COMMAND,
+    manifest::COMMAND,
+    completions::COMMAND,
+    man::COMMAND,
+    help::COMMAND,
+    version::COMMAND,
 ];

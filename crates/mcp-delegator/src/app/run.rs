@@ -11,25 +11,20 @@ use delegator_domain::redact::Redactor;
 use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
 
-use crate::app::catalog::catalog;
-use crate::app::logging;
-use crate::app::signals as interrupt;
-use crate::commands;
+use crate::app::{logging, signals};
 use crate::commands::context::{Context, Surface, sources};
+use crate::commands::{CommandList, help, manifest, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
-use crate::input::argv;
-use crate::input::argv::Invocation;
-use crate::input::{stdin as payload, validation as requests};
+use crate::input::argv::{self, Invocation};
+use crate::input::{stdin, validation};
 use crate::output::attachment::Attachment;
 use crate::output::fields;
-use crate::output::outcome::CallClock;
-use crate::output::outcome::{CommandOutput, Completion, Outcome, SizeUnit, Warning};
+use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, SizeUnit, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::screen::Screen;
-use crate::output::truncation::apply as truncate_apply;
-use crate::output::truncation::{SizeLimit, truncate_to_fit};
+use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
 use crate::spec::formats::Format;
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
@@ -45,9 +40,9 @@ struct ParsedCall {
     early_error: Option<AppError>,
 }
 
-pub fn run(process: Process) -> ExitCode {
+pub fn run(process: Process, commands: CommandList) -> ExitCode {
     let call = CallClock::begin();
-    let mut parsed = parse_call(&process);
+    let mut parsed = parse_call(&process, commands);
     let (config, config_error) = configuration(&process, &parsed.globals);
     let printer = Arc::new(Printer::new(redactor(&process, &config)));
     let mut presentation =
@@ -55,8 +50,8 @@ pub fn run(process: Process) -> ExitCode {
     install_panic_hook();
     let (spec, attachment) = (parsed.spec, Attachment::default());
     let watching =
-        interrupt::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
-            call.end(spec, output)
+        signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
+            call.end(spec, commands.describe(spec, output))
         });
     if let Err(error) = watching {
         printer.remark(&format!("warning: could not install the signal handlers: {error}"));
@@ -66,11 +61,12 @@ pub fn run(process: Process) -> ExitCode {
         let object = collect_input(&mut parsed)?;
         presentation = Presentation::decide(&process, &parsed.globals, (spec, &object), &config);
         let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
-        execute(&process, &parsed, object, screen, (&config, config_error))
+        execute((&process, commands), &parsed, object, screen, (&config, config_error))
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
     output.warnings.extend(log_warning);
-    let (outcome, rendered) = finish(&call, spec, output, &parsed.globals, &presentation, &printer);
+    let (outcome, rendered) =
+        finish(&call, spec, commands.describe(spec, output), &parsed.globals, &presentation, &printer);
     print_outcome(&printer, &presentation, &outcome, rendered)
 }
 
@@ -84,7 +80,7 @@ fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
     }
 }
 
-fn parse_call(process: &Process) -> ParsedCall {
+fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     let failed = |error: AppError, globals: Globals| ParsedCall {
         spec: &ROOT,
         object: Map::new(),
@@ -92,7 +88,7 @@ fn parse_call(process: &Process) -> ParsedCall {
         globals,
         early_error: Some(error),
     };
-    match catch_panics(|| Ok(argv::parse(catalog(), &process.argv))) {
+    match catch_panics(|| Ok(argv::parse(commands.catalog(), &process.argv))) {
         Ok(Ok(invocation)) => resolve_command(invocation),
         Ok(Err(failure)) => failed(failure.error, failure.globals),
         Err(error) => failed(error, Globals::default()),
@@ -109,16 +105,16 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
         };
     let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
     if globals.version {
-        return parsed_call(&commands::version::SPEC, Map::new(), problems, globals);
+        return parsed_call(&version::SPEC, Map::new(), problems, globals);
     }
     match spec {
         Some(spec) if globals.schema && !globals.help => {
             let name = Map::from_iter([("name".to_owned(), Value::from(spec.name()))]);
-            parsed_call(&commands::schema::SPEC, name, problems, globals)
+            parsed_call(&schema::SPEC, name, problems, globals)
         }
         Some(spec) if !globals.help => parsed_call(spec, object, problems, globals),
-        _ if path.is_empty() => parsed_call(&commands::help::SPEC, Map::new(), problems, globals),
-        _ => parsed_call(&commands::help::SPEC, path_input("command"), problems, globals),
+        _ if path.is_empty() => parsed_call(&help::SPEC, Map::new(), problems, globals),
+        _ => parsed_call(&help::SPEC, path_input("command"), problems, globals),
     }
 }
 
@@ -172,18 +168,18 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
         return Err(error);
     }
     let mut object = std::mem::take(&mut parsed.object);
-    let from_stdin = payload::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
+    let from_stdin = stdin::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
     parsed.problems.extend(from_stdin?);
     if let Some(source) = &parsed.globals.input_json {
-        object = payload::merge_input_json(source, object)?;
+        object = stdin::merge_input_json(source, object)?;
     }
-    let format = payload::take_format(&mut object, &Format::ALL, &mut parsed.problems);
+    let format = stdin::take_format(&mut object, &Format::ALL, &mut parsed.problems);
     parsed.globals.format = parsed.globals.format.or(format);
     Ok(object)
 }
 
 fn execute(
-    process: &Process,
+    (process, commands): (&Process, CommandList),
     parsed: &ParsedCall,
     object: Map<String, Value>,
     screen: Screen<'_>,
@@ -192,7 +188,7 @@ fn execute(
     let (spec, globals) = (parsed.spec, &parsed.globals);
     let mut problems = parsed.problems.clone();
     if !globals.fields.is_empty() {
-        problems.extend(fields::unknown(&globals.fields, &commands::manifest::output_schema(spec)));
+        problems.extend(fields::unknown(&globals.fields, &manifest::output_schema(spec)));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
     // Preflight checks need a valid configuration.
@@ -200,7 +196,7 @@ fn execute(
     let preflight_context =
         PreflightContext { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
     let preflight_context = config_error.is_none().then_some(&preflight_context);
-    let request = requests::validate(spec, object, problems, preflight_context)?;
+    let request = validation::validate(spec, object, problems, preflight_context)?;
     if needs_config(spec) {
         config_error.map_or(Ok(()), Err)?;
         state_dir.clone()?;
@@ -208,20 +204,9 @@ fn execute(
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
     let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
     let surface = Surface::CommandLine;
-    let context = Context {
-        catalog: catalog(),
-        config,
-        state_dir,
-        process,
-        screen,
-        surface,
-        call_budget: None,
-        connections,
-    };
-    let run = spec.run.ok_or_else(|| {
-        AppError::new(ErrorCode::Internal, "The command has no handler; this is a bug in mcp-delegator.")
-    })?;
-    let mut output = run(&context, request.input)?;
+    let context =
+        Context { commands, config, state_dir, process, screen, surface, call_budget: None, connections };
+    let mut output = commands.find(spec)?.run(&context, request.input)?;
     if needs_config(spec) {
         output
             .warnings
@@ -271,7 +256,7 @@ fn finish(
             other => other,
         };
     }
-    let max_bytes = globals.max_bytes.unwrap_or(truncate_apply::DEFAULT_MAX_BYTES);
+    let max_bytes = globals.max_bytes.unwrap_or(apply::DEFAULT_MAX_BYTES);
     truncate_to_fit(
         call.end(spec, output),
         presentation,

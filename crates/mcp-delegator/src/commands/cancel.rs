@@ -17,10 +17,11 @@ use crate::commands::inputs::TASK_ID;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, Warning};
-use crate::spec::{CommandSpec, Danger, Example, Shape, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, Shape};
 
 /// State of a task that can be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,10 +81,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check,
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<CancelMany>(&["cancel"], "Cancel several tasks")
+    ..CommandSpec::new::<CancelMany>(&["cancel"], "Cancel several tasks")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 /// Requires ids, `all` or a filter, so that an empty input cancels nothing.
 fn check(input: &Value) -> Vec<Problem> {

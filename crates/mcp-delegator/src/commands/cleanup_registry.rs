@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task as view;
+use crate::output::data::task as task_data;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -55,14 +56,15 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Registry,
     failures: &[ErrorCode::LockHeld],
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
     former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
-    ..CommandSpec::declare::<CleanupRegistry>(
+    ..CommandSpec::new::<CleanupRegistry>(
         &["cleanup-registry"],
         "End stuck tasks and delete old finished ones",
     )
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
@@ -146,7 +148,7 @@ fn restore_point_json(point: &RetainedRestorePoint) -> Value {
         "repository": point.repository,
         "ref": point.reference,
         "reason": retention_reason(&point.reason),
-        "expires_ts": point.expires_at_ms.map(view::format_timestamp),
+        "expires_ts": point.expires_at_ms.map(task_data::format_timestamp),
     })
 }
 

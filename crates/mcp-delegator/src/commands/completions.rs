@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::input::tree;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -46,9 +47,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     }],
     former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Completions>(&["completions"], "Print a completion script for a shell")
+    ..CommandSpec::new::<Completions>(&["completions"], "Print a completion script for a shell")
 };
+
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     use clap_complete::Shell as Known;
@@ -60,7 +63,7 @@ fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppEr
         Shell::Zsh => Known::Zsh,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut tree::completable(context.catalog), PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut tree::completable(context.catalog()), PROGRAM, &mut script);
     Ok(raw_text(script))
 }
 

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::paging::Paging;
-use crate::spec::paging::paginate;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
+use crate::spec::paging::{Paging, paginate};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShow {
@@ -66,10 +66,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Settings>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
+    ..CommandSpec::new::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppError> {
     // Shows the settings for a task in the current directory, including the limits of its project file.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use delegator_config::{Config, Sources};
 use delegator_engine::ConnectionPool;
 
+use crate::commands::CommandList;
 use crate::output::screen::Screen;
 use crate::spec::PreflightContext;
 use crate::spec::catalog::Catalog;
@@ -22,7 +23,7 @@ pub enum Surface {
 /// What a command handler may use.
 #[derive(Debug)]
 pub struct Context<'a> {
-    pub catalog: Catalog,
+    pub commands: CommandList,
     pub config: &'a Config,
     pub state_dir: Option<PathBuf>,
     pub process: &'a Process,
@@ -36,6 +37,10 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    pub fn catalog(&self) -> Catalog {
+        self.commands.catalog()
+    }
+
     pub fn preflight_context(&self) -> PreflightContext<'_> {
         PreflightContext {
             config: self.config,

@@ -10,7 +10,7 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Command as Process;
 
 use delegator_domain::task::Mode;
 use delegator_engine::{AgentProgram, Engine};
@@ -24,10 +24,11 @@ use crate::commands::inputs::{AgentInputs, SubmissionInputs};
 use crate::commands::local::attach::attach;
 use crate::commands::local::run::foreground_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, WaitHint};
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset};
 
 /// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
@@ -42,7 +43,8 @@ pub struct Demo {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
-    pub kept: bool,
+    #[serde(rename = "kept")]
+    pub retained: bool,
     pub task: String,
     /// Data of the task itself.
     pub result: Value,
@@ -60,10 +62,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the same, and keeps the repository",
     }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<DemoOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Demo>(&["demo"], "Run an example task offline with a built-in agent")
+    ..CommandSpec::new::<Demo>(&["demo"], "Run an example task offline with a built-in agent")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let demo_dir = tempfile::Builder::new()
@@ -112,7 +115,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let wrap = |result: Value| {
         json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
-            kept: keep,
+            retained: keep,
             task: demo::task().to_owned(),
             result,
             diff: diff.clone(),
@@ -146,7 +149,7 @@ fn make_repository(repository: &Path) -> std::io::Result<()> {
 
 /// Runs git without user, system or template configuration.
 fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
-    let output = Command::new("git")
+    let output = Process::new("git")
         .args([
             "-c",
             "user.name=demo",

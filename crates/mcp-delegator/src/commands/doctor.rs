@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::local::status::long_log_message;
 use crate::commands::local::tasks::{configured_agent, engine};
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, OutputSchema, Shape, run_typed};
+use crate::spec::{CommandSpec, OutputSchema, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
@@ -51,10 +52,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     shape: Shape::List("checks"),
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Checks>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Doctor>(&["doctor"], "Check that everything a task needs is available")
+    ..CommandSpec::new::<Doctor>(&["doctor"], "Check that everything a task needs is available")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {

@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::input::help;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Help {
@@ -38,13 +39,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Hidden,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<HelpOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Help>(&["help"], "Show help for a command")
+    ..CommandSpec::new::<Help>(&["help"], "Show help for a command")
 };
 
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
 fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
-    let mut command = help::command_at(context.catalog, "help", &input.command)?;
+    let mut command = help::command_at(context.catalog(), "help", &input.command)?;
     let commands = command
         .get_subcommands()
         .filter(|subcommand| !subcommand.is_hide_set())

@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 use crate::commands::context::{Context, Surface};
 use crate::commands::events::source::open_allowed_file;
 use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape, run_typed};
+use crate::spec::{CommandSpec, Example, OutputSchema, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Import {
@@ -48,10 +49,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the session as a task",
     }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Imported>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Import>(&["import"], "Import a past Codex session as a task")
+    ..CommandSpec::new::<Import>(&["import"], "Import a past Codex session as a task")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = Path::new(&input.rollout);

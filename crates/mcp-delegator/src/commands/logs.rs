@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Logs {
@@ -49,10 +50,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
     examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "the agent's output" }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<LogsOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Logs>(&["logs"], "Show the output of a task's agent")
+    ..CommandSpec::new::<Logs>(&["logs"], "Show the output of a task's agent")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

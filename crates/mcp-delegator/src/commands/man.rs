@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, io_error};
 use crate::input::help;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Man {
@@ -29,12 +30,14 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator man config show", shows: "the page of one command" },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Man>(&["man"], "Print the manual page")
+    ..CommandSpec::new::<Man>(&["man"], "Print the manual page")
 };
 
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
 fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
-    let command = help::command_at(context.catalog, "man", &input.command)?;
+    let command = help::command_at(context.catalog(), "man", &input.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
     Ok(raw_text(page))

@@ -9,19 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::{cli as cli_envelope, schema as envelope_schema, tool as tool_envelope};
 use crate::output::outcome::{CommandOutput, Completion};
-use crate::spec;
 use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
-use crate::spec::paging::Paging;
-use crate::spec::paging::{fingerprint, paginate};
+use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{
-    CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, run_typed,
-    tool_schema as mcp_tool,
+    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, tool_schema,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,11 +41,12 @@ pub struct Manifest {
     pub version: &'static str,
     pub envelope_version: &'static str,
     pub schema_version: &'static str,
-    pub commands: Vec<Command>,
+    pub commands: Vec<CommandEntry>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Command {
+#[schemars(rename = "Command")]
+pub struct CommandEntry {
     /// Dotted path, as in `meta.command`.
     pub name: String,
     /// Path on the command line.
@@ -103,15 +102,16 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     former_names: &[FormerName { path: &["tools"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Manifest>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<ManifestInputs>(&["manifest"], "Describe every command for programs")
+    ..CommandSpec::new::<ManifestInputs>(&["manifest"], "Describe every command for programs")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let prefix = context.config.tool_prefix();
-    let commands: Vec<Command> = context
-        .catalog
+    let commands: Vec<CommandEntry> = context
+        .catalog()
         .iter()
         .filter(|spec| !input.available_only || spec.is_available())
         .map(|spec| describe_command(spec, prefix))
@@ -135,7 +135,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
     Ok(output)
 }
 
-fn describe_command(spec: &'static CommandSpec, prefix: &str) -> Command {
+fn describe_command(spec: &'static CommandSpec, prefix: &str) -> CommandEntry {
     let inputs = spec.inputs();
     let is_tool = spec.toolset != Toolset::Hidden;
     let names = |include: fn(&spec::Property) -> bool| {
@@ -146,7 +146,7 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> Command {
             .map(|property| property.name.clone())
             .collect()
     };
-    Command {
+    CommandEntry {
         name: spec.name(),
         path: spec.path.to_vec(),
         summary: spec.about,
@@ -165,7 +165,7 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> Command {
         unavailable_inputs: names(|property| property.unavailable),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
-        mcp: is_tool.then(|| mcp_tool::tool_definition(spec, prefix, Format::Markdown)),
+        mcp: is_tool.then(|| tool_schema::tool_definition(spec, prefix, Format::Markdown)),
         exit_codes: exit_codes(spec),
         examples: spec
             .examples

@@ -7,30 +7,38 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
-use crate::spec::NoInputs;
-use crate::spec::{CommandSpec, Shape, run_typed};
+use crate::spec::{CommandSpec, NoInputs, Shape};
 
 pub const PAUSE: CommandSpec = CommandSpec {
     details: "Running tasks continue, and new tasks are still accepted. This affects every user of the state directory.",
     shape: Shape::Action("queue_paused"),
     idempotent: true,
-    describe,
-    run: Some(|context, input| run_typed(context, input, pause)),
-    ..CommandSpec::declare::<NoInputs>(
+    ..CommandSpec::new::<NoInputs>(
         &["queue", "pause"],
         "Pause the queue: start no queued task until it is resumed",
     )
 };
 
+pub const PAUSE_COMMAND: Command = Command {
+    describe,
+    run: Some(|context, input| run_typed(context, input, pause)),
+    ..Command::new(&PAUSE)
+};
+
 pub const RESUME: CommandSpec = CommandSpec {
     shape: Shape::Action("queue_resumed"),
     idempotent: true,
+    ..CommandSpec::new::<NoInputs>(&["queue", "resume"], "Resume the queue: start queued tasks again")
+};
+
+pub const RESUME_COMMAND: Command = Command {
     describe,
     run: Some(|context, input| run_typed(context, input, resume)),
-    ..CommandSpec::declare::<NoInputs>(&["queue", "resume"], "Resume the queue: start queued tasks again")
+    ..Command::new(&RESUME)
 };
 
 fn pause(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {

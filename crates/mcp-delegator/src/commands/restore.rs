@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
 use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape};
 
 mod output;
 
@@ -86,10 +87,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     check,
     preflight: preflight_directory,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RestoreOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Restore>(&["restore"], "Restore the work tree to its state before a task")
+    ..CommandSpec::new::<Restore>(&["restore"], "Restore the work tree to its state before a task")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));

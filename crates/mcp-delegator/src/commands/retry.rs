@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs;
-use crate::commands::inputs::{AgentInputs, TaskIdInput, check_task_text};
+use crate::commands::inputs::{self, AgentInputs, TaskIdInput, check_task_text};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, run_typed};
+use crate::spec::{Category, CommandSpec, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retry {
@@ -46,9 +46,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     failures: AGENT_FAILURES,
     check: check_task_text,
+    ..CommandSpec::new::<Retry>(&["retry"], "Start an ended task again as a new task")
+};
+
+pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::accepted,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Retry>(&["retry"], "Start an ended task again as a new task")
+    ..Command::new(&SPEC)
 };
 
 fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::manifest::output_schema;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
-use crate::spec::paging::Paging;
-use crate::spec::paging::{fingerprint, paginate};
+use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::{
-    Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, run_typed,
+    Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,15 +62,16 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SchemaOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
+    ..CommandSpec::new::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
-        Some(name) => find_schema(context.catalog, name, context.config.tool_prefix())?,
-        None => json!(schema_names(context.catalog)),
+        Some(name) => find_schema(context.catalog(), name, context.config.tool_prefix())?,
+        None => json!(schema_names(context.catalog())),
     };
     let etag = fingerprint(&data);
     if input.etag.as_deref() == Some(&etag) {
@@ -81,7 +82,7 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
         return Ok(CommandOutput::done(data).raw(text).fact("etag", etag));
     }
     let query = json!({"command": "schema", "etag": etag});
-    let (schemas, page) = paginate(schema_names(context.catalog), &input.paging, &query)?;
+    let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
     let mut output =
         CommandOutput::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);

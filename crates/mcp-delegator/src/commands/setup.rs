@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::setup::hosts::{Edit, EntryError, Host, HostDirs};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset};
 
 /// Suffix of the backup file.
 const BACKUP: &str = ".before-mcp-delegator";
@@ -83,10 +84,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SetupOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Setup>(&["setup"], "Register this server with an MCP client")
+    ..CommandSpec::new::<Setup>(&["setup"], "Register this server with an MCP client")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let host = input.host.host();

@@ -9,12 +9,9 @@
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one thread
 //! watches all tasks for all calls. An error in a call, a panic included, becomes the response of that call, and the
-//! server keeps running. Only the transport writes to stdout. `fixtures` serves the official conformance suite and is
-//! never part of a release.
+//! server keeps running. Only the transport writes to stdout.
 
 pub mod codex_compat;
-#[cfg(feature = "conformance-fixtures")]
-pub mod fixtures;
 pub mod instructions;
 pub mod prompts;
 pub mod resources;

@@ -5,12 +5,14 @@
 
 use delegator_engine::ConnectionPool;
 use delegator_engine::wait_thread::WaitThread;
+use rmcp::handler::server::ServerHandler;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
@@ -19,7 +21,7 @@ use crate::mcp::transport::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset};
 
 /// Format of responses to calls without `format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -81,9 +83,11 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the address and the token file, on stderr",
         },
     ],
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Serve>(&["serve"], "Serve the tools over MCP")
+    ..CommandSpec::new::<Serve>(&["serve"], "Serve the tools over MCP")
 };
+
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 /// A token file without --http is an error: stdio does not use a token.
 fn check(input: &Value) -> Vec<Problem> {
@@ -97,13 +101,22 @@ fn check(input: &Value) -> Vec<Problem> {
 }
 
 fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
+    serve(context, input, |server| server)
+}
+
+/// Serves until the client closes the connection or the process ends. `wrap` may put another handler in front of the server.
+pub fn serve<H: ServerHandler + Clone>(
+    context: &Context<'_>,
+    input: Serve,
+    wrap: impl FnOnce(Server) -> H,
+) -> Result<CommandOutput, AppError> {
     let listen = input
         .http
         .as_deref()
         .map(|given| http::parse_address(given, input.token_file.is_some()))
         .transpose()?;
     let choice = choice(context, &input);
-    let toolbox = Toolbox::select(context.catalog, &choice)?;
+    let toolbox = Toolbox::select(context.catalog(), &choice)?;
     if choice.output_schemas && choice.default_format != Format::Json {
         let problem = "describes JSON, but the default format is Markdown";
         let suggestion = Some("Serve with --default-format json.");
@@ -112,8 +125,7 @@ fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
         ]));
     }
     let server = Server::new(server_context(context, toolbox), WaitThread::start(engine(context)?)?);
-    #[cfg(feature = "conformance-fixtures")]
-    let server = crate::mcp::fixtures::Fixtures::new(server);
+    let server = wrap(server);
     match listen {
         None => stdio::serve(server)?,
         Some(address) => {
@@ -166,7 +178,7 @@ fn split_names(given: &[String]) -> Vec<String> {
 
 fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
     ServerState {
-        catalog: context.catalog,
+        commands: context.commands,
         process: context.process.clone(),
         config: context.config.clone(),
         state_dir: context.state_dir.clone(),

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::{AppError, ErrorCode, ExitCode};
-use crate::spec::paging::Page;
-use crate::spec::paging::position_cursor;
+use crate::output::documents::document::Document;
+use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 use crate::spec::{Category, CommandSpec, Shape};
@@ -158,7 +158,7 @@ impl ListCursors {
 }
 
 /// The result of a command handler.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct CommandOutput {
     pub completion: Completion,
     /// The text in the command's own format, for commands that have one.
@@ -173,6 +173,8 @@ pub struct CommandOutput {
     pub message: Option<String>,
     /// Overrides the shape of the command, for commands with several.
     pub shape: Option<Shape>,
+    /// Describes the data for readers.
+    pub describe: fn(&Value) -> Document,
 }
 
 impl CommandOutput {
@@ -187,6 +189,7 @@ impl CommandOutput {
             child: None,
             message: None,
             shape: None,
+            describe: Document::from_value,
         }
     }
 

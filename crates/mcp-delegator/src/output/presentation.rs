@@ -19,8 +19,7 @@ use crate::output::outcome::{Completion, Outcome};
 use crate::output::printer;
 use crate::output::screen::ItemFormat;
 use crate::output::values::{escape_terminal_controls, json_text};
-use crate::spec::formats::Envelope;
-use crate::spec::formats::{Format, LogFormat};
+use crate::spec::formats::{Envelope, Format, LogFormat};
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
 use crate::spec::{CommandSpec, ServedTools};
@@ -228,7 +227,7 @@ impl Presentation {
     fn document(&self, outcome: &Outcome, data: &Value) -> Document {
         match self.has_selected_fields {
             true => Document::from_value(data),
-            false => meta_facts::append_to((outcome.command.describe)(data), &outcome.output),
+            false => meta_facts::append_to((outcome.output.describe)(data), &outcome.output),
         }
     }
 

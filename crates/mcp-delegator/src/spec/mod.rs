@@ -4,7 +4,7 @@
 //! the manifest, help, completions, man pages and the documentation are generated from it, so the command line and MCP
 //! cannot differ.
 //!
-//! A command whose `run` is `None` is *declared*: the manifest lists it with `available: false`, help and tool lists
+//! A command that is not `available` is only *declared*: the manifest lists it with `available: false`, help and tool lists
 //! omit it, and calling it fails with UNSUPPORTED.
 
 pub mod catalog;
@@ -27,11 +27,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::commands::blocking::BlockingCommand;
-use crate::commands::context::Context;
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::documents::document::Document;
-use crate::output::outcome::CommandOutput;
+use crate::error::{ErrorCode, Problem};
 pub use input_schema::{InputSchema, Property, PropertyType};
 use version::PROGRAM;
 
@@ -192,8 +188,6 @@ impl RawOutput {
     }
 }
 
-pub type Handler = fn(&Context<'_>, Value) -> Result<CommandOutput, AppError>;
-
 /// Where the schema of `data` comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum OutputSchema {
@@ -205,6 +199,8 @@ pub enum OutputSchema {
 #[derive(Debug)]
 pub struct CommandSpec {
     pub path: &'static [&'static str],
+    /// False for a declared command: its name and inputs are fixed, but it is not implemented.
+    pub available: bool,
     pub about: &'static str,
     pub details: &'static str,
     pub category: Category,
@@ -231,21 +227,25 @@ pub struct CommandSpec {
     /// Checks the input against configuration and file system. It must not change anything.
     pub preflight: fn(&Value, &PreflightContext<'_>) -> Vec<Problem>,
     pub output: OutputSchema,
-    /// Renders the data as a document for people and models.
-    pub describe: fn(&Value) -> Document,
-    pub run: Option<Handler>,
-    /// For a command that waits for tasks: `run` split into start and end.
-    pub blocking: Option<BlockingCommand>,
 }
 
 impl CommandSpec {
-    /// A definition with conservative defaults; each command overrides what differs.
+    /// The spec of an implemented command, with cautious defaults; each command states where it differs.
+    pub const fn new<I>(path: &'static [&'static str], about: &'static str) -> CommandSpec
+    where
+        I: schemars::JsonSchema + DeserializeOwned + Serialize,
+    {
+        CommandSpec { available: true, ..CommandSpec::declare::<I>(path, about) }
+    }
+
+    /// The spec of a command that is not implemented yet.
     pub const fn declare<I>(path: &'static [&'static str], about: &'static str) -> CommandSpec
     where
         I: schemars::JsonSchema + DeserializeOwned + Serialize,
     {
         CommandSpec {
             path,
+            available: false,
             about,
             details: "",
             category: Category::RegistryInfo,
@@ -266,14 +266,11 @@ impl CommandSpec {
             check: |_| Vec::new(),
             preflight: |_, _| Vec::new(),
             output: OutputSchema::Category,
-            describe: Document::from_value,
-            run: None,
-            blocking: None,
         }
     }
 
     pub fn is_available(&self) -> bool {
-        self.run.is_some()
+        self.available
     }
 
     pub fn is_safe(&self) -> bool {
@@ -312,18 +309,4 @@ impl CommandSpec {
 
 fn canonicalize<I: DeserializeOwned + Serialize>(input: Value) -> Result<Value, serde_json::Error> {
     serde_json::from_value::<I>(input).and_then(|typed| serde_json::to_value(&typed))
-}
-
-/// Deserializes the validated input and runs the handler with it.
-pub fn run_typed<I: DeserializeOwned>(
-    context: &Context<'_>,
-    input: Value,
-    run: impl FnOnce(&Context<'_>, I) -> Result<CommandOutput, AppError>,
-) -> Result<CommandOutput, AppError> {
-    run(context, serde_json::from_value(input).map_err(input_rejected)?)
-}
-
-/// Input that passed the schema but cannot be deserialized is a bug in the input type.
-pub fn input_rejected(error: serde_json::Error) -> AppError {
-    AppError::new(ErrorCode::Internal, format!("The validated input could not be deserialized: {error}"))
 }

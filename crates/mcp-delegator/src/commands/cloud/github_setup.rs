@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use crate::commands::cloud::environment_template::Template;
 use crate::commands::context::{Context, sources};
 use crate::commands::inputs::Stack;
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::github_guide::{Guide, TokenLocation};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::shell::shell_word;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
@@ -44,13 +45,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<GithubSetup>(
+    ..CommandSpec::new::<GithubSetup>(
         &["cloud", "github-setup"],
         "Guide: give an environment access to a repository",
     )
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
     let stack = scalar(&json!(input.stack));

@@ -4,10 +4,10 @@ use delegator_config::environments;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_list, list_output};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::outcome::CommandOutput;
-use crate::spec::NoInputs;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),
@@ -15,12 +15,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Cloud,
     failures: &[ErrorCode::NotFound],
+    ..CommandSpec::new::<NoInputs>(&["cloud", "list-environments"], "List the environments for cloud tasks")
+};
+
+pub const COMMAND: Command = Command {
     describe: describe_list,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<NoInputs>(
-        &["cloud", "list-environments"],
-        "List the environments for cloud tasks",
-    )
+    ..Command::new(&SPEC)
 };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {

@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
+use crate::commands::{Command, input_rejected, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
-use crate::spec::{CommandSpec, Example, Shape, input_rejected, run_typed};
+use crate::spec::{CommandSpec, Example, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -90,9 +91,13 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the new environment",
     }],
     check,
+    ..CommandSpec::new::<EnvAdd>(&["env", "add"], "Add an environment")
+};
+
+pub const COMMAND: Command = Command {
     describe: describe_one,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<EnvAdd>(&["env", "add"], "Add an environment")
+    ..Command::new(&SPEC)
 };
 
 /// The entry to write, without its creation time.

@@ -4,10 +4,10 @@ use delegator_config::environments;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_list, list_output};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::outcome::CommandOutput;
-use crate::spec::NoInputs;
-use crate::spec::{CommandSpec, Danger, Shape, run_typed};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reports every problem with line and column; unknown fields are warnings.",
@@ -15,9 +15,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     shape: Shape::List("environments"),
     failures: &[ErrorCode::NotFound],
+    ..CommandSpec::new::<NoInputs>(&["env", "check"], "Check the environments file")
+};
+
+pub const COMMAND: Command = Command {
     describe: describe_list,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<NoInputs>(&["env", "check"], "Check the environments file")
+    ..Command::new(&SPEC)
 };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {

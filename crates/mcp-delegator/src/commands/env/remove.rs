@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape, run_typed};
+use crate::spec::{CommandSpec, Danger, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvRemove {
@@ -28,9 +29,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
     check,
+    ..CommandSpec::new::<EnvRemove>(&["env", "remove"], "Remove an environment")
+};
+
+pub const COMMAND: Command = Command {
     describe: describe_one,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<EnvRemove>(&["env", "remove"], "Remove an environment")
+    ..Command::new(&SPEC)
 };
 
 fn check(input: &Value) -> Vec<Problem> {

@@ -21,13 +21,13 @@ use serde_json::json;
 use crate::commands::context::Context;
 use crate::commands::events::TranscriptInput;
 use crate::commands::events::source::Source;
-use crate::commands::events::summary;
-use crate::commands::events::summary::Summary;
+use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Follow {
@@ -63,9 +63,13 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "codex exec --json … | mcp-delegator events follow", shows: "the same, live" },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
+    ..CommandSpec::new::<Follow>(&["events", "follow"], "Show events as they are written")
+};
+
+pub const COMMAND: Command = Command {
     describe: summary::describe,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Follow>(&["events", "follow"], "Show events as they are written")
+    ..Command::new(&SPEC)
 };
 
 /// Maximum length of a line that ends a turn.

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::events::source::Source;
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Normalize {
@@ -67,12 +68,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Normalized>),
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Normalize>(
-        &["events", "normalize"],
-        "Convert a transcript to Codex's JSONL events",
-    )
+    ..CommandSpec::new::<Normalize>(&["events", "normalize"], "Convert a transcript to Codex's JSONL events")
 };
+
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::events::source::Source;
-use crate::commands::events::summary;
-use crate::commands::events::summary::Summary;
+use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summarize {
@@ -44,9 +44,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check: check_usage,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
+    ..CommandSpec::new::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+};
+
+pub const COMMAND: Command = Command {
     describe: summary::describe,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+    ..Command::new(&SPEC)
 };
 
 const TOKEN_KEYS: [&str; 5] = [

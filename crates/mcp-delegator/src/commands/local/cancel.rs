@@ -13,11 +13,12 @@ use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task as view;
+use crate::output::data::task as task_data;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cancel {
@@ -35,10 +36,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
+    ..CommandSpec::new::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
@@ -66,7 +68,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     let mut output = CommandOutput::done(data);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
-    output.facts.insert("ack_ts".into(), view::format_timestamp(acknowledged).into());
+    output.facts.insert("ack_ts".into(), task_data::format_timestamp(acknowledged).into());
     if survivors != json!([]) || cancelled.still_ending {
         let message = format!("kill_incomplete: some processes could not be killed: {survivors}");
         output.warnings.push(Warning::new("W_CANCEL_001", message));

@@ -14,10 +14,11 @@ use crate::commands::inputs::{
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::resumed_agent_problems;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, Toolset, run_typed};
+use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resume {
@@ -47,9 +48,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: resumed_agent_problems,
+    ..CommandSpec::new::<Resume>(&["local", "resume"], "Continue an earlier thread")
+};
+
+pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::accepted,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Resume>(&["local", "resume"], "Continue an earlier thread")
+    ..Command::new(&SPEC)
 };
 
 fn check(input: &Value) -> Vec<Problem> {

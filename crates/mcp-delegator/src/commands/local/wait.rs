@@ -21,10 +21,11 @@ use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{
     ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
 };
+use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::data::{task as view, warnings};
+use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, input_rejected};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -85,10 +86,14 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
+    ..CommandSpec::new::<Wait>(&["local", "wait"], "Wait until a task ends")
+};
+
+pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::result,
     run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
     blocking: Some(BLOCKING),
-    ..CommandSpec::declare::<Wait>(&["local", "wait"], "Wait until a task ends")
+    ..Command::new(&SPEC)
 };
 
 pub fn check(input: &Value) -> Vec<Problem> {
@@ -170,13 +175,13 @@ fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<C
     };
     let mut output = with_timestamps(CommandOutput::new(completion), &task);
     output.warnings.extend(warnings::for_task(&task, &files));
-    output.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     Ok(output)
 }
 
 fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(view::unfinished(task, files.snapshot.as_ref()))
+    Ok(task_data::unfinished(task, files.snapshot.as_ref()))
 }
 
 /// The output for all tasks, finished or not.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::output::data::restore_point as view;
+use crate::output::data::restore_point;
 use crate::output::documents::document::{Block, Document, scalar, table};
 use crate::output::outcome::Warning;
 use crate::output::values::rfc3339;
@@ -59,7 +59,8 @@ pub(super) struct TreeOutput {
     /// Empty directories removed because they did not exist before
     pub directories_removed: Vec<String>,
     /// Files that differ and were left unchanged
-    pub kept: Vec<KeptFile>,
+    #[serde(rename = "kept")]
+    pub unchanged: Vec<UnchangedFile>,
     pub index_restored: bool,
     /// HEAD or its branch has moved since the restore point
     pub head_moved: bool,
@@ -69,7 +70,8 @@ pub(super) struct TreeOutput {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct KeptFile {
+#[schemars(rename = "KeptFile")]
+pub(super) struct UnchangedFile {
     pub path: String,
     pub reason: String,
 }
@@ -109,7 +111,7 @@ impl RestoreOutput {
             tree: trees.next(),
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
-            undo_command: restored.then(|| format!("{} --undo{force}", view::command(task))),
+            undo_command: restored.then(|| format!("{} --undo{force}", restore_point::command(task))),
             ..RestoreOutput::default()
         }
     }
@@ -142,7 +144,7 @@ impl TreeOutput {
     fn of(restored: RestoredTree) -> TreeOutput {
         let RestoredTree { plan, point, undo, head_restored } = restored;
         let unchanged =
-            plan.keep.into_iter().map(|(path, reason)| KeptFile { path, reason: reason.to_owned() });
+            plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_owned() });
         TreeOutput {
             restore_point: point.reference,
             work_tree: point.top_level.display().to_string(),
@@ -151,7 +153,7 @@ impl TreeOutput {
             modes_restored: plan.modes,
             directories_created: plan.make_directories,
             directories_removed: plan.remove_directories,
-            kept: unchanged.collect(),
+            unchanged: unchanged.collect(),
             index_restored: plan.index_differs,
             head_moved: plan.head_moved,
             head_restored,

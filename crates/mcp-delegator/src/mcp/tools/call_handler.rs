@@ -14,11 +14,10 @@ use serde_json::{Map, Value};
 
 use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
 use crate::commands::local::tasks::engine;
+use crate::error::AppError;
 use crate::error::panic::catch_panics;
-use crate::error::{AppError, ErrorCode};
 use crate::mcp::server::{Server, invalid_params, run_blocking};
-use crate::mcp::tools::confirmation;
-use crate::mcp::tools::confirmation::UserDecision;
+use crate::mcp::tools::confirmation::{self, UserDecision};
 use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
 use crate::mcp::tools::waiting::{ProgressReporter, report_while, wait_for_tasks};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
@@ -82,26 +81,6 @@ impl Server {
         }
     }
 
-    #[cfg(feature = "conformance-fixtures")]
-    pub fn name_of(&self, spec: &CommandSpec) -> String {
-        spec.tool_name(self.state.toolbox.prefix())
-    }
-
-    /// A call whose handler panics, for the test that the server survives it.
-    #[cfg(feature = "conformance-fixtures")]
-    pub async fn panicking_call(
-        &self,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        static PANICS: CommandSpec = CommandSpec {
-            run: Some(|_, _| std::panic::panic_any("the handler panicked")),
-            ..crate::commands::local::status::SPEC
-        };
-        let call = self.state.admit(&PANICS, Map::new());
-        let call = call.map_err(|refused| invalid_params(refused.error.message.clone()))?;
-        Ok(self.respond(&call, None, context).await)
-    }
-
     async fn execute(
         &self,
         call: &AdmittedCall,
@@ -110,7 +89,7 @@ impl Server {
     ) -> CallToolResponse {
         let input = call.input.clone();
         let mut long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
-        let output = match call.spec.blocking {
+        let output = match self.blocking(call) {
             Some(blocking) => {
                 let started = self.with_context(move |context| (blocking.begin)(context, &input));
                 match report_while(progress, call.spec.about, started).await {
@@ -141,11 +120,15 @@ impl Server {
         call: &AdmittedCall,
         progress: Option<&ProgressReporter>,
     ) -> Result<CommandOutput, AppError> {
-        let Some(run) = call.spec.run else {
-            return Err(AppError::new(ErrorCode::Internal, "A command without a handler was accepted."));
-        };
         let input = call.input.clone();
-        report_while(progress, call.spec.about, self.with_context(move |context| run(context, input))).await
+        let spec = call.spec;
+        let work = self.with_context(move |context| context.commands.find(spec)?.run(context, input));
+        report_while(progress, spec.about, work).await
+    }
+
+    /// How the command of this call waits for tasks, if it does.
+    fn blocking(&self, call: &AdmittedCall) -> Option<BlockingCommand> {
+        self.state.commands.find(call.spec).ok().and_then(|command| command.blocking)
     }
 
     async fn finish_wait(

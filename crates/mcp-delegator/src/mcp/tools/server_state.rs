@@ -12,22 +12,20 @@ use delegator_engine::ConnectionPool;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
+use crate::commands::CommandList;
 use crate::commands::context::{Context, Surface};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::input::stdin as payload;
-use crate::input::validation as requests;
+use crate::input::{stdin, validation};
 use crate::mcp::tools::advice;
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::attachment::Attachment;
-use crate::output::data::task as view;
-use crate::output::outcome::CallClock;
-use crate::output::outcome::{CommandOutput, SizeUnit, Warning};
+use crate::output::data::task as task_data;
+use crate::output::outcome::{CallClock, CommandOutput, SizeUnit, Warning};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, truncate_to_fit};
-use crate::spec::catalog::Catalog;
 use crate::spec::formats::Format;
 use crate::spec::process::Process;
 use crate::spec::{CommandSpec, PreflightContext};
@@ -41,7 +39,7 @@ const MAX_TEXT_AROUND_OUTPUT: usize = 16_000;
 
 #[derive(Debug)]
 pub struct ServerState {
-    pub catalog: Catalog,
+    pub commands: CommandList,
     pub process: Process,
     pub config: Config,
     pub state_dir: Option<PathBuf>,
@@ -91,7 +89,7 @@ impl ServerState {
     ) -> Result<AdmittedCall, RefusedCall> {
         let call = CallClock::begin();
         let mut problems: Vec<Problem> = Vec::new();
-        let requested = payload::take_format(&mut object, &FORMATS, &mut problems);
+        let requested = stdin::take_format(&mut object, &FORMATS, &mut problems);
         let format = requested.unwrap_or(self.toolbox.default_format());
         // JSON escapes may double the requested output, and the agent's final message is added to it.
         let requested_bytes = ["max_output_bytes", "maxOutputBytes"]
@@ -102,8 +100,8 @@ impl ServerState {
                 MAX_TEXT.max(bytes.saturating_mul(2).saturating_add(MAX_TEXT_AROUND_OUTPUT))
             });
         let admitted = |input: Value| AdmittedCall { spec, input, format, call, max_text };
-        let request = requests::validate(spec, object, problems, preflight).and_then(|request| {
-            requests::refuse_command_line_only_inputs(spec, &request.input)?;
+        let request = validation::validate(spec, object, problems, preflight).and_then(|request| {
+            validation::refuse_command_line_only_inputs(spec, &request.input)?;
             Ok(request)
         });
         match request {
@@ -135,7 +133,7 @@ impl ServerState {
 
     /// The agent's own text, truncated and redacted.
     pub fn redact_text(&self, text: &str) -> String {
-        self.printer.redact(&view::truncate_chars(text, MAX_TEXT))
+        self.printer.redact(&task_data::truncate_chars(text, MAX_TEXT))
     }
 
     /// Runs `act` with the context of a call; a panic becomes an error.
@@ -148,7 +146,7 @@ impl ServerState {
         let screen = Screen { printer: &self.printer, presentation: &presentation, attachment: &attachment };
         let budget = Duration::from_secs(self.config.number("call_budget_sec"));
         let context = Context {
-            catalog: self.catalog,
+            commands: self.commands,
             config: &self.config,
             state_dir: self.state_dir.clone(),
             process: &self.process,
@@ -165,11 +163,15 @@ impl ServerState {
         let mut output = output.unwrap_or_else(CommandOutput::from);
         let warnings = self.config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
-        advice::rewrite_for_tools(&mut output, self.catalog, self.toolbox.names());
+        advice::rewrite_for_tools(&mut output, self.commands.catalog(), self.toolbox.names());
         let presentation = self.presentation(call.format);
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
-        let (outcome, rendered) = truncate_to_fit(call.call.end(call.spec, output), &presentation, limit());
+        let (outcome, rendered) = truncate_to_fit(
+            call.call.end(call.spec, self.commands.describe(call.spec, output)),
+            &presentation,
+            limit(),
+        );
         let text = self.printer.redact(&rendered.body);
         let is_error = outcome.tool_error().is_some();
         let structured = match call.format {

@@ -123,7 +123,8 @@ fn modules_of_the_engine_depend_in_one_direction() {
         "delegator-engine",
         &[
             &["simulation"],
-            &["error", "clock"],
+            &["error"],
+            &["clock"],
             &["connection_pool"],
             &["submit"],
             &["upkeep"],
