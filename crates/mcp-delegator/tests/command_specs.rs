@@ -8,12 +8,10 @@ use std::ffi::OsString;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands;
-use mcp_delegator::input::validation as requests;
-use mcp_delegator::input::{argv, tree};
-use mcp_delegator::spec;
+use mcp_delegator::input::{argv, tree, validation};
 use mcp_delegator::spec::formats::Format;
 use mcp_delegator::spec::version::PROGRAM;
-use mcp_delegator::spec::{CommandSpec, Property, PropertyType, Toolset, tool_schema as mcp_tool};
+use mcp_delegator::spec::{self, CommandSpec, Property, PropertyType, Toolset, tool_schema};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -92,7 +90,7 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
 #[test]
 fn tool_properties_are_the_flags_of_the_command() {
     for spec in catalog().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
-        let tool = mcp_tool::tool_definition(spec, "_codex_", Format::Markdown);
+        let tool = tool_schema::tool_definition(spec, "_codex_", Format::Markdown);
         let schema = &tool["inputSchema"];
         let mut offered: BTreeSet<String> =
             schema["properties"].as_object().unwrap().keys().cloned().collect();
@@ -143,7 +141,7 @@ fn schemas_use_only_widely_supported_keywords() {
 fn the_tool_list_matches_its_snapshots_and_is_small() {
     let tools: Vec<Value> = default_specs()
         .iter()
-        .map(|spec| mcp_tool::tool_definition(spec, "_codex_", Format::Markdown))
+        .map(|spec| tool_schema::tool_definition(spec, "_codex_", Format::Markdown))
         .collect();
     let size = json!({"tools": tools}).to_string().len();
     assert!(size <= 12_000, "tools/list has {size} bytes");
@@ -184,7 +182,7 @@ const TABLE_ENDS: &str = "<!-- tools: end -->\n";
 fn annotations_match_the_effects_of_each_command() {
     let of = |name: &str| {
         let spec = default_specs().into_iter().find(|spec| spec.tool_name("_codex_") == name).unwrap();
-        mcp_tool::annotations(spec)
+        tool_schema::annotations(spec)
     };
     for name in ["status", "wait", "results"].map(|verb| format!("_codex_local_{verb}")) {
         assert_eq!(of(&name)["readOnlyHint"], true, "{name}");
@@ -298,8 +296,8 @@ proptest! {
         prop_assert_eq!(&read.problems, &vec![]);
         prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
         // The typed commands are equal as well, or both are refused.
-        let by_args = requests::validate(spec, read.object, vec![], None);
-        let by_json = requests::validate(spec, object, vec![], None);
+        let by_args = validation::validate(spec, read.object, vec![], None);
+        let by_json = validation::validate(spec, object, vec![], None);
         prop_assert_eq!(by_args, by_json);
     }
 
@@ -312,8 +310,8 @@ proptest! {
             target.insert(camel_case(name), value.clone());
         }
         other.insert("options".into(), Value::Object(options));
-        let plain = requests::validate(spec, object, vec![], None);
-        let mixed = requests::validate(spec, other, vec![], None);
+        let plain = validation::validate(spec, object, vec![], None);
+        let mixed = validation::validate(spec, other, vec![], None);
         match (plain, mixed) {
             (Ok(plain), Ok(mixed)) => prop_assert_eq!(plain, mixed),
             (Err(plain), Err(mixed)) => prop_assert_eq!(plain.code, mixed.code),
@@ -332,7 +330,7 @@ proptest! {
 fn two_spellings_of_one_input_are_refused() {
     let object = json!({"task": "x", "workingDir": "/a", "working_dir": "/b"});
     let error =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
             .unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].field, "working_dir");
@@ -342,7 +340,7 @@ fn two_spellings_of_one_input_are_refused() {
 fn all_problems_are_reported_together_with_suggestions() {
     let object = json!({"taks": "x", "mode": "write", "idle_timeout_sec": 0, "labels": ["a"], "model": "-x"});
     let error =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
             .unwrap_err();
     let fields: Vec<&str> = error.problems.iter().map(|problem| problem.field.as_str()).collect();
     for field in ["taks", "mode", "idle_timeout_sec", "labels", "model", "task"] {
@@ -354,7 +352,8 @@ fn all_problems_are_reported_together_with_suggestions() {
 #[test]
 fn rules_between_inputs_are_checked() {
     let problems = |spec: &'static CommandSpec, object: Value| -> Vec<String> {
-        let error = requests::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
+        let error =
+            validation::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
         error
             .problems
             .iter()
@@ -390,6 +389,6 @@ fn rules_between_inputs_are_checked() {
 fn the_longest_task_is_counted_in_characters() {
     let object = json!({"task": "𝕏".repeat(100_000)});
     let accepted =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
+        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
     assert!(accepted.is_ok(), "{accepted:?}");
 }

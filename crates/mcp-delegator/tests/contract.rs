@@ -19,11 +19,10 @@ use mcp_delegator::output::envelopes::{
 use mcp_delegator::output::outcome::{
     ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, SizeUnit, Truncation, Warning,
 };
-use mcp_delegator::spec;
 use mcp_delegator::spec::exit_codes::exit_codes;
 use mcp_delegator::spec::formats::Envelope;
 use mcp_delegator::spec::paging::Page;
-use mcp_delegator::spec::{Category, CommandSpec, Shape};
+use mcp_delegator::spec::{self, Category, CommandSpec, Shape};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

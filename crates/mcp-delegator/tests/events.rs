@@ -157,8 +157,8 @@ fn any_file_content_is_accepted() {
     let deep = "[".repeat(100_000);
     let cases: [(&[u8], &str); 7] = [
         (b"", "The transcript is empty."),
-        (b"\x00\xff\xfe\x80 binary \x1b[2J\n\xc3", "None of 2 lines"),
-        (deep.as_bytes(), "None of 1 lines"),
+        (b"\x00\xff\xfe\x80 binary \x1b[2J\n\xc3", "None of the 2 lines"),
+        (deep.as_bytes(), "None of the 1 lines"),
         (b"{\"type\":\"turn.started\"}\n{\"type\":\"turn.comp", "1 lines are not JSON"),
         (b"{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":99999999999999999999,\"output_tokens\":1e999}}\n", ""),
         (b"{\"type\":\"turn.started\",\"type\":\"error\"}\n", ""),

@@ -11,25 +11,20 @@ use delegator_domain::redact::Redactor;
 use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
 
-use crate::app::logging;
-use crate::app::signals as interrupt;
-use crate::commands::CommandList;
+use crate::app::{logging, signals};
 use crate::commands::context::{Context, Surface, sources};
-use crate::commands::{help, manifest, schema, version};
+use crate::commands::{CommandList, help, manifest, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
-use crate::input::argv;
-use crate::input::argv::Invocation;
-use crate::input::{stdin as payload, validation as requests};
+use crate::input::argv::{self, Invocation};
+use crate::input::{stdin, validation};
 use crate::output::attachment::Attachment;
 use crate::output::fields;
-use crate::output::outcome::CallClock;
-use crate::output::outcome::{CommandOutput, Completion, Outcome, SizeUnit, Warning};
+use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, SizeUnit, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::screen::Screen;
-use crate::output::truncation::apply as truncate_apply;
-use crate::output::truncation::{SizeLimit, truncate_to_fit};
+use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
 use crate::spec::formats::Format;
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
@@ -55,7 +50,7 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
     install_panic_hook();
     let (spec, attachment) = (parsed.spec, Attachment::default());
     let watching =
-        interrupt::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
+        signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
             call.end(spec, commands.describe(spec, output))
         });
     if let Err(error) = watching {
@@ -173,12 +168,12 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
         return Err(error);
     }
     let mut object = std::mem::take(&mut parsed.object);
-    let from_stdin = payload::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
+    let from_stdin = stdin::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
     parsed.problems.extend(from_stdin?);
     if let Some(source) = &parsed.globals.input_json {
-        object = payload::merge_input_json(source, object)?;
+        object = stdin::merge_input_json(source, object)?;
     }
-    let format = payload::take_format(&mut object, &Format::ALL, &mut parsed.problems);
+    let format = stdin::take_format(&mut object, &Format::ALL, &mut parsed.problems);
     parsed.globals.format = parsed.globals.format.or(format);
     Ok(object)
 }
@@ -201,7 +196,7 @@ fn execute(
     let preflight_context =
         PreflightContext { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
     let preflight_context = config_error.is_none().then_some(&preflight_context);
-    let request = requests::validate(spec, object, problems, preflight_context)?;
+    let request = validation::validate(spec, object, problems, preflight_context)?;
     if needs_config(spec) {
         config_error.map_or(Ok(()), Err)?;
         state_dir.clone()?;
@@ -261,7 +256,7 @@ fn finish(
             other => other,
         };
     }
-    let max_bytes = globals.max_bytes.unwrap_or(truncate_apply::DEFAULT_MAX_BYTES);
+    let max_bytes = globals.max_bytes.unwrap_or(apply::DEFAULT_MAX_BYTES);
     truncate_to_fit(
         call.end(spec, output),
         presentation,

@@ -14,7 +14,7 @@ use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task as view;
+use crate::output::data::task as task_data;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
@@ -148,7 +148,7 @@ fn restore_point_json(point: &RetainedRestorePoint) -> Value {
         "repository": point.repository,
         "ref": point.reference,
         "reason": retention_reason(&point.reason),
-        "expires_ts": point.expires_at_ms.map(view::format_timestamp),
+        "expires_ts": point.expires_at_ms.map(task_data::format_timestamp),
     })
 }
 

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::inputs::{TASK_ID, TaskIdInput};
-use crate::spec::NoInputs;
-use crate::spec::{CommandSpec, Danger, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, NoInputs, RawOutput, Shape, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {

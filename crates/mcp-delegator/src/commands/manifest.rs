@@ -14,15 +14,12 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::{cli as cli_envelope, schema as envelope_schema, tool as tool_envelope};
 use crate::output::outcome::{CommandOutput, Completion};
-use crate::spec;
 use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
-use crate::spec::paging::Paging;
-use crate::spec::paging::{fingerprint, paginate};
+use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{
-    CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
-    tool_schema as mcp_tool,
+    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, tool_schema,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -168,7 +165,7 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> CommandEntry {
         unavailable_inputs: names(|property| property.unavailable),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
-        mcp: is_tool.then(|| mcp_tool::tool_definition(spec, prefix, Format::Markdown)),
+        mcp: is_tool.then(|| tool_schema::tool_definition(spec, prefix, Format::Markdown)),
         exit_codes: exit_codes(spec),
         examples: spec
             .examples

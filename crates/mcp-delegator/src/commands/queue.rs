@@ -11,8 +11,7 @@ use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
-use crate::spec::NoInputs;
-use crate::spec::{CommandSpec, Shape};
+use crate::spec::{CommandSpec, NoInputs, Shape};
 
 pub const PAUSE: CommandSpec = CommandSpec {
     details: "Running tasks continue, and new tasks are still accepted. This affects every user of the state directory.",

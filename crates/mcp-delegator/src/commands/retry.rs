@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs;
-use crate::commands::inputs::{AgentInputs, TaskIdInput, check_task_text};
+use crate::commands::inputs::{self, AgentInputs, TaskIdInput, check_task_text};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};

@@ -14,8 +14,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
-use crate::spec::paging::Paging;
-use crate::spec::paging::{fingerprint, paginate};
+use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::{
     Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
 };

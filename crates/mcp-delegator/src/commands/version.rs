@@ -10,10 +10,8 @@ use crate::error::AppError;
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
 use crate::output::outcome::CommandOutput;
-use crate::spec::NoInputs;
-use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset};
+use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
+use crate::spec::{CommandSpec, Danger, NoInputs, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {

@@ -9,9 +9,8 @@ use delegator_domain::task::{Mode, State, TaskId};
 use delegator_engine::{DirectoryProblem, EngineError, FileProblem, RestoreError, VariableAccess};
 use delegator_registry::RegistryError;
 
-use crate::error::AGENT;
 use crate::error::os_limits::os_limit_error;
-use crate::error::{AppError, ErrorCode, Problem, Retry};
+use crate::error::{AGENT, AppError, ErrorCode, Problem, Retry};
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {

@@ -2,7 +2,7 @@
 //!
 //! clap stops at the first argument it does not know. To report all problems at once, the parser records the unknown
 //! argument, replaces it by the flag that was probably intended (so that its value is not taken for something else) or
-//! removes it, and parses again. It validates nothing: `requests` does.
+//! removes it, and parses again. It validates nothing: `validation` does.
 
 use std::ffi::OsString;
 
@@ -13,11 +13,9 @@ use delegator_transcript::shell;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
-use crate::input::globals;
 use crate::input::path::locate;
-use crate::input::tree;
-use crate::input::unknown_command;
-use crate::input::unknown_command::UnknownWord;
+use crate::input::unknown_command::{self, UnknownWord};
+use crate::input::{globals, tree};
 use crate::spec::catalog::Catalog;
 use crate::spec::globals::Globals;
 use crate::spec::version::PROGRAM;

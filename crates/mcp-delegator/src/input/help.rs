@@ -6,8 +6,7 @@ use clap::Command;
 
 use crate::error::AppError;
 use crate::input::tree;
-use crate::input::unknown_command;
-use crate::input::unknown_command::UnknownWord;
+use crate::input::unknown_command::{self, UnknownWord};
 use crate::spec::catalog::Catalog;
 use crate::spec::version::PROGRAM;
 

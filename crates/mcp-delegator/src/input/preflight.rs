@@ -10,9 +10,8 @@ use delegator_domain::task::Mode;
 use delegator_engine::{VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access};
 use serde_json::Value;
 
-use crate::error::AGENT;
 use crate::error::engine::{directory_problem, file_problem, mode_too_wide, variable_not_allowed};
-use crate::error::{ErrorCode, Problem};
+use crate::error::{AGENT, ErrorCode, Problem};
 use crate::spec::{PreflightContext, max_mode};
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.

@@ -1,6 +1,6 @@
 //! Reads input from files and standard input: JSON objects (`--input-json`) and long texts.
 //!
-//! The size is bounded. This module only reads and merges objects; `requests` validates them.
+//! The size is bounded. This module only reads and merges objects; `validation` validates them.
 
 use std::io::Read;
 

@@ -1,6 +1,6 @@
 //! The clap tree, generated from the command specs.
 //!
-//! clap only splits the arguments: it accepts any string as a value and requires nothing, so that `requests` sees the
+//! clap only splits the arguments: it accepts any string as a value and requires nothing, so that `validation` sees the
 //! whole input and reports all problems together. clap knows the choices only for help and completions.
 
 use std::ffi::{OsStr, OsString};

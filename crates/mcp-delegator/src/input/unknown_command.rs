@@ -2,7 +2,7 @@
 //!
 //! A redirect (exit 13) names the command line to run instead; it is never executed. It is given only if there is
 //! exactly one replacement and that command is not destructive; otherwise the error is a plain suggestion (exit 2).
-//! `run` removes a redirect that would repeat a secret.
+//! `app::run` removes a redirect that would repeat a secret.
 
 use std::ffi::OsString;
 
@@ -30,7 +30,7 @@ pub fn flags_of(catalog: Catalog, path: &[String]) -> Vec<String> {
     flags
 }
 
-/// The flag for a name that other tools use (see `requests::synonyms`).
+/// The flag for a name that other tools use (see `validation::synonyms`).
 pub fn suggest_flag(catalog: Catalog, typed: &str, path: &[String]) -> Option<String> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let inputs = catalog.find(&path)?.inputs();

@@ -13,8 +13,7 @@ use uuid::Uuid;
 
 use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::documents::document::Document;
-use crate::spec::paging::Page;
-use crate::spec::paging::position_cursor;
+use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 use crate::spec::{Category, CommandSpec, Shape};

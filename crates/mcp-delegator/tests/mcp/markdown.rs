@@ -265,7 +265,7 @@ fn a_cancel_reports_its_signals_and_repeats_its_response() {
     }
     let markdown = call_markdown(&mut client, "_codex_local_cancel", json!({"task_id": running}));
     assert!(markdown.starts_with(&format!("# Task {running} cancelled\n")), "{markdown}");
-    assert!(markdown.contains("SIGKILL") && markdown.contains("- was: working\n"), "{markdown}");
+    assert!(markdown.contains("SIGKILL") && markdown.contains("- previous state: working\n"), "{markdown}");
 }
 
 #[test]

@@ -7,8 +7,7 @@ use crate::commands::env::{describe_list, list_output};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::outcome::CommandOutput;
-use crate::spec::NoInputs;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),

@@ -7,8 +7,7 @@ use crate::commands::env::{describe_list, list_output};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::outcome::CommandOutput;
-use crate::spec::NoInputs;
-use crate::spec::{CommandSpec, Danger, Shape};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reports every problem with line and column; unknown fields are warnings.",

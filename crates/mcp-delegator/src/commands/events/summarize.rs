@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::events::source::Source;
-use crate::commands::events::summary;
-use crate::commands::events::summary::Summary;
+use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};

@@ -1,7 +1,7 @@
 //! Waits for tasks on the command line, with a progress bar.
 //!
 //! While a call waits, the signal handler knows the task (`Attachment`): Ctrl-C detaches from it and never cancels it at
-//! once (see `interrupt`).
+//! once (see `app::signals`).
 
 use std::time::{Duration, Instant};
 

@@ -15,7 +15,7 @@ use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task as view;
+use crate::output::data::task as task_data;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, Shape, Toolset};
@@ -68,7 +68,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     let mut output = CommandOutput::done(data);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
-    output.facts.insert("ack_ts".into(), view::format_timestamp(acknowledged).into());
+    output.facts.insert("ack_ts".into(), task_data::format_timestamp(acknowledged).into());
     if survivors != json!([]) || cancelled.still_ending {
         let message = format!("kill_incomplete: some processes could not be killed: {survivors}");
         output.warnings.push(Warning::new("W_CANCEL_001", message));

@@ -17,7 +17,7 @@ use crate::commands::local::tasks::{TaskRequest, build_submission, engine};
 use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::input::preflight::agent_problems;
-use crate::output::data::{estimate, task as view};
+use crate::output::data::{estimate, task as task_data};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
@@ -97,7 +97,7 @@ pub fn accepted_output(
     // A task that has ended (found by its idempotency key) is not in the queue.
     let has_ended = task.ended.is_some();
     if has_ended {
-        data.insert("summary".into(), view::summary(&task).into());
+        data.insert("summary".into(), task_data::summary(&task).into());
     }
     let mut output = CommandOutput::done(Value::Object(data));
     if !has_ended {
@@ -110,7 +110,7 @@ pub fn accepted_output(
         output.facts.insert("replayed".into(), true.into());
     }
     if let Some(blocker) = &submitted.waiting_for {
-        output.facts.insert("waiting_for".into(), view::waiting_for(blocker));
+        output.facts.insert("waiting_for".into(), task_data::waiting_for(blocker));
     }
     if submitted.queue_paused {
         output.facts.insert("queue_paused".into(), true.into());
@@ -122,12 +122,12 @@ pub fn accepted_output(
 pub fn acknowledgement(task: &delegator_registry::Task, capability: &str) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
-    if let Some(thread) = view::thread(task) {
+    if let Some(thread) = task_data::thread(task) {
         data.insert("thread_id".into(), thread.into());
     }
     data.insert("accepted".into(), true.into());
     data.insert("capability".into(), capability.into());
-    data.insert("started_at".into(), view::format_timestamp(task.created_at_ms).into());
+    data.insert("started_at".into(), task_data::format_timestamp(task.created_at_ms).into());
     data.insert("state".into(), task.state.public_name().into());
     data
 }

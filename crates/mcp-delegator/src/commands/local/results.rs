@@ -15,7 +15,7 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{ended_task_json, engine, resolve_task};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::{events, task as view, warnings};
+use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::spec::paging::{cursor_position, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
@@ -24,7 +24,7 @@ use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Include output (always if failed)
+    /// Include output; always if failed
     #[serde(default)]
     pub include_output: bool,
     /// Include last 50 events
@@ -75,12 +75,12 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let events = events_json(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
     let mut data = ended_task_json(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
-    data.insert("duration_seconds".into(), (view::ran_ms(&task) / 1000).into());
+    data.insert("duration_seconds".into(), (task_data::ran_ms(&task) / 1000).into());
     let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
-    data.insert("completed_ts".into(), view::format_timestamp(ended_at).into());
+    data.insert("completed_ts".into(), task_data::format_timestamp(ended_at).into());
     data.insert("events".into(), events);
     let mut output = CommandOutput::done(Value::Object(data)).fact("count", 1);
-    output.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     output.warnings.extend(warnings::for_task(&task, &files));
     Ok(output)
 }

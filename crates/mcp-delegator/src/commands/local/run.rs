@@ -23,7 +23,7 @@ use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
 use crate::output::data::failure::describe;
-use crate::output::data::{error_context, task as view, verification, warnings};
+use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
@@ -60,7 +60,7 @@ pub struct Run {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns the result, or, after 50 s, the task id while the task keeps running.",
+    details: "Returns the result, or its id after call_budget_sec while it keeps running.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_run"),
     network: true,
@@ -143,12 +143,12 @@ pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<Command
     let files = engine.files(&task.id)?;
     let mut data = acknowledgement(&task, "foreground");
     if expired {
-        data.insert("progress".into(), view::progress(files.snapshot.as_ref()));
+        data.insert("progress".into(), task_data::progress(files.snapshot.as_ref()));
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
     }
-    let result = view::result(&task, &files, None);
+    let result = task_data::result(&task, &files, None);
     for key in [
         "summary",
         "final_message",
@@ -170,8 +170,11 @@ pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<Command
         Some(error) => CommandOutput::new(Completion::Failed(Box::new(error), Some(data))),
     };
     output.warnings.extend(warnings::for_task(&task, &files));
-    output.child =
-        task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
+    output.child = task
+        .ended
+        .as_ref()
+        .and_then(|ended| ended.exit)
+        .map(|_| ChildExit { code: task_data::exit_code(&task) });
     Ok(output)
 }
 
@@ -186,7 +189,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
                 if *limit == LimitKind::Idle { ErrorCode::TimeoutIdle } else { ErrorCode::TimeoutHard };
             let error = AppError::new(code, format!("Task exceeded {} timeout.", limit.name()))
                 .context("timeout_type", limit.name())
-                .context("elapsed_seconds", view::ran_ms(task) / 1000);
+                .context("elapsed_seconds", task_data::ran_ms(task) / 1000);
             match &files.record {
                 Some(record) => error
                     .context("idle_seconds", record.quiet_ms / 1000)
@@ -194,7 +197,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
                     .context(
                         "partial_results",
                         json!({
-                            "last_events": view::last_events(record),
+                            "last_events": task_data::last_events(record),
                             "last_output": record.last_output,
                         }),
                     ),
@@ -203,7 +206,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         }
         TaskEnd::Failed { kind, message, retry_at } => {
             let code = failure_code(*kind, agent_acted(files));
-            let described = describe(*kind, message, view::exit_code(task));
+            let described = describe(*kind, message, task_data::exit_code(task));
             let error = AppError::new(code, described.message).context("failure_kind", kind.name());
             let error = match described.agent_message {
                 Some(agent_message) => error.context("agent_message", agent_message),
@@ -215,14 +218,14 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
             };
             let tail = files.record.as_ref().map(|record| last_bytes(&record.last_stderr, 1024).to_owned());
             let error = error
-                .context("exit_code", json!(view::exit_code(task)))
+                .context("exit_code", json!(task_data::exit_code(task)))
                 .context("stderr_tail", tail.unwrap_or_default());
             let location = error_context::location(files.record.as_ref());
             location.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
         }
     };
     let error = error.context("task_id", task.id.as_str());
-    Some(match view::thread(task) {
+    Some(match task_data::thread(task) {
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })

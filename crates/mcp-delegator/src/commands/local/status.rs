@@ -19,7 +19,7 @@ use crate::commands::inputs::TASK_ID;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::{task as view, usage};
+use crate::output::data::{task as task_data, usage};
 use crate::output::outcome::{CommandOutput, ListCursors, Warning};
 use crate::spec::paging::{cursor_position, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
@@ -111,7 +111,7 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     let Some(overview) = engine.overview(&wanted)? else { return Ok(empty_snapshot(now_ms)) };
     let mut tasks = Vec::new();
     for running in &overview.running {
-        let mut item = view::running(&running.task, running.snapshot.as_ref(), now_ms);
+        let mut item = task_data::running(&running.task, running.snapshot.as_ref(), now_ms);
         if input.filter.verbose {
             let stored = engine.read_stored_tail(&running.task.id, TaskFile::Events, VERBOSE_BYTES)?;
             item["last_lines"] = last_lines(&stored).into();
@@ -126,8 +126,8 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         },
     });
     data["tasks"] = Value::Array(tasks);
-    data["queue"] = overview.queued.iter().map(view::queued).collect();
-    data["recently_completed"] = overview.ended.tasks.iter().map(view::ended).collect();
+    data["queue"] = overview.queued.iter().map(task_data::queued).collect();
+    data["recently_completed"] = overview.ended.tasks.iter().map(task_data::ended).collect();
     let not_listed = [
         ("running", overview.running_count.saturating_sub(overview.running.len() as u64)),
         ("queued", overview.queued_count.saturating_sub(overview.queued.len() as u64)),
@@ -223,7 +223,7 @@ fn empty_snapshot(now_ms: i64) -> CommandOutput {
 }
 
 fn snapshot_output(now_ms: i64, data: Value, total: u64) -> CommandOutput {
-    CommandOutput::done(data).fact("snapshot_ts", view::format_timestamp(now_ms)).fact("total", total)
+    CommandOutput::done(data).fact("snapshot_ts", task_data::format_timestamp(now_ms)).fact("total", total)
 }
 
 fn last_lines(stored: &[u8]) -> Vec<String> {

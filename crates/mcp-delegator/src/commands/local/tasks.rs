@@ -18,10 +18,9 @@ use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs;
-use crate::commands::inputs::AgentInputs;
+use crate::commands::inputs::{self, AgentInputs};
 use crate::error::{self, AppError, ErrorCode};
-use crate::output::data::task as view;
+use crate::output::data::task as task_data;
 use crate::output::data::task::OutputExcerpt;
 use crate::output::outcome::CommandOutput;
 use crate::spec::max_mode;
@@ -280,7 +279,7 @@ pub fn ended_task_json(
     include_output: bool,
     budget: u32,
 ) -> Result<Map<String, Value>, AppError> {
-    let streams = view::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
+    let streams = task_data::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
         let text = |which| {
             engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -291,7 +290,7 @@ pub fn ended_task_json(
             is_requested: include_output,
         })
     });
-    Ok(view::result(task, files, streams.transpose()?))
+    Ok(task_data::result(task, files, streams.transpose()?))
 }
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.
@@ -314,10 +313,10 @@ pub fn first_ended(watched: GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
 
 /// Adds start, end and duration of the task.
 pub fn with_timestamps(mut output: CommandOutput, task: &Task) -> CommandOutput {
-    output.facts.insert("started_ts".into(), view::format_timestamp(view::started_ms(task)).into());
+    output.facts.insert("started_ts".into(), task_data::format_timestamp(task_data::started_ms(task)).into());
     if let Some(ended) = &task.ended {
-        output.facts.insert("completed_ts".into(), view::format_timestamp(ended.at_ms).into());
-        output.facts.insert("duration_ms".into(), view::ran_ms(task).into());
+        output.facts.insert("completed_ts".into(), task_data::format_timestamp(ended.at_ms).into());
+        output.facts.insert("duration_ms".into(), task_data::ran_ms(task).into());
     }
     output
 }

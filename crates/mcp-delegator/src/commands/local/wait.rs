@@ -23,7 +23,7 @@ use crate::commands::local::tasks::{
 };
 use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::data::{task as view, warnings};
+use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
@@ -175,13 +175,13 @@ fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<C
     };
     let mut output = with_timestamps(CommandOutput::new(completion), &task);
     output.warnings.extend(warnings::for_task(&task, &files));
-    output.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     Ok(output)
 }
 
 fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(view::unfinished(task, files.snapshot.as_ref()))
+    Ok(task_data::unfinished(task, files.snapshot.as_ref()))
 }
 
 /// The output for all tasks, finished or not.

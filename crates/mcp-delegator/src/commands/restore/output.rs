@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::output::data::restore_point as view;
+use crate::output::data::restore_point;
 use crate::output::documents::document::{Block, Document, scalar, table};
 use crate::output::outcome::Warning;
 use crate::output::values::rfc3339;
@@ -111,7 +111,7 @@ impl RestoreOutput {
             tree: trees.next(),
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
-            undo_command: restored.then(|| format!("{} --undo{force}", view::command(task))),
+            undo_command: restored.then(|| format!("{} --undo{force}", restore_point::command(task))),
             ..RestoreOutput::default()
         }
     }

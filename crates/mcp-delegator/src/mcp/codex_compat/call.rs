@@ -18,7 +18,7 @@ use crate::mcp::server::Server;
 use crate::mcp::tools::call_handler::catch_panic;
 use crate::mcp::tools::server_state::AdmittedCall;
 use crate::mcp::tools::waiting::ProgressReporter;
-use crate::output::data::task as view;
+use crate::output::data::task as task_data;
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
 
@@ -141,7 +141,7 @@ fn codex_result(context: &Context<'_>, outcome: GroupWaitOutcome) -> Result<Code
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
     let message = match task_error(&task, &files) {
-        None => Ok(view::final_text(files.record.as_ref()).unwrap_or_default().to_owned()),
+        None => Ok(task_data::final_text(files.record.as_ref()).unwrap_or_default().to_owned()),
         Some(error) => Err(error),
     };
     Ok(CodexResult { thread: task.thread_id, message })

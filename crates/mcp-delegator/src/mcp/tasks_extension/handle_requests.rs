@@ -11,8 +11,7 @@ use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::server::{Server, invalid_params, to_rpc_error};
 use crate::mcp::tasks_extension::handle_status::handle_status;
-use crate::mcp::tasks_extension::handles;
-use crate::mcp::tasks_extension::handles::{Handle, WaitHandle};
+use crate::mcp::tasks_extension::handles::{self, Handle, WaitHandle};
 use crate::mcp::tools::server_state::AdmittedCall;
 
 impl Server {

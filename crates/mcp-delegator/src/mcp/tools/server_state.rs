@@ -16,14 +16,12 @@ use crate::commands::CommandList;
 use crate::commands::context::{Context, Surface};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::input::stdin as payload;
-use crate::input::validation as requests;
+use crate::input::{stdin, validation};
 use crate::mcp::tools::advice;
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::attachment::Attachment;
-use crate::output::data::task as view;
-use crate::output::outcome::CallClock;
-use crate::output::outcome::{CommandOutput, SizeUnit, Warning};
+use crate::output::data::task as task_data;
+use crate::output::outcome::{CallClock, CommandOutput, SizeUnit, Warning};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::output::screen::Screen;
@@ -91,7 +89,7 @@ impl ServerState {
     ) -> Result<AdmittedCall, RefusedCall> {
         let call = CallClock::begin();
         let mut problems: Vec<Problem> = Vec::new();
-        let requested = payload::take_format(&mut object, &FORMATS, &mut problems);
+        let requested = stdin::take_format(&mut object, &FORMATS, &mut problems);
         let format = requested.unwrap_or(self.toolbox.default_format());
         // JSON escapes may double the requested output, and the agent's final message is added to it.
         let requested_bytes = ["max_output_bytes", "maxOutputBytes"]
@@ -102,8 +100,8 @@ impl ServerState {
                 MAX_TEXT.max(bytes.saturating_mul(2).saturating_add(MAX_TEXT_AROUND_OUTPUT))
             });
         let admitted = |input: Value| AdmittedCall { spec, input, format, call, max_text };
-        let request = requests::validate(spec, object, problems, preflight).and_then(|request| {
-            requests::refuse_command_line_only_inputs(spec, &request.input)?;
+        let request = validation::validate(spec, object, problems, preflight).and_then(|request| {
+            validation::refuse_command_line_only_inputs(spec, &request.input)?;
             Ok(request)
         });
         match request {
@@ -135,7 +133,7 @@ impl ServerState {
 
     /// The agent's own text, truncated and redacted.
     pub fn redact_text(&self, text: &str) -> String {
-        self.printer.redact(&view::truncate_chars(text, MAX_TEXT))
+        self.printer.redact(&task_data::truncate_chars(text, MAX_TEXT))
     }
 
     /// Runs `act` with the context of a call; a panic becomes an error.

@@ -8,12 +8,11 @@ use delegator_domain::similar_names;
 use rmcp::model::{Tool, object};
 
 use crate::error::{AppError, ErrorCode, Problem, suggest_nearest};
-use crate::mcp::codex_compat;
-use crate::mcp::codex_compat::CompatTool;
+use crate::mcp::codex_compat::{self, CompatTool};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, ServedTools, Toolset, tool_schema as mcp_tool};
+use crate::spec::{CommandSpec, ServedTools, Toolset, tool_schema};
 
 /// The user's selection of tools.
 #[derive(Debug, Clone)]
@@ -132,7 +131,7 @@ impl Toolbox {
     }
 
     fn tool(&self, spec: &'static CommandSpec) -> Option<Tool> {
-        let definition = mcp_tool::tool_definition(spec, self.prefix(), self.default_format);
+        let definition = tool_schema::tool_definition(spec, self.prefix(), self.default_format);
         let mut tool: Tool = serde_json::from_value(definition).ok()?;
         if self.output_schemas {
             tool.output_schema = Some(Arc::new(object(envelope_schema::tool(spec.category))));

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::commands::blocking::TaskWait;
 use crate::error::AppError;
-use crate::output::data::task as view;
+use crate::output::data::task as task_data;
 
 /// Well within the 15 s that clients may expect.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -106,7 +106,7 @@ async fn activity(engine: Arc<Engine>, wait: &TaskWait) -> String {
         };
         let snapshot = engine.files(id).ok().and_then(|files| files.snapshot);
         let activity = snapshot.as_ref().and_then(|snapshot| snapshot["current_activity"].as_str());
-        match (activity, snapshot.as_ref().and_then(view::percent)) {
+        match (activity, snapshot.as_ref().and_then(task_data::percent)) {
             (Some(activity), Some(percent)) => format!("{activity} ({percent} %)"),
             (Some(activity), None) => activity.to_owned(),
             _ => format!("Waiting for {id}"),

@@ -6,13 +6,13 @@ use delegator_registry::Task;
 use delegator_transcript::looks_like_test_run;
 use serde_json::Value;
 
-use crate::output::data::{files as files_view, restore_point, structured_output, verification};
+use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
 
 pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     let record = files.record.as_ref();
     let mut warnings = restore_point::warnings(files.restore_point.as_ref());
-    warnings.extend(files_view::warnings(record));
+    warnings.extend(files::warnings(record));
     warnings.extend(test_warning(task, record));
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));

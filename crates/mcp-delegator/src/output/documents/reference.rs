@@ -1,9 +1,8 @@
 //! Reference pages generated from the tables in code. They are committed in `docs/`, and tests compare them with the code.
 
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
-use crate::spec;
 use crate::spec::catalog::Catalog;
-use crate::spec::{CommandSpec, Property};
+use crate::spec::{self, CommandSpec, Property};
 
 /// `docs/errors.md`.
 pub fn errors() -> String {

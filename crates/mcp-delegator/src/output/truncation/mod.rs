@@ -10,7 +10,6 @@ pub mod plan;
 use crate::output::outcome::{CommandOutput, Outcome, SizeUnit, Truncation, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::Printer;
-use crate::output::truncation::apply as truncate_apply;
 use crate::output::truncation::plan::{Sizes, TruncationPlan, UNLIMITED, plan};
 use crate::spec::InputSchema;
 
@@ -49,10 +48,10 @@ pub fn truncate_to_fit(
         return (whole, rendered);
     }
     let truncation = Truncation { max_size: limit.max_size, unit: limit.unit, original_size };
-    let (sizes, inputs) = (truncate_apply::sizes(&whole.output), whole.command.inputs());
+    let (sizes, inputs) = (apply::sizes(&whole.output), whole.command.inputs());
     let truncated = |plan: TruncationPlan| {
         let mut outcome = whole.clone();
-        truncate_apply::apply(&mut outcome.output, plan);
+        apply::apply(&mut outcome.output, plan);
         let warning = warning_text(&inputs, sizes, plan, truncation);
         outcome.output.warnings.push(Warning::new("W_TRUNCATION_001", warning));
         Outcome { truncated: Some(truncation), ..outcome }
@@ -64,7 +63,7 @@ pub fn truncate_to_fit(
 }
 
 fn shorten_events(output: &mut CommandOutput) {
-    truncate_apply::apply(output, TruncationPlan { shorten_events: true, ..TruncationPlan::NONE });
+    apply::apply(output, TruncationPlan { shorten_events: true, ..TruncationPlan::NONE });
 }
 
 /// What was truncated, and which input returns more or less.

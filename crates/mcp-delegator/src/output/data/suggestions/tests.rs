@@ -97,7 +97,11 @@ fn failures_outside_the_work_have_one_suggestion() {
         let end = failed(kind, message, None);
         assert_eq!(suggestions(&Findings { model, ..no_findings(&end) }), [expected], "{kind:?}");
     }
-    let end = failed(Kind::SupervisorLost, "x", None);
+}
+
+#[test]
+fn a_lost_task_with_a_thread_is_resumed() {
+    let end = failed(FailureKind::SupervisorLost, "x", None);
     let suggested = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
     assert_eq!(
         suggested,
