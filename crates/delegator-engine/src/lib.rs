@@ -11,14 +11,14 @@
 //! supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no flag.
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
-//! `error`, `clock`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
+//! `error`, `system`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
 //!
-//! In tests, `simulation` replaces clock, randomness, processes and agents for the thread of an actor; it is below
-//! all folders. `model` runs many actors in it and checks every step; it is above all folders.
+//! They reach clocks, randomness, processes and agents through one port, [`system::System`]. `machine` implements it for
+//! this machine; in tests `simulation` implements it for the many actors of `model`, which checks every step.
 
-mod clock;
 mod connection_pool;
 mod error;
+mod machine;
 #[cfg(all(test, debug_assertions))]
 mod model;
 mod results;
@@ -26,14 +26,18 @@ mod results;
 mod simulation;
 mod submit;
 mod supervise;
+mod system;
 mod upkeep;
 mod wait;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 
 use connection_pool::PooledConnection;
+use machine::Machine;
+use system::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
@@ -71,18 +75,54 @@ pub use wait::wait_thread;
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub state_dir: PathBuf,
-    pub max_concurrent: usize,
     /// How long ended tasks are retained; `None`: forever.
     pub retention_ms: Option<i64>,
     /// How long restore points with unique content are retained after the end of their task; `None`: forever.
-    pub restore_point_retention_ms: Option<i64>,
-    /// The executable that supervisors are started from: this one, even if its file is replaced by an upgrade.
-    pub program: PathBuf,
+    restore_point_retention_ms: Option<i64>,
+    max_concurrent: usize,
+    /// The executable that supervisors are started from.
+    program: PathBuf,
     /// Open connections to the registry; only a long-running process pools them.
-    pub connections: ConnectionPool,
+    connections: ConnectionPool,
+    system: Arc<dyn System>,
 }
 
 impl Engine {
+    /// An engine on this machine that runs one task at a time, retains ended tasks forever and pools no connections.
+    /// Supervisors are started from `program`: this program, even if its file is replaced by an upgrade.
+    pub fn new(state_dir: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Engine {
+        Engine::with_system(state_dir.into(), program.into(), Arc::new(Machine))
+    }
+
+    fn with_system(state_dir: PathBuf, program: PathBuf, system: Arc<dyn System>) -> Engine {
+        Engine {
+            state_dir,
+            retention_ms: None,
+            restore_point_retention_ms: None,
+            max_concurrent: 1,
+            program,
+            connections: ConnectionPool::default(),
+            system,
+        }
+    }
+
+    /// Runs at most this many tasks at once.
+    #[must_use]
+    pub fn with_max_concurrent(self, max_concurrent: usize) -> Engine {
+        Engine { max_concurrent, ..self }
+    }
+
+    /// Deletes ended tasks, and the restore points of deleted tasks, after these times; `None`: never.
+    #[must_use]
+    pub fn with_retention(self, tasks_ms: Option<i64>, restore_points_ms: Option<i64>) -> Engine {
+        Engine { retention_ms: tasks_ms, restore_point_retention_ms: restore_points_ms, ..self }
+    }
+
+    #[must_use]
+    pub fn with_connections(self, connections: ConnectionPool) -> Engine {
+        Engine { connections, ..self }
+    }
+
     /// Opens the registry; creates it if it does not exist.
     fn open_registry(&self) -> Result<PooledConnection, EngineError> {
         let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;

@@ -223,15 +223,7 @@ fn run_plan(seed: u64) -> String {
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"delay_between_ms": [0, 150]},
         {"message": "done"}, {"turn_completed": {}}
     ]));
-    let state_dir = world.home().join("state");
-    let engine = Engine {
-        state_dir,
-        max_concurrent: 3,
-        retention_ms: None,
-        restore_point_retention_ms: None,
-        program: PROGRAM.into(),
-        connections: delegator_engine::ConnectionPool::default(),
-    };
+    let engine = Engine::new(world.home().join("state"), PROGRAM).with_max_concurrent(3);
     let (tasks, observations) = (Mutex::default(), Mutex::default());
     let shared = SharedWorld { engine, root, clock: AtomicU64::new(0), tasks, observations };
     std::thread::scope(|scope| {

@@ -253,14 +253,7 @@ fn a_lost_supervisor_leaves_a_usable_restore_point() {
 
 /// An engine on the stage's state directory.
 fn engine(stage: &Stage) -> delegator_engine::Engine {
-    delegator_engine::Engine {
-        state_dir: stage.world.home().join("state"),
-        max_concurrent: 1,
-        retention_ms: None,
-        restore_point_retention_ms: None,
-        program: PathBuf::from("/nowhere"),
-        connections: delegator_engine::ConnectionPool::default(),
-    }
+    delegator_engine::Engine::new(stage.world.home().join("state"), "/nowhere")
 }
 
 #[test]

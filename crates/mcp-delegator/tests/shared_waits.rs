@@ -24,15 +24,8 @@ fn stage() -> Stage {
 }
 
 fn start_wait_thread(stage: &Stage) -> WaitThread {
-    WaitThread::start(Engine {
-        state_dir: stage.world.home().join("state"),
-        max_concurrent: 8,
-        retention_ms: None,
-        restore_point_retention_ms: None,
-        program: PROGRAM.into(),
-        connections: delegator_engine::ConnectionPool::default(),
-    })
-    .unwrap()
+    let engine = Engine::new(stage.world.home().join("state"), PROGRAM).with_max_concurrent(8);
+    WaitThread::start(engine).unwrap()
 }
 
 fn wait(

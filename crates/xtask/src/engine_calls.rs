@@ -30,14 +30,7 @@ pub(crate) struct EngineClient {
 
 impl EngineClient {
     pub(crate) fn new(config: ServerConfig) -> EngineClient {
-        let engine = Engine {
-            state_dir: config.state_dir.clone(),
-            max_concurrent: config.slots,
-            retention_ms: None,
-            restore_point_retention_ms: None,
-            program: config.program.clone(),
-            connections: delegator_engine::ConnectionPool::default(),
-        };
+        let engine = Engine::new(&config.state_dir, &config.program).with_max_concurrent(config.slots);
         EngineClient { engine, config }
     }
 

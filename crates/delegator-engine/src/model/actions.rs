@@ -10,7 +10,6 @@ use serde_json::json;
 
 use crate::error::EngineError;
 use crate::simulation::{Rng, Simulator, short};
-use crate::wait::cancel;
 use crate::{AgentProgram, CleanRequest, Ending, Engine, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
@@ -68,7 +67,7 @@ impl Action {
             Action::Cancel(id) => cancel_one(engine, &id),
             Action::Query(id) => engine.task(&id).map(drop),
             Action::Rescue => engine.rescue(),
-            Action::Clean { old_after_ms } => clean(engine, old_after_ms),
+            Action::Clean { old_after_ms } => engine.clean(&clean_request(old_after_ms)).map(drop),
             Action::Delete(ids) => delete_all(engine, &ids),
             Action::PauseQueue(is_paused) => engine.set_queue_paused(is_paused).map(drop),
         };
@@ -89,21 +88,24 @@ fn submit(engine: &Engine, simulator: &Arc<Simulator>, submission: Submission) -
 /// A cancel without waiting: only the model decides how long an actor takes.
 fn cancel_one(engine: &Engine, id: &TaskId) -> Result<(), EngineError> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
-    cancel::request(&mut registry, id, Some("not wanted"))?;
+    engine.store_cancel_request(&mut registry, id, Some("not wanted"))?;
     engine.promote(&mut registry)
 }
 
-fn clean(engine: &Engine, old_after_ms: i64) -> Result<(), EngineError> {
-    engine
-        .clean(&CleanRequest {
-            stuck_after_ms: 0,
-            old_after_ms,
-            dry_run: false,
-            include_restore_points: false,
-            trust_clock: false,
-            environment: Vec::new(),
-        })
-        .map(drop)
+/// Makes retention trust the simulated clock; otherwise it would only after an hour without a jump.
+pub(super) fn trust_clock(engine: &Engine) -> Result<(), EngineError> {
+    engine.clean(&CleanRequest { trust_clock: true, ..clean_request(0) }).map(drop)
+}
+
+fn clean_request(old_after_ms: i64) -> CleanRequest {
+    CleanRequest {
+        stuck_after_ms: 0,
+        old_after_ms,
+        dry_run: false,
+        include_restore_points: false,
+        trust_clock: false,
+        environment: Vec::new(),
+    }
 }
 
 fn delete_all(engine: &Engine, ids: &[TaskId]) -> Result<(), EngineError> {

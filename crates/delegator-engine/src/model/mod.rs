@@ -13,20 +13,15 @@
 mod actions;
 mod invariants;
 
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use delegator_domain::task::TaskId;
-use delegator_registry::{Nonce, OpenOptions, Registry, StateDir};
+use delegator_registry::{OpenOptions, Registry, StateDir};
 
 use self::actions::Action;
 use self::invariants::Invariants;
-use crate::Engine;
-use crate::error::EngineError;
-use crate::simulation::Simulator;
-use crate::supervise::end_signals::EndSignals;
-use crate::supervise::supervisor_process::{Inherited, supervise_task};
+use crate::simulation::{SimulatedMachine, Simulator};
+use crate::{ConnectionPool, Engine};
 
 /// More than any plan needs.
 const MAX_STEPS: usize = 6_000;
@@ -51,23 +46,20 @@ struct Plan {
 
 impl Plan {
     fn new(seed: u64, actions: usize, root: &Path) -> Plan {
-        let simulator = Simulator::new(seed, run_supervisor);
+        let simulator = Simulator::new(seed);
         let trees: Vec<PathBuf> =
             ["a", "a/below", "b"].iter().map(|name| root.join("trees").join(name)).collect();
         trees.iter().for_each(|tree| std::fs::create_dir_all(tree).unwrap());
         let max_concurrent = 1 + usize::try_from(simulator.state().rng.below(3)).unwrap();
         let retention_ms = simulator.state().rng.one_in(3).then_some(2_000);
-        let state_dir = root.join("state");
-        let engine = Engine {
-            state_dir,
-            max_concurrent,
-            retention_ms,
-            restore_point_retention_ms: None,
-            program: "/nowhere".into(),
-            connections: crate::ConnectionPool::enabled(),
-        };
+        let machine = Arc::new(SimulatedMachine(Arc::clone(&simulator)));
+        let engine = Engine::with_system(root.join("state"), "/nowhere".into(), machine)
+            .with_max_concurrent(max_concurrent)
+            .with_retention(retention_ms, None)
+            .with_connections(ConnectionPool::enabled());
         let dir = StateDir::open(&engine.state_dir, &OpenOptions::default()).unwrap();
         let observer = Registry::open(&dir).unwrap();
+        actions::trust_clock(&engine).unwrap();
         Plan {
             simulator,
             engine,
@@ -170,11 +162,6 @@ impl Plan {
         let left: Vec<_> = std::fs::read_dir(tasks).unwrap().flatten().map(|entry| entry.path()).collect();
         if left.is_empty() { Ok(()) } else { Err(format!("left behind: {left:?}")) }
     }
-}
-
-/// A supervisor that runs as an actor: without a process and without signals.
-fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce, lock: OwnedFd) -> Result<(), EngineError> {
-    supervise_task(engine, id, nonce, Inherited { lock, signals: EndSignals::default() })
 }
 
 fn run_plan(seed: u64, actions: usize) -> PlanResult {

@@ -16,7 +16,6 @@ use delegator_transcript::{
 };
 
 use crate::Engine;
-use crate::clock::fresh_id;
 use crate::error::EngineError;
 use crate::supervise::record::{Record, StreamRecord, SweptProcesses};
 use crate::supervise::summary::one_sentence_summary;
@@ -38,7 +37,7 @@ impl Engine {
         let (head, report, events) =
             read_session(file, redactor).map_err(|error| refuse(&error.to_string()))?;
         let head = head.ok_or_else(|| refuse("it is not a Codex session"))?;
-        let imported_at_ms = crate::clock::now_ms();
+        let imported_at_ms = self.now_ms();
         let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or(imported_at_ms);
         let ended_at_ms =
             head.last_at.as_deref().and_then(&to_ms).unwrap_or(started_at_ms).max(started_at_ms);
@@ -52,7 +51,7 @@ impl Engine {
         };
         let mut registry = self.open_registry()?;
         registry.also_redact(redactor.clone());
-        let task = new_task(fresh_id()?, &head, redactor);
+        let task = new_task(self.fresh_id()?, &head, redactor);
         let past =
             ImportedSession { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms, imported_at_ms };
         let report = serde_json::to_vec(&record).unwrap_or_default();

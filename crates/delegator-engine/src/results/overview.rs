@@ -141,7 +141,7 @@ impl Engine {
         }
         // Starts cannot be estimated while the queue is paused.
         let history = if queue_paused { None } else { DurationHistory::of_all(registry)? };
-        let starts = history.map(|history| history.start_times(registry, self.max_concurrent, MAX_ESTIMATED));
+        let starts = history.map(|history| history.start_times(registry, self, MAX_ESTIMATED));
         let starts = starts.transpose()?.unwrap_or_default();
         let queue = registry.queue_with_blockers()?.into_iter().enumerate();
         let mut positions: HashMap<TaskId, (usize, Option<BlockedBy>)> =

@@ -10,7 +10,6 @@ use delegator_registry::{
 use serde_json::Value;
 
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::supervise::record::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
@@ -112,7 +111,7 @@ impl Engine {
 
     pub fn mark_read(&self, id: &TaskId) -> Result<(), EngineError> {
         if let Some(mut registry) = self.find_registry()? {
-            registry.mark_read(id, now_ms())?;
+            registry.mark_read(id, self.now_ms())?;
         }
         Ok(())
     }
@@ -120,7 +119,7 @@ impl Engine {
     /// Renames a damaged registry and creates an empty one. An error if the registry is not damaged.
     pub fn set_aside_damaged(&self) -> Result<Vec<PathBuf>, EngineError> {
         let dir = StateDir::open(&self.state_dir, &OpenOptions::default()).map_err(RegistryError::from)?;
-        Ok(delegator_registry::set_aside_damaged(&dir, now_ms())?.files)
+        Ok(delegator_registry::set_aside_damaged(&dir, self.now_ms())?.files)
     }
 
     /// The number of tasks in each state, and whether the write-ahead log is too long. `None` if there is no registry.

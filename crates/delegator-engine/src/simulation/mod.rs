@@ -4,8 +4,8 @@
 //! always gives the same run. A killed actor unwinds from its crash point: its locks are released, as the kernel would do,
 //! and nothing else happens.
 //!
-//! The simulator replaces the machine: the clock moves only when a step or the model moves it, an agent is a counter, and a
-//! supervisor is an actor. Engine code reaches it through [`in_simulation`]; this module never uses engine folders.
+//! [`SimulatedMachine`] is the [`System`] of the engines in it: the clock moves only when a step or the model moves it, an
+//! agent is a counter, a supervisor is an actor, and background work runs at once.
 
 mod rng;
 
@@ -13,31 +13,34 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use delegator_domain::crash::{CrashPoint, set_crash_hook};
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd, TaskId};
 use delegator_registry::Nonce;
-use delegator_supervisor::run::{PartialOutput, Ports, RunResult, StreamSummary};
+use delegator_supervisor::process::{OwnerLookup, SweepReport};
+use delegator_supervisor::run::{PartialOutput, Ports, RunResult, RunSpec, StreamSummary};
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 
 pub(crate) use self::rng::Rng;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::prune;
+use crate::supervise::end_signals::EndSignals;
+use crate::supervise::supervisor_process::{Inherited, supervise_task};
+use crate::system::{BackgroundJob, BootTime, System};
 
 /// Long before the modification time of any real file, so that no file looks old.
 const BEGINNING_MS: i64 = 1_000_000_000_000;
-
-/// The code of a supervisor. Passed in by the model, because `supervise` is above this module.
-pub(crate) type SuperviseFn = fn(&Engine, &TaskId, &Nonce, OwnedFd) -> Result<(), EngineError>;
 
 #[derive(Debug)]
 pub(crate) struct Simulator {
     state: Mutex<SimulatorState>,
     turn_changed: Condvar,
-    supervise: SuperviseFn,
 }
 
 /// The state of the simulated machine.
@@ -79,19 +82,18 @@ thread_local! {
     static CURRENT_ACTOR: RefCell<Option<(Arc<Simulator>, usize)>> = const { RefCell::new(None) };
 }
 
-/// Calls a function with the simulator of the current actor; `None` if this thread is not an actor.
-pub(crate) fn in_simulation<T>(use_simulator: impl FnOnce(&Arc<Simulator>) -> T) -> Option<T> {
-    let simulator =
-        CURRENT_ACTOR.with_borrow(|actor| actor.as_ref().map(|(simulator, _)| Arc::clone(simulator)))?;
-    Some(use_simulator(&simulator))
+/// Ends the turn of the current actor; does nothing if this thread is not an actor.
+fn pause_at_crash_point(point: CrashPoint) {
+    let simulator = CURRENT_ACTOR.with_borrow(|actor| Some(Arc::clone(&actor.as_ref()?.0)));
+    if let Some(simulator) = simulator {
+        simulator.pause(point.name());
+    }
 }
 
 impl Simulator {
-    pub(super) fn new(seed: u64, supervise: SuperviseFn) -> Arc<Simulator> {
+    pub(super) fn new(seed: u64) -> Arc<Simulator> {
         // The hook is global: it serves the actors of all simulators.
-        delegator_domain::crash::set_crash_hook(Box::new(|point| {
-            let _ = in_simulation(|simulator| simulator.pause(point.name()));
-        }));
+        set_crash_hook(Box::new(pause_at_crash_point));
         let state = SimulatorState {
             turn: None,
             actors: Vec::new(),
@@ -106,7 +108,7 @@ impl Simulator {
             problems: Vec::new(),
             trace: Vec::new(),
         };
-        Arc::new(Simulator { state: Mutex::new(state), turn_changed: Condvar::new(), supervise })
+        Arc::new(Simulator { state: Mutex::new(state), turn_changed: Condvar::new() })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, SimulatorState> {
@@ -233,24 +235,9 @@ impl SimulatorState {
     }
 }
 
-/// What engine code calls instead of the machine.
+/// What the [`System`] of the simulation does.
 impl Simulator {
-    pub(crate) fn now_ms(&self) -> i64 {
-        self.state().now_ms
-    }
-
-    pub(crate) fn random_bytes(&self) -> [u8; 16] {
-        let mut state = self.state();
-        let (high, low) = (state.rng.next_u64(), state.rng.next_u64());
-        ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()
-    }
-
-    pub(crate) fn sleep(&self, length: Duration) {
-        self.pass_time(i64::try_from(length.as_millis()).unwrap_or(i64::MAX));
-        self.pause("sleep");
-    }
-
-    pub(crate) fn start_supervisor(
+    fn start_supervisor(
         self: &Arc<Self>,
         engine: &Engine,
         id: &TaskId,
@@ -270,20 +257,16 @@ impl Simulator {
         let (engine, id, nonce) = (engine.clone(), id.clone(), nonce.clone());
         let name = format!("supervisor {}:{}", short(&id), &nonce.as_str()[..4]);
         self.spawn(name, move |simulator| {
-            if let Err(error) = (simulator.supervise)(&engine, &id, &nonce, lock) {
+            let inherited = Inherited { lock, signals: EndSignals::default() };
+            if let Err(error) = supervise_task(&engine, &id, &nonce, inherited) {
                 simulator.state().problems.push(format!("the supervisor of {} failed: {error}", short(&id)));
             }
         });
         Ok(())
     }
 
-    /// Kills an agent that outlived its supervisor.
-    pub(crate) fn sweep(&self, id: &TaskId) {
-        self.state().agents.remove(id);
-    }
-
     /// An agent: reads its input, announces its thread, works for some steps, and ends at random.
-    pub(crate) fn run_agent(&self, id: &TaskId, ports: &dyn Ports) -> RunResult {
+    fn run_agent(&self, id: &TaskId, ports: &dyn Ports) -> RunResult {
         {
             let mut state = self.state();
             *state.starts.entry(id.clone()).or_default() += 1;
@@ -315,6 +298,66 @@ impl Simulator {
     }
 }
 
+/// The machine on which all actors of a simulator run.
+#[derive(Debug)]
+pub(crate) struct SimulatedMachine(pub(crate) Arc<Simulator>);
+
+impl System for SimulatedMachine {
+    fn now_ms(&self) -> i64 {
+        self.0.state().now_ms
+    }
+
+    /// One boot that lasts as long as the simulation, however often its actors are killed.
+    fn boot_time(&self) -> Result<BootTime, EngineError> {
+        let since_boot_ms = self.0.state().now_ms - BEGINNING_MS;
+        Ok(BootTime { boot_id: "simulated".to_owned(), since_boot_ms })
+    }
+
+    fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
+        let mut state = self.0.state();
+        let (high, low) = (state.rng.next_u64(), state.rng.next_u64());
+        Ok(((u128::from(high) << 64) | u128::from(low)).to_be_bytes())
+    }
+
+    fn sleep(&self, length: Duration) {
+        self.0.pass_time(i64::try_from(length.as_millis()).unwrap_or(i64::MAX));
+        self.0.pause("sleep");
+    }
+
+    fn start_supervisor(
+        &self,
+        engine: &Engine,
+        id: &TaskId,
+        nonce: &Nonce,
+        lock: OwnedFd,
+    ) -> Result<Option<Child>, EngineError> {
+        self.0.start_supervisor(engine, id, nonce, lock).map(|()| None)
+    }
+
+    fn run_agent(&self, spec: RunSpec, ports: &dyn Ports) -> RunResult {
+        self.0.run_agent(&spec.task, ports)
+    }
+
+    /// Kills an agent that outlived its supervisor.
+    fn sweep_lost(&self, id: &TaskId, _owner: OwnerLookup<'_>) -> Vec<i32> {
+        self.0.state().agents.remove(id);
+        Vec::new()
+    }
+
+    fn start_pruning(
+        &self,
+        engine: &Engine,
+        tasks_before_ms: i64,
+        points_before_ms: Option<i64>,
+    ) -> Result<(), EngineError> {
+        prune(engine, tasks_before_ms, points_before_ms)
+    }
+
+    fn run_in_background(&self, _name: &'static str, job: BackgroundJob) -> Result<(), EngineError> {
+        job()
+    }
+}
+
 fn run_result(end: TaskEnd) -> RunResult {
     RunResult {
         refused: RefusedCalls::default(),
@@ -328,7 +371,7 @@ fn run_result(end: TaskEnd) -> RunResult {
         stdout: StreamSummary::default(),
         stderr: StreamSummary::default(),
         signals: Vec::new(),
-        sweep: delegator_supervisor::process::SweepReport::default(),
+        sweep: SweepReport::default(),
         elapsed: Duration::ZERO,
         quiet: Duration::ZERO,
         stdin_delivered: true,

@@ -97,14 +97,7 @@ mod tests {
         let program = folder.path().join("launcher");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let engine = Engine {
-            state_dir: folder.path().join("state"),
-            max_concurrent: 1,
-            retention_ms: None,
-            restore_point_retention_ms: None,
-            program,
-            connections: crate::ConnectionPool::default(),
-        };
+        let engine = Engine::new(folder.path().join("state"), program);
         let id = TaskId::from_random(TaskLocation::Local, [9; 16]);
         let task = NewTask::reading(id.clone(), "/", "x");
         let mut registry = engine.open_registry().unwrap();

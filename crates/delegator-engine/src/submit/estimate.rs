@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use delegator_registry::{ActiveTask, Registry};
 
-use crate::clock::now_ms;
+use crate::Engine;
 use crate::error::EngineError;
 
 /// Completed tasks that are considered.
@@ -72,14 +72,14 @@ impl DurationHistory {
     pub(crate) fn start_times(
         &self,
         registry: &Registry,
-        slots: usize,
+        engine: &Engine,
         count: usize,
     ) -> Result<Vec<u64>, EngineError> {
-        let now_ms = now_ms();
+        let now_ms = engine.now_ms();
         let elapsed =
             |active: &ActiveTask| (now_ms - active.started_at_ms.unwrap_or(now_ms)).max(0).unsigned_abs();
         let elapsed_ms: Vec<u64> = registry.active()?.iter().map(elapsed).collect();
-        Ok(self.start_times_after(&elapsed_ms, slots, count))
+        Ok(self.start_times_after(&elapsed_ms, engine.max_concurrent, count))
     }
 
     /// `elapsed_ms` is how long each running task has been running.

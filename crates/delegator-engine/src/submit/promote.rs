@@ -5,16 +5,13 @@
 //! before it begins to work, the next upkeep pass releases the claim.
 
 use std::os::fd::OwnedFd;
-use std::process::Child;
 use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::TaskId;
-use delegator_registry::{Claim, LockAttempt, MAX_CLAIMS_PER_CALL, Nonce, Promotion, Registry, TaskDir};
+use delegator_registry::{Claim, LockAttempt, MAX_CLAIMS_PER_CALL, Promotion, Registry, TaskDir};
 
 use super::detach::launcher_failed;
 use crate::Engine;
-use crate::clock::{fresh_nonces, now_ms, sleep};
 use crate::error::EngineError;
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(5);
@@ -24,7 +21,8 @@ impl Engine {
     /// Starts as many queued tasks as there are free slots.
     pub(crate) fn promote(&self, registry: &mut Registry) -> Result<(), EngineError> {
         loop {
-            let claims = self.with_promotion(|promotion| Ok(registry.claim_all(promotion, now_ms())?))?;
+            let claims =
+                self.with_promotion(|promotion| Ok(registry.claim_all(promotion, self.now_ms())?))?;
             if !self.start_supervisors(registry, claims)? {
                 return Ok(());
             }
@@ -37,8 +35,8 @@ impl Engine {
         act: impl FnOnce(&Promotion<'_>) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let nonces =
-            std::cell::RefCell::new(fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?);
-        let spare = fresh_nonces(1)?;
+            std::cell::RefCell::new(self.fresh_nonces(self.max_concurrent.clamp(1, MAX_CLAIMS_PER_CALL))?);
+        let spare = self.fresh_nonces(1)?;
         // There are as many nonces as one transaction can claim, so the spare one is never used twice.
         let fresh_nonce = || nonces.borrow_mut().pop().unwrap_or_else(|| spare[0].clone());
         act(&Promotion { max_concurrent: self.max_concurrent, fresh_nonce: &fresh_nonce })
@@ -57,17 +55,17 @@ impl Engine {
     fn start_supervisors(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<bool, EngineError> {
         let may_have_more = claims.len() == MAX_CLAIMS_PER_CALL;
         let locks: Vec<_> =
-            claims.iter().map(|claim| lock_for_start(&registry.dir().task(&claim.task.id))).collect();
+            claims.iter().map(|claim| self.lock_for_start(&registry.dir().task(&claim.task.id))).collect();
         let mut launchers = Vec::new();
         for (Claim { task, nonce }, lock) in claims.into_iter().zip(locks) {
             let started = lock.and_then(|lock| {
                 crash_point(CrashPoint::StartLocked);
-                self.start_supervisor(&task.id, &nonce, lock)
+                self.system.start_supervisor(self, &task.id, &nonce, lock)
             });
             match started {
                 Ok(launcher) => launchers.extend(launcher.map(|launcher| (task.id, nonce, launcher))),
                 Err(_) => {
-                    registry.give_back(&task.id, &nonce, now_ms())?;
+                    registry.give_back(&task.id, &nonce, self.now_ms())?;
                 }
             }
             crash_point(CrashPoint::SupervisorSpawned);
@@ -75,37 +73,23 @@ impl Engine {
         // The launchers run in parallel; each exits as soon as it has spawned its supervisor.
         for (id, nonce, launcher) in launchers {
             if launcher_failed(launcher) {
-                registry.give_back(&id, &nonce, now_ms())?;
+                registry.give_back(&id, &nonce, self.now_ms())?;
             }
         }
         Ok(may_have_more)
     }
 
-    /// Returns the launcher process to wait for; `None` in a simulation.
-    fn start_supervisor(
-        &self,
-        id: &TaskId,
-        nonce: &Nonce,
-        lock: OwnedFd,
-    ) -> Result<Option<Child>, EngineError> {
-        #[cfg(all(test, debug_assertions))]
-        if let Some(simulator) = crate::simulation::in_simulation(std::sync::Arc::clone) {
-            return simulator.start_supervisor(self, id, nonce, lock).map(|()| None);
+    /// An upkeep pass may hold the lock for a moment to check an earlier attempt.
+    fn lock_for_start(&self, dir: &TaskDir) -> Result<OwnedFd, EngineError> {
+        for _ in 0..MAX_LOCK_ATTEMPTS {
+            match dir.try_lock()? {
+                LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| lock_unavailable(dir)),
+                LockAttempt::Held => self.system.sleep(LOCK_RETRY_INTERVAL),
+                LockAttempt::Gone => break,
+            }
         }
-        self.spawn_launcher(id, nonce, lock).map(Some)
+        Err(lock_unavailable(dir))
     }
-}
-
-/// An upkeep pass may hold the lock for a moment to check an earlier attempt.
-fn lock_for_start(dir: &TaskDir) -> Result<OwnedFd, EngineError> {
-    for _ in 0..MAX_LOCK_ATTEMPTS {
-        match dir.try_lock()? {
-            LockAttempt::Locked(lock) => return lock.hand_over().ok_or_else(|| lock_unavailable(dir)),
-            LockAttempt::Held => sleep(LOCK_RETRY_INTERVAL)?,
-            LockAttempt::Gone => break,
-        }
-    }
-    Err(lock_unavailable(dir))
 }
 
 fn lock_unavailable(dir: &TaskDir) -> EngineError {

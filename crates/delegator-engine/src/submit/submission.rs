@@ -21,7 +21,6 @@ use super::launch::{AgentProgram, Launch, Settings};
 use super::nesting::Nesting;
 use super::work_tree::work_trees;
 use crate::Engine;
-use crate::clock::{fresh_id, now_ms};
 use crate::error::EngineError;
 
 /// A request to run a task. Its values are validated; directories, files and limits are checked at submission.
@@ -95,7 +94,7 @@ impl Engine {
         for image in &mut settings.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
-        let id = fresh_id()?;
+        let id = self.fresh_id()?;
         let mut launch = Engine::build_launch(&submission, &id);
         launch.decide_sandbox(&id, &self.state_dir)?;
         let mut registry = self.open_registry()?;
@@ -116,7 +115,7 @@ impl Engine {
             resumed_thread: submission.settings.resume.clone(),
             idempotency: submission.idempotency,
         };
-        let submitted = registry.submit(&task, &launch.to_bytes()?, now_ms())?;
+        let submitted = registry.submit(&task, &launch.to_bytes()?, self.now_ms())?;
         // The task exists: from here on errors are left to the next upkeep pass.
         let _ = registry.remove_dead_submits();
         // If this fails, the next pass starts the task.
@@ -141,8 +140,7 @@ impl Engine {
             // The start of a task that also waits for another task cannot be estimated.
             (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
                 let position = usize::try_from(position).unwrap_or(usize::MAX);
-                let starts =
-                    history.start_times(registry, self.max_concurrent, position.saturating_add(1))?;
+                let starts = history.start_times(registry, self, position.saturating_add(1))?;
                 starts.get(position).copied()
             }
             _ => None,

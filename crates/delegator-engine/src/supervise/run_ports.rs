@@ -118,17 +118,14 @@ impl Ports for TaskPorts {
 
     /// One supervisor makes the pass for all. A rescue runs on another thread, so that it does not delay the run.
     fn periodic_upkeep(&self) {
-        let turn = self.registry.borrow_mut().claim_periodic_job(
-            "rounds",
-            UPKEEP_INTERVAL_MS,
-            crate::clock::now_ms(),
-        );
+        let turn =
+            self.registry.borrow_mut().claim_periodic_job("rounds", UPKEEP_INTERVAL_MS, self.engine.now_ms());
         if *turn.as_ref().unwrap_or(&false) {
             leftovers::remove_dead_submits(&mut self.registry.borrow_mut());
         }
         if turn.unwrap_or(false) && self.engine.is_rescue_due(&self.registry.borrow()).unwrap_or(false) {
             let engine = self.engine.clone();
-            let _ = std::thread::Builder::new().spawn(move || engine.rescue());
+            let _ = self.engine.system.run_in_background("rescue", Box::new(move || engine.rescue()));
         }
     }
 
@@ -141,7 +138,7 @@ impl Ports for TaskPorts {
             &self.id,
             &self.attempt.nonce,
             thread_id,
-            crate::clock::now_ms(),
+            self.engine.now_ms(),
         );
     }
 

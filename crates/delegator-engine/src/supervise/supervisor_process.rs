@@ -16,7 +16,7 @@ use delegator_registry::{
 use delegator_supervisor::agent::codex::{LaunchRequest, plan};
 use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
-use delegator_supervisor::run::{RunResult, RunSpec, supervise};
+use delegator_supervisor::run::{RunResult, RunSpec};
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
@@ -29,7 +29,6 @@ use super::run_ports::TaskPorts;
 use super::summary::one_sentence_summary;
 use super::{error_locations, niceness, wake_socket};
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::{DirectoryProblem, EngineError};
 use crate::submit::allowed_dir::check_within;
 use crate::submit::allowed_file::resolve_allowed_file;
@@ -74,7 +73,13 @@ pub(crate) fn supervise_task(
     }
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
     let group = group.and_then(|_| Cgroup::create(id));
-    match registry.begin_work(id, nonce, &own_identity, Some(containment(group.is_some())), now_ms())? {
+    match registry.begin_work(
+        id,
+        nonce,
+        &own_identity,
+        Some(containment(group.is_some())),
+        engine.now_ms(),
+    )? {
         BeginOutcome::Working => {}
         BeginOutcome::CancelRequested(request) => {
             let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
@@ -142,9 +147,10 @@ fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) ->
         add_dirs: &add_dirs,
         environment: &spec.environment,
         writes: mode.writes(),
+        since_ms: ports.engine.now_ms(),
     }));
     let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
-    let result = run(spec, ports);
+    let result = ports.engine.system.run_agent(spec, ports);
     ports.observe_changes(&result.report);
     let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
         CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
@@ -157,14 +163,6 @@ fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) ->
         record.add_evidence(observed, &redactor);
     }
     write_record(&ports.dir, &result, &record)
-}
-
-fn run(spec: RunSpec, ports: &TaskPorts) -> RunResult {
-    #[cfg(all(test, debug_assertions))]
-    if let Some(simulator) = crate::simulation::in_simulation(std::sync::Arc::clone) {
-        return simulator.run_agent(&spec.task, ports);
-    }
-    supervise(spec, ports)
 }
 
 /// Takes the task lock from standard input and replaces it with /dev/null, so that no child inherits the lock.
@@ -327,7 +325,9 @@ fn finish(
     outcome: &Finish,
 ) -> Result<(), EngineError> {
     let ended = retry_while_busy(|| {
-        engine.with_promotion(|promotion| Ok(registry.finish(id, attempt, outcome, promotion, now_ms())?))
+        engine.with_promotion(|promotion| {
+            Ok(registry.finish(id, attempt, outcome, promotion, engine.now_ms())?)
+        })
     })?;
     match ended {
         Cas::Applied(claimed) => engine.start_all(registry, claimed),

@@ -12,12 +12,10 @@ use delegator_registry::{Leftover, LeftoverKind, Registry};
 use delegator_supervisor::agent::Variables;
 
 use super::leftovers::MIN_LEFTOVER_AGE_MS;
-use super::rescue::is_abandoned;
 use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
-use super::retention::{read_clocks, store_clock, stored_clock, trusted_in_simulation};
+use super::retention::{read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::EngineError;
 
 #[derive(Debug, Clone)]
@@ -78,7 +76,7 @@ impl Engine {
         self.end_stuck(&mut registry, request, &mut report)?;
         self.delete_old_tasks(&mut registry, request, &mut report)?;
         self.drop_restore_points(&mut registry, request, clock, &mut report)?;
-        remove_leftovers(&mut registry, request, &mut report)?;
+        self.remove_leftovers(&mut registry, request, &mut report)?;
         if !request.dry_run {
             self.promote(&mut registry)?;
         }
@@ -91,14 +89,14 @@ impl Engine {
         registry: &mut Registry,
         request: &CleanRequest,
     ) -> Result<ClockVerdict, EngineError> {
-        let now = read_clocks()?;
+        let now = read_clocks(self)?;
         if request.trust_clock {
             if !request.dry_run {
                 store_clock(registry, &ClockRecord::trusting(now))?;
             }
             return Ok(ClockVerdict::Trusted);
         }
-        Ok(trusted_in_simulation(judge(stored_clock(registry)?.as_ref(), now).0))
+        Ok(judge(stored_clock(registry)?.as_ref(), now).0)
     }
 
     fn end_stuck(
@@ -107,10 +105,10 @@ impl Engine {
         request: &CleanRequest,
         report: &mut CleanReport,
     ) -> Result<(), EngineError> {
-        let before = now_ms() - request.stuck_after_ms;
+        let before = self.now_ms() - request.stuck_after_ms;
         for active in registry.active()? {
             let since = active.started_at_ms.unwrap_or(active.claimed_at_ms);
-            if since > before || !is_abandoned(registry, &active)? {
+            if since > before || !self.is_abandoned(registry, &active)? {
                 continue;
             }
             report.stuck.push(active.id.clone());
@@ -130,11 +128,12 @@ impl Engine {
         request: &CleanRequest,
         report: &mut CleanReport,
     ) -> Result<(), EngineError> {
-        let before = now_ms() - request.old_after_ms;
+        let before = self.now_ms() - request.old_after_ms;
         report.old_found = registry.count_ended_before(before)?;
         let oldest = registry.ended_before(before, 1)?.into_iter().next();
         let oldest = oldest.map(|id| registry.get(&id)).transpose()?.flatten();
-        report.oldest_age_ms = oldest.and_then(|task| task.retained_since_ms()).map(|since| now_ms() - since);
+        report.oldest_age_ms =
+            oldest.and_then(|task| task.retained_since_ms()).map(|since| self.now_ms() - since);
         if request.dry_run {
             return Ok(());
         }
@@ -161,7 +160,7 @@ impl Engine {
             let mut points = retained_points::list_retained(registry, retention_ms, u32::MAX)?;
             points.extend(self.points_of_old_tasks(registry, request, deadline)?);
             let is_expired =
-                |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= now_ms());
+                |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= self.now_ms());
             let is_dropped = |point: &RetainedRestorePoint| {
                 request.include_restore_points || (is_trusted && is_expired(point))
             };
@@ -172,14 +171,14 @@ impl Engine {
             report.dropped_points = truncated(dropped);
             return Ok(());
         }
-        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| now_ms() - ms);
+        let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| self.now_ms() - ms);
         let policy = DropPolicy {
             expired_before_ms,
             drop_all: request.include_restore_points,
             deadline,
             environment: &request.environment,
         };
-        let dropped = retained_points::drop_due_points(registry, &policy, retention_ms)?;
+        let dropped = retained_points::drop_due_points(registry, self, &policy)?;
         report.points_dropped = dropped.len();
         report.dropped_points = truncated(dropped);
         report.retained_points_found = registry.count_restore_points()?;
@@ -196,7 +195,7 @@ impl Engine {
     ) -> Result<Vec<RetainedRestorePoint>, EngineError> {
         let mut examiner = Examiner::new(&request.environment, deadline);
         let mut found = Vec::new();
-        for task in registry.ended_before(now_ms() - request.old_after_ms, DELETE_BATCH)? {
+        for task in registry.ended_before(self.now_ms() - request.old_after_ms, DELETE_BATCH)? {
             let points = retained_points::points_of(registry, &task)?;
             if points.is_empty() {
                 continue;
@@ -217,25 +216,26 @@ impl Engine {
         }
         Ok(found)
     }
+
+    fn remove_leftovers(
+        &self,
+        registry: &mut Registry,
+        request: &CleanRequest,
+        report: &mut CleanReport,
+    ) -> Result<(), EngineError> {
+        let found = registry.orphans(self.now_ms() - MIN_LEFTOVER_AGE_MS)?;
+        let (unclaimed, leftovers): (Vec<Leftover>, Vec<Leftover>) =
+            found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);
+        report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
+        if !request.dry_run {
+            report.leftovers_removed = registry.remove_orphans(&leftovers)?.len();
+        }
+        report.leftovers = leftovers;
+        Ok(())
+    }
 }
 
 fn truncated(mut points: Vec<RetainedRestorePoint>) -> Vec<RetainedRestorePoint> {
     points.truncate(MAX_LISTED_POINTS as usize);
     points
-}
-
-fn remove_leftovers(
-    registry: &mut Registry,
-    request: &CleanRequest,
-    report: &mut CleanReport,
-) -> Result<(), EngineError> {
-    let found = registry.orphans(now_ms() - MIN_LEFTOVER_AGE_MS)?;
-    let (unclaimed, leftovers): (Vec<Leftover>, Vec<Leftover>) =
-        found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);
-    report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
-    if !request.dry_run {
-        report.leftovers_removed = registry.remove_orphans(&leftovers)?.len();
-    }
-    report.leftovers = leftovers;
-    Ok(())
 }

@@ -8,7 +8,6 @@
 use delegator_registry::{Registry, TaskDir};
 
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::EngineError;
 
 const SCAN_INTERVAL_MS: i64 = 60 * 60 * 1000;
@@ -24,8 +23,8 @@ pub(crate) fn remove_dead_submits(registry: &mut Registry) {
 impl Engine {
     /// Scans all directories, unless a process did so in the last hour.
     pub(crate) fn remove_orphaned_launches(&self, registry: &mut Registry) -> Result<(), EngineError> {
-        match registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, now_ms())? {
-            true => scan(registry),
+        match registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
+            true => self.scan(registry),
             false => Ok(()),
         }
     }
@@ -35,28 +34,19 @@ impl Engine {
         &self,
         registry: &mut Registry,
     ) -> Result<(), EngineError> {
-        if !registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, now_ms())? {
+        if !registry.claim_periodic_job("leftovers", SCAN_INTERVAL_MS, self.now_ms())? {
             return Ok(());
         }
-        #[cfg(all(test, debug_assertions))]
-        if crate::simulation::in_simulation(|_| ()).is_some() {
-            return scan(registry);
-        }
         let engine = self.clone();
-        let scan_in_thread =
-            move || engine.find_registry()?.map_or(Ok(()), |mut registry| scan(&mut registry));
-        std::thread::Builder::new()
-            .name("leftovers".to_owned())
-            .spawn(scan_in_thread)
-            .map(drop)
-            .map_err(EngineError::io("start a thread"))
+        let scan = move || engine.find_registry()?.map_or(Ok(()), |mut registry| engine.scan(&mut registry));
+        self.system.run_in_background("leftovers", Box::new(scan))
     }
-}
 
-fn scan(registry: &mut Registry) -> Result<(), EngineError> {
-    let found = registry.orphaned_launches(now_ms() - MIN_LEFTOVER_AGE_MS)?;
-    registry.remove_orphans(&found)?;
-    Ok(())
+    fn scan(&self, registry: &mut Registry) -> Result<(), EngineError> {
+        let found = registry.orphaned_launches(self.now_ms() - MIN_LEFTOVER_AGE_MS)?;
+        registry.remove_orphans(&found)?;
+        Ok(())
+    }
 }
 
 pub(crate) fn remove_wake_socket(dir: &TaskDir) {

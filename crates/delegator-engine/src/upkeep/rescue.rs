@@ -13,14 +13,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
+use delegator_domain::task::{FailureKind, State, TaskEnd};
 use delegator_registry::{ActiveTask, Attempt, Finish, LockAttempt, Registry, TaskFile};
-use delegator_supervisor::process::{Cgroup, SweepLimits, sweep_lost};
+use delegator_supervisor::process::Cgroup;
 
 use super::leftovers;
 use super::process_owner::owner_of;
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::EngineError;
 
 /// How long a process may take to lock a task that it has claimed. Starting may take longer: the task is locked by then.
@@ -68,7 +67,7 @@ impl Engine {
     /// Whether a pass would change something.
     pub(crate) fn is_rescue_due(&self, registry: &Registry) -> Result<bool, EngineError> {
         for active in registry.active()? {
-            if is_abandoned(registry, &active)? {
+            if self.is_abandoned(registry, &active)? {
                 return Ok(true);
             }
         }
@@ -76,7 +75,7 @@ impl Engine {
     }
 
     pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<(), EngineError> {
-        if is_just_claimed(active) {
+        if self.is_just_claimed(active) {
             return Ok(());
         }
         let dir = registry.dir().task(&active.id);
@@ -89,10 +88,11 @@ impl Engine {
         if active.state == State::Starting {
             // The supervisor may have created its control group already.
             drop(Cgroup::find_left_by(&active.id));
-            registry.give_back(&active.id, &active.nonce, now_ms())?;
+            registry.give_back(&active.id, &active.nonce, self.now_ms())?;
             return Ok(());
         }
-        let survivors = sweep_processes(registry, &active.id);
+        let owner = |pid| owner_of(registry, &active.id, pid);
+        let survivors = self.system.sweep_lost(&active.id, &owner);
         crash_point(CrashPoint::RescueSwept);
         // A partial last line is no event. If it cannot be removed, record the end anyway; readers skip it.
         if let LockAttempt::Locked(task_lock) = &lock {
@@ -106,7 +106,7 @@ impl Engine {
         };
         let attempt = Attempt::working(active.nonce.clone());
         let claimed = self.with_promotion(|promotion| {
-            Ok(registry.finish(&active.id, &attempt, &finish, promotion, now_ms())?)
+            Ok(registry.finish(&active.id, &attempt, &finish, promotion, self.now_ms())?)
         })?;
         crash_point(CrashPoint::RescueCommitted);
         leftovers::remove_wake_socket(&dir);
@@ -116,46 +116,35 @@ impl Engine {
         }
         Ok(())
     }
+
+    /// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was read.
+    pub(crate) fn is_abandoned(&self, registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
+        if self.is_just_claimed(active) {
+            return Ok(false);
+        }
+        let lock = registry.dir().task(&active.id).try_lock()?;
+        if matches!(lock, LockAttempt::Held) {
+            return Ok(false);
+        }
+        is_unchanged(registry, active)
+    }
+
+    /// The process that claimed the task may be about to lock it. A negative age does not count: a clock that was set back
+    /// must not block the rescue forever.
+    fn is_just_claimed(&self, active: &ActiveTask) -> bool {
+        let age_ms = self.now_ms() - active.claimed_at_ms;
+        active.state == State::Starting && (0..LOCK_GRACE_MS).contains(&age_ms)
+    }
 }
 
 fn lock_mutex<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills every process with the task's marker or in its control group; returns the pids of survivors.
-fn sweep_processes(registry: &Registry, id: &TaskId) -> Vec<i32> {
-    #[cfg(all(test, debug_assertions))]
-    if crate::simulation::in_simulation(|simulator| simulator.sweep(id)).is_some() {
-        return Vec::new();
-    }
-    let owner = |pid| owner_of(registry, id, pid);
-    let swept = sweep_lost(id, &owner, SweepLimits::default());
-    swept.map(|report| report.survivors.iter().map(|process| process.pid).collect()).unwrap_or_default()
-}
-
-/// Whether a task has no supervisor: its lock is free, and its end was not recorded since `active` was read.
-pub(crate) fn is_abandoned(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
-    if is_just_claimed(active) {
-        return Ok(false);
-    }
-    let lock = registry.dir().task(&active.id).try_lock()?;
-    if matches!(lock, LockAttempt::Held) {
-        return Ok(false);
-    }
-    is_unchanged(registry, active)
-}
-
 /// Whether state and attempt are still those of `active`.
 fn is_unchanged(registry: &Registry, active: &ActiveTask) -> Result<bool, EngineError> {
     let now = registry.get(&active.id)?;
     Ok(now.is_some_and(|task| task.state == active.state && task.nonce.as_ref() == Some(&active.nonce)))
-}
-
-/// The process that claimed the task may be about to lock it. A negative age does not count: a clock that was set back
-/// must not block the rescue forever.
-fn is_just_claimed(active: &ActiveTask) -> bool {
-    let age_ms = now_ms() - active.claimed_at_ms;
-    active.state == State::Starting && (0..LOCK_GRACE_MS).contains(&age_ms)
 }
 
 /// An entry in [`DIRS_WITH_SCHEDULED_UPKEEP`]; removed on drop.

@@ -18,7 +18,7 @@ use delegator_registry::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint, Reg
 use delegator_supervisor::agent::Variables;
 
 use super::restore_record::{RestorePointRecord, first_line, git, reference};
-use crate::clock::now_ms;
+use crate::Engine;
 use crate::error::EngineError;
 
 /// Time limit for one git command.
@@ -106,8 +106,8 @@ pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestoreP
 /// Examines and drops recorded restore points until the deadline; returns the dropped ones.
 pub(crate) fn drop_due_points(
     registry: &mut Registry,
+    engine: &Engine,
     policy: &DropPolicy<'_>,
-    retention_ms: Option<i64>,
 ) -> Result<Vec<RetainedRestorePoint>, EngineError> {
     let mut examiner = Examiner::new(policy.environment, policy.deadline);
     let expired_before = if policy.drop_all { Some(i64::MAX) } else { policy.expired_before_ms };
@@ -119,9 +119,9 @@ pub(crate) fn drop_due_points(
             None => {
                 crash_point(CrashPoint::RestorePointDropped);
                 registry.delete_restore_point_record(&recorded)?;
-                dropped.push(RetainedRestorePoint::of(recorded, retention_ms));
+                dropped.push(RetainedRestorePoint::of(recorded, engine.restore_point_retention_ms));
             }
-            Some(reason) => registry.retain_restore_point(&recorded, reason.as_stored(), now_ms())?,
+            Some(reason) => registry.retain_restore_point(&recorded, reason.as_stored(), engine.now_ms())?,
         }
     }
     Ok(dropped)

@@ -14,14 +14,12 @@ use std::time::{Duration, Instant};
 
 use delegator_registry::Registry;
 use delegator_supervisor::agent::Variables;
-use delegator_supervisor::process::ProcessIdentity;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::retained_points::{DropPolicy, drop_due_points, to_record};
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::EngineError;
+use crate::system::BootTime;
 
 /// The argument that makes this program the pruning process.
 pub const PRUNE: &str = "prune";
@@ -49,20 +47,16 @@ impl Engine {
     fn try_start_pruning(&self, registry: &mut Registry) -> Result<(), EngineError> {
         reap();
         let Some(retention_ms) = self.retention_ms else { return Ok(()) };
-        let now = now_ms();
+        let now = self.now_ms();
         if !registry.claim_periodic_job("retention", INTERVAL_MS, now)? {
             return Ok(());
         }
-        let verdict = observe_clock(registry)?;
+        let verdict = observe_clock(self, registry)?;
         let points_before_ms = self.restore_point_retention_ms.map(|ms| now - ms);
         if verdict != ClockVerdict::Trusted || !is_due(registry, now - retention_ms, points_before_ms)? {
             return Ok(());
         }
-        #[cfg(all(test, debug_assertions))]
-        if crate::simulation::in_simulation(|_| ()).is_some() {
-            return prune_in(self, registry, now - retention_ms, points_before_ms);
-        }
-        self.start_pruning(now - retention_ms, points_before_ms)
+        self.system.start_pruning(self, now - retention_ms, points_before_ms)
     }
 
     /// Deletes up to `limit` tasks that ended before this time; returns how many. Runs no git.
@@ -77,7 +71,12 @@ impl Engine {
         Ok(registry.prune_and_record(&ids, &points)?.pruned.len() as u64)
     }
 
-    fn start_pruning(&self, tasks_before_ms: i64, points_before_ms: Option<i64>) -> Result<(), EngineError> {
+    /// Spawns the pruning process, unless the previous one still runs.
+    pub(crate) fn spawn_pruning_process(
+        &self,
+        tasks_before_ms: i64,
+        points_before_ms: Option<i64>,
+    ) -> Result<(), EngineError> {
         let mut process = pruning_process();
         if process.is_some() {
             return Ok(());
@@ -135,7 +134,7 @@ fn prune_in(
         deadline: Instant::now() + TOTAL_GIT_TIMEOUT,
         environment: &environment,
     };
-    drop_due_points(registry, &policy, engine.restore_point_retention_ms).map(drop)
+    drop_due_points(registry, engine, &policy).map(drop)
 }
 
 fn is_due(
@@ -148,19 +147,10 @@ fn is_due(
         || !registry.due_restore_points(points_before_ms.unwrap_or(i64::MIN), 1)?.is_empty())
 }
 
-fn observe_clock(registry: &mut Registry) -> Result<ClockVerdict, EngineError> {
-    let (verdict, record) = judge(stored_clock(registry)?.as_ref(), read_clocks()?);
+fn observe_clock(engine: &Engine, registry: &mut Registry) -> Result<ClockVerdict, EngineError> {
+    let (verdict, record) = judge(stored_clock(registry)?.as_ref(), read_clocks(engine)?);
     store_clock(registry, &record)?;
-    Ok(trusted_in_simulation(verdict))
-}
-
-/// A simulation has its own wall clock, which does not match the boot clock.
-pub(super) fn trusted_in_simulation(verdict: ClockVerdict) -> ClockVerdict {
-    #[cfg(all(test, debug_assertions))]
-    if crate::simulation::in_simulation(|_| ()).is_some() {
-        return ClockVerdict::Trusted;
-    }
-    verdict
+    Ok(verdict)
 }
 
 /// `None` also if the record cannot be decoded.
@@ -174,9 +164,7 @@ pub(super) fn store_clock(registry: &mut Registry, record: &ClockRecord) -> Resu
     Ok(registry.set_retention_clock(&text)?)
 }
 
-pub(super) fn read_clocks() -> Result<Reading, EngineError> {
-    let own_process = ProcessIdentity::of_self().map_err(EngineError::io("read the boot id"))?;
-    let since_boot = clock_gettime(ClockId::Boottime);
-    let boot_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1_000_000;
-    Ok(Reading { boot_id: own_process.boot_id, boot_ms, wall_ms: now_ms() })
+pub(super) fn read_clocks(engine: &Engine) -> Result<Reading, EngineError> {
+    let BootTime { boot_id, since_boot_ms } = engine.system.boot_time()?;
+    Ok(Reading { boot_id, boot_ms: since_boot_ms, wall_ms: engine.now_ms() })
 }

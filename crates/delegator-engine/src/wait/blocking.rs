@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::task_watch::TaskWatch;
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
-use crate::clock::sleep;
 use crate::error::EngineError;
 
 /// Short, because the response to a submission waits for the thread id.
@@ -114,7 +113,7 @@ impl Engine {
                 return Ok(task);
             }
             while Instant::now() < deadline && registry.change_mark()? == mark {
-                sleep(THREAD_POLL_INTERVAL)?;
+                self.system.sleep(THREAD_POLL_INTERVAL);
             }
         }
     }

@@ -9,7 +9,6 @@ use delegator_domain::task::{State, TaskId};
 use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 
 use crate::Engine;
-use crate::clock::now_ms;
 use crate::error::EngineError;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
@@ -32,7 +31,7 @@ impl Engine {
     ) -> Result<CancelReport, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
-        let previous = request(&mut registry, id, reason)?;
+        let previous = self.store_cancel_request(&mut registry, id, reason)?;
         // A queued task that is cancelled may have blocked others.
         self.promote(&mut registry)?;
         let outcome = self.wait(id, Some(Instant::now() + timeout), |_| true)?;
@@ -43,7 +42,7 @@ impl Engine {
     pub fn request_cancel(&self, id: &TaskId, reason: Option<&str>) -> Result<(), EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
-        request(&mut registry, id, reason)?;
+        self.store_cancel_request(&mut registry, id, reason)?;
         self.promote(&mut registry)
     }
 
@@ -62,7 +61,7 @@ impl Engine {
         let Some(mut registry) = self.find_registry()? else { return Ok(Vec::new()) };
         let mut requested = Vec::new();
         for id in ids {
-            match request(&mut registry, id, reason) {
+            match self.store_cancel_request(&mut registry, id, reason) {
                 Ok(previous) => requested.push((id.clone(), previous)),
                 Err(EngineError::AlreadyEnded { .. } | EngineError::UnknownTask { .. }) => {}
                 Err(error) => return Err(error),
@@ -76,23 +75,26 @@ impl Engine {
         });
         reports.collect()
     }
-}
 
-/// Stores the request and wakes the supervisor; returns the state of the task before.
-pub(crate) fn request(
-    registry: &mut Registry,
-    id: &TaskId,
-    reason: Option<&str>,
-) -> Result<State, EngineError> {
-    match registry.request_cancel(id, reason, now_ms())? {
-        CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
-        CancelOutcome::Cancelled => Ok(State::Queued),
-        CancelOutcome::AlreadyEnded { state: State::Cancelled } => state_before_cancel(registry, id),
-        CancelOutcome::AlreadyEnded { state } => Err(EngineError::AlreadyEnded { task: id.clone(), state }),
-        CancelOutcome::Requested { state, .. } => {
-            wake_socket::wake(&registry.dir().task(id));
-            crash_point(CrashPoint::SupervisorWoken);
-            Ok(state)
+    /// Stores the request and wakes the supervisor; returns the state of the task before.
+    pub(crate) fn store_cancel_request(
+        &self,
+        registry: &mut Registry,
+        id: &TaskId,
+        reason: Option<&str>,
+    ) -> Result<State, EngineError> {
+        match registry.request_cancel(id, reason, self.now_ms())? {
+            CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
+            CancelOutcome::Cancelled => Ok(State::Queued),
+            CancelOutcome::AlreadyEnded { state: State::Cancelled } => state_before_cancel(registry, id),
+            CancelOutcome::AlreadyEnded { state } => {
+                Err(EngineError::AlreadyEnded { task: id.clone(), state })
+            }
+            CancelOutcome::Requested { state, .. } => {
+                wake_socket::wake(&registry.dir().task(id));
+                crash_point(CrashPoint::SupervisorWoken);
+                Ok(state)
+            }
         }
     }
 }

@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{ChangeMark, Identity, Registry, Task};
 use delegator_supervisor::process::{ProcessHandle, ProcessIdentity};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::timespec;
 use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
 
@@ -154,4 +153,16 @@ fn process_identity(known: &Identity) -> ProcessIdentity {
         start_time: known.start_time,
         pid_namespace: known.pid_ns,
     }
+}
+
+/// Sleeps until the time is over or `waker` is readable.
+pub(super) fn sleep_unless_woken(length: Duration, waker: BorrowedFd<'_>) -> Result<(), EngineError> {
+    match poll(&mut [PollFd::from_borrowed_fd(waker, PollFlags::IN)], Some(&timespec(length))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(EngineError::Io { doing: "wait", source: error.into() }),
+    }
+}
+
+fn timespec(length: Duration) -> Timespec {
+    Timespec { tv_sec: length.as_secs().cast_signed(), tv_nsec: length.subsec_nanos().into() }
 }

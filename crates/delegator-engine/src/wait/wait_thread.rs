@@ -15,7 +15,7 @@ use delegator_domain::task::TaskId;
 use delegator_registry::Task;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::task_watch::TaskWatch;
+use super::task_watch::{TaskWatch, sleep_unless_woken};
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
 use crate::error::EngineError;
@@ -215,7 +215,7 @@ impl WaitLoop {
 
     fn pause(&self, until: Instant) {
         let pause = until.saturating_duration_since(Instant::now());
-        let _ = crate::clock::sleep_unless_woken(pause, self.waker.as_fd());
+        let _ = sleep_unless_woken(pause, self.waker.as_fd());
     }
 }
 

@@ -122,15 +122,16 @@ fn modules_of_the_engine_depend_in_one_direction() {
     assert_layers(
         "delegator-engine",
         &[
-            &["simulation"],
             &["error"],
-            &["clock"],
+            &["system"],
             &["connection_pool"],
             &["submit"],
             &["upkeep"],
             &["supervise"],
             &["results"],
             &["wait"],
+            &["machine"],
+            &["simulation"],
             &["model"],
         ],
     );

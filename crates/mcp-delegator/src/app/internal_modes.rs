@@ -50,15 +50,9 @@ fn supervise(process: &Process) -> Option<ExitCode> {
     let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
     let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
     let milliseconds = |name| process.variable(name).and_then(|text| text.parse().ok());
-    let program = own_program();
-    let engine = Engine {
-        state_dir,
-        max_concurrent,
-        retention_ms: milliseconds("MCP_DELEGATOR_KEEP_MS"),
-        restore_point_retention_ms: milliseconds("MCP_DELEGATOR_KEEP_POINTS_MS"),
-        program,
-        connections: delegator_engine::ConnectionPool::default(),
-    };
+    let engine = Engine::new(state_dir, own_program())
+        .with_max_concurrent(max_concurrent)
+        .with_retention(milliseconds("MCP_DELEGATOR_KEEP_MS"), milliseconds("MCP_DELEGATOR_KEEP_POINTS_MS"));
     Some(match delegator_engine::run_supervisor(&engine, &id, &nonce) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -74,14 +68,7 @@ fn prune(process: &Process) -> Option<ExitCode> {
         time => Some(time.parse().ok()?),
     };
     let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
-    let engine = Engine {
-        state_dir,
-        max_concurrent: 0,
-        retention_ms: None,
-        restore_point_retention_ms: None,
-        program: own_program(),
-        connections: delegator_engine::ConnectionPool::default(),
-    };
+    let engine = Engine::new(state_dir, own_program());
     Some(match delegator_engine::prune(&engine, tasks_before_ms, points_before_ms) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

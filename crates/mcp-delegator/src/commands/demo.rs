@@ -75,14 +75,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         .map_err(|error| io_error("Creating a directory for the demo", &error))?;
     let repository = demo_dir.path().join("repository");
     make_repository(&repository).map_err(|error| io_error("Creating the demo repository", &error))?;
-    let engine = Engine {
-        state_dir: demo_dir.path().join("state"),
-        max_concurrent: 2,
-        retention_ms: None,
-        restore_point_retention_ms: None,
-        program: PathBuf::from("/proc/self/exe"),
-        connections: context.connections.clone(),
-    };
+    let engine = Engine::new(demo_dir.path().join("state"), "/proc/self/exe")
+        .with_max_concurrent(2)
+        .with_connections(context.connections.clone());
     let request = inputs(&repository);
     let program = AgentProgram {
         program: PathBuf::from("/proc/self/exe"),

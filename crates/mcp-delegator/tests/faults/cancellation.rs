@@ -3,7 +3,6 @@
 #![expect(clippy::disallowed_methods, reason = "races need exact timing")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -16,14 +15,7 @@ use crate::{PROGRAM, Rng, registry, scripted_stage, terminal_states};
 
 /// The engine on the stage's state directory; faster than the command line.
 fn engine(stage: &Stage, max_concurrent: usize) -> Engine {
-    Engine {
-        state_dir: stage.world.home().join("state"),
-        max_concurrent,
-        retention_ms: None,
-        restore_point_retention_ms: None,
-        program: Path::new(PROGRAM).to_owned(),
-        connections: delegator_engine::ConnectionPool::default(),
-    }
+    Engine::new(stage.world.home().join("state"), PROGRAM).with_max_concurrent(max_concurrent)
 }
 
 fn wait(engine: &Engine, id: &TaskId) -> String {

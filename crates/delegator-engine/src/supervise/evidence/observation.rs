@@ -21,7 +21,6 @@ use super::paths::display_path;
 use super::reconcile::{Claim, ClaimLocation, Claims, ObservedChanges, reconcile};
 use super::tree::{TreeChanges, TreeObservation};
 use super::{Evidence, EvidenceAndFindings, Files, MAX_LEFT_OUT, Source};
-use crate::clock::now_ms;
 use crate::submit::work_tree::work_tree_of;
 use crate::supervise::restore_writer::RestorePointWriter;
 use crate::upkeep::restore_record;
@@ -57,12 +56,13 @@ pub(crate) struct ObservationContext<'a> {
     pub(crate) add_dirs: &'a [PathBuf],
     pub(crate) environment: &'a Variables,
     pub(crate) writes: bool,
+    /// The wall clock before the run: files modified later may be the task's.
+    pub(crate) since_ms: i64,
 }
 
 /// Records the state of the files before the agent starts. For a task that may write, also creates the restore points.
 pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Observation> {
     let began = Instant::now();
-    let since_ms = now_ms();
     let fd = context.workdir.try_clone().ok()?;
     let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
     let mut writer = RestorePointWriter::new(context.task, context.dir, context.environment);
@@ -103,7 +103,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         trees,
         not_observed,
         writes: context.writes,
-        since_ms,
+        since_ms: context.since_ms,
         took: began.elapsed(),
     })
 }

@@ -35,14 +35,11 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
     let hours = |key| i64::try_from(context.config.number(key)).unwrap_or(i64::MAX);
     let retention_ms = |key| Some(hours(key).saturating_mul(60 * 60 * 1000));
-    Ok(Engine {
-        state_dir,
-        max_concurrent,
-        retention_ms: retention_ms("retention_hours"),
-        restore_point_retention_ms: retention_ms("restore_point_retention_hours"),
-        program: PathBuf::from("/proc/self/exe"),
-        connections: context.connections.clone().with_redactor(context.screen.printer.redactor().clone()),
-    })
+    let redactor = context.screen.printer.redactor().clone();
+    Ok(Engine::new(state_dir, "/proc/self/exe")
+        .with_max_concurrent(max_concurrent)
+        .with_retention(retention_ms("retention_hours"), retention_ms("restore_point_retention_hours"))
+        .with_connections(context.connections.clone().with_redactor(redactor)))
 }
 
 /// A request to submit a task, from any command.
