@@ -80,10 +80,6 @@ pub fn warnings(kept: Option<&RestorePointRecord>) -> Vec<Warning> {
         let words = format!("{left_out} files or directories are not in the restore point; see left_out");
         value.push(Warning::new("W_GIT_002", words));
     }
-    if kept.points.iter().any(|point| point.store.is_none() && point.index_tree.is_none()) {
-        let words = "the index had conflicts before the task; the restore point holds the files alone";
-        value.push(Warning::new("W_GIT_003", words));
-    }
     if kept.points.iter().any(|point| point.is_partial) {
         let words = "there were too many directories or unusual permissions to record all of them";
         value.push(Warning::new("W_GIT_004", words));
