@@ -1,6 +1,9 @@
 //! One table of servers, put into TOML text: a new one goes to the end, of one that is there the command is mended.
+//!
+//! The text is edited at the spans that `toml` reports. `toml_edit` would change CRLF line endings to LF.
 
 use toml::de::DeTable;
+use toml_writer::{ToTomlValue, TomlStringBuilder};
 
 use super::{Edit, EntryError};
 
@@ -54,7 +57,6 @@ fn cannot_edit(words: String) -> EntryError {
     EntryError::CannotEdit { words }
 }
 
-/// A basic string of TOML: what JSON escapes, TOML escapes in the same way.
 fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
