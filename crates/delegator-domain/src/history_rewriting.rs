@@ -16,67 +16,86 @@ pub struct DestructiveRequest {
     pub alternative: &'static str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
-    ForcePush,
-    HardReset,
-    FilterHistory,
-    ReflogExpiry,
-    CleanIgnored,
+#[derive(Debug)]
+struct Operation {
+    description: &'static str,
+    alternative: &'static str,
 }
 
-impl Operation {
-    fn description(self) -> &'static str {
-        match self {
-            Operation::ForcePush => "a force-push",
-            Operation::HardReset => "a hard reset",
-            Operation::FilterHistory => "a rewrite of the whole history",
-            Operation::ReflogExpiry => "an expiry of the reflog",
-            Operation::CleanIgnored => "a clean that also deletes ignored files",
-        }
-    }
+static FORCE_PUSH: Operation = Operation {
+    description: "a force-push",
+    alternative: "push to a new branch, or let a person review it and force-push",
+};
+static HARD_RESET: Operation = Operation {
+    description: "a hard reset",
+    alternative: "use 'git stash' or a new branch, or 'mcp-delegator restore' after a task",
+};
+static FILTER_HISTORY: Operation = Operation {
+    description: "a rewrite of the whole history",
+    alternative: "work in a fresh clone, and let a person replace the history",
+};
+static REFLOG_EXPIRY: Operation = Operation {
+    description: "an expiry of the reflog",
+    alternative: "leave the reflog alone; git expires it automatically",
+};
+static CLEAN_IGNORED: Operation = Operation {
+    description: "a clean that also deletes ignored files",
+    alternative: "use 'git clean -n' to list what would be deleted, or name the directories to delete",
+};
 
-    fn alternative(self) -> &'static str {
-        match self {
-            Operation::ForcePush => "push to a new branch, or let a person review it and force-push",
-            Operation::HardReset => {
-                "use 'git stash' or a new branch, or 'mcp-delegator restore' after a task"
-            }
-            Operation::FilterHistory => "work in a fresh clone, and let a person replace the history",
-            Operation::ReflogExpiry => "leave the reflog alone; git expires it automatically",
-            Operation::CleanIgnored => {
-                "use 'git clean -n' to list what would be deleted, or name the directories to delete"
-            }
-        }
-    }
+/// Phrases that name an operation; commands with options are in [`match_command`].
+static PHRASES: [(&str, &Operation); 11] = [
+    ("force-push", &FORCE_PUSH),
+    ("force-pushing", &FORCE_PUSH),
+    ("force push", &FORCE_PUSH),
+    ("force pushing", &FORCE_PUSH),
+    ("hard-reset", &HARD_RESET),
+    ("hard reset", &HARD_RESET),
+    ("expire the reflog", &REFLOG_EXPIRY),
+    ("purge the reflog", &REFLOG_EXPIRY),
+    ("filter-branch", &FILTER_HISTORY),
+    ("filter-repo", &FILTER_HISTORY),
+    ("git-filter-repo", &FILTER_HISTORY),
+];
+
+const NEGATIONS: &str = "not never no without avoid avoids avoiding cannot instead rather refrain forbid forbids \
+    forbidden prevent prevents prohibit prohibits refuse refuses reject rejects block blocks nor neither";
+/// Words that show that a clause mentions a command instead of requesting it.
+const MENTION_WORDS: &str = "explain explains explaining describe describes document documents documenting discuss \
+    mention mentions mentioning mentioned warn warns warning summarize summarise what why how when whether where who \
+    which find search grep detect detects count list ran did was were had has been runs calls does uses executes \
+    performs accidentally someone somebody example called named says said recover after support implement parse";
+/// Words directly after a command that show that it is only mentioned (`the git push --force flag`).
+const NOUNS_AFTER_MENTION: &str = "line lines section example examples paragraph sentence warning flag option docs \
+    documentation hint mention mentions message error test tests check checks button support feature detection \
+    detector handler policy rule protection means does is was";
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
 }
 
 /// A word of the text without surrounding punctuation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Word<'a> {
     text: &'a str,
+    lowercase: String,
     start: usize,
-    end: usize,
-    /// Whether a sentence or clause starts at this word.
+    /// Whether a sentence, clause or command starts at this word.
     starts_clause: bool,
     /// Whether the word is inside a double quotation that starts before it.
-    quoted: bool,
+    is_quoted: bool,
 }
 
 /// The first destructive operation that the text requests.
 pub fn find(text: &str) -> Option<DestructiveRequest> {
     let words = words(text);
-    let lowercase: Vec<String> = words.iter().map(|word| word.text.to_lowercase()).collect();
-    (0..words.len()).find_map(|at| {
-        let (operation, length) = match_operation(&words, &lowercase, at)?;
-        is_requested(text, &words, &lowercase, at, at + length).then(|| {
-            let (first, last) = (words[at], words[at + length - 1]);
-            DestructiveRequest {
-                phrase: text[first.start..last.end].to_owned(),
-                position: text[..first.start].chars().count(),
-                description: operation.description(),
-                alternative: operation.alternative(),
-            }
+    (0..words.len()).find_map(|from| {
+        let (operation, to) = match_phrase(&words, from).or_else(|| match_command(&words, from))?;
+        is_requested(&words, from, to).then(|| DestructiveRequest {
+            phrase: text[words[from].start..words[to - 1].start + words[to - 1].text.len()].to_owned(),
+            position: text[..words[from].start].chars().count(),
+            description: operation.description,
+            alternative: operation.alternative,
         })
     })
 }
@@ -86,286 +105,123 @@ fn words(text: &str) -> Vec<Word<'_>> {
         '`', '"', '\'', '(', ')', '[', ']', '{', '}', '*', '“', '”', '‘', '’', ':', ',', ';', '!', '?', '.',
         '$',
     ];
-    let mut found = Vec::new();
-    let mut open_quote = false;
-    for (line_start, line) in lines(text) {
+    let mut words = Vec::new();
+    let mut is_quoted = false;
+    // A Markdown quotation cites a text; it requests nothing.
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('>')) {
         let mut starts_clause = true;
-        // A Markdown quotation cites a text; it requests nothing.
-        if line.trim_start().starts_with('>') {
-            continue;
-        }
-        for (at, raw) in whitespace_tokens(line) {
-            let inner = raw.trim_matches(MARKS);
-            let before = &raw[..raw.len() - raw.trim_start_matches(MARKS).len()];
-            let after = if inner.is_empty() { "" } else { &raw[before.len() + inner.len()..] };
-            let was_open = open_quote;
-            open_quote ^= raw.matches(['"', '“', '”']).count() % 2 == 1;
-            if !inner.is_empty() {
-                let start = line_start + at + before.len();
-                found.push(Word {
-                    text: inner,
+        for token in line.split_whitespace() {
+            let word = token.trim_matches(MARKS);
+            let after = token.trim_start_matches(MARKS).strip_prefix(word).unwrap_or_default();
+            if !word.is_empty() {
+                let start = word.as_ptr() as usize - text.as_ptr() as usize;
+                words.push(Word {
+                    text: word,
+                    lowercase: word.to_lowercase(),
                     start,
-                    end: start + inner.len(),
                     starts_clause,
-                    quoted: was_open,
+                    is_quoted,
                 });
                 starts_clause = false;
             }
-            let closes = after.contains([',', ';', '!', '?', ':']) || after.contains('.');
-            starts_clause |= closes || matches!(raw, "&&" | "||" | "|" | "-" | "–" | "—");
+            is_quoted ^= token.matches(['"', '“', '”']).count() % 2 == 1;
+            starts_clause |= after.contains([',', ';', '!', '?', ':', '.'])
+                || matches!(token, "&&" | "||" | "|" | "-" | "–" | "—");
         }
     }
-    found
+    words
 }
 
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.split_inclusive('\n').scan(0, |start, line| {
-        let at = *start;
-        *start += line.len();
-        Some((at, line))
+/// The words from `from` to the end of the command or clause.
+fn clause_from<'a>(words: &'a [Word<'a>], from: usize) -> &'a [Word<'a>] {
+    let rest = &words[from..];
+    let end = rest.iter().skip(1).position(|word| word.starts_clause);
+    end.map_or(rest, |end| &rest[..=end])
+}
+
+/// Returns the operation and the position after its last word.
+fn match_phrase(words: &[Word<'_>], from: usize) -> Option<(&'static Operation, usize)> {
+    let clause = clause_from(words, from);
+    PHRASES.iter().find_map(|(phrase, operation)| {
+        let length = phrase.split(' ').count();
+        let is_match = clause.len() >= length
+            && phrase.split(' ').zip(clause).all(|(expected, word)| word.lowercase == expected);
+        is_match.then_some((*operation, from + length))
     })
 }
 
-fn whitespace_tokens(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    line.split_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
-}
-
-/// End of the command that starts at `from`: where the next command, sentence or clause starts.
-fn command_end(words: &[Word<'_>], from: usize) -> usize {
-    (from + 1..words.len()).find(|at| words[*at].starts_clause).unwrap_or(words.len())
-}
-
-fn match_operation(words: &[Word<'_>], lowercase: &[String], at: usize) -> Option<(Operation, usize)> {
-    let word = |offset: usize| lowercase.get(at + offset).map(String::as_str).unwrap_or_default();
-    let joined = |offset: usize| words.get(at + offset).is_some_and(|word| !word.starts_clause);
-    match word(0) {
-        "force-push" | "force-pushing" => return Some((Operation::ForcePush, 1)),
-        "force" if joined(1) && matches!(word(1), "push" | "pushing") => {
-            return Some((Operation::ForcePush, 2));
+/// Matches a git command by its options. Without `git` before it, only the options directly after the subcommand
+/// count, because `push` and `clean` are also English words.
+fn match_command(words: &[Word<'_>], from: usize) -> Option<(&'static Operation, usize)> {
+    let clause = clause_from(words, from);
+    let mut verb = 0;
+    if clause[0].lowercase == "git" {
+        verb = 1;
+        while clause.get(verb)?.text.starts_with('-') {
+            // Some of git's global options have a value.
+            verb += if is_one_of(&clause[verb].lowercase, "-c --git-dir --work-tree") { 2 } else { 1 };
         }
-        "hard-reset" => return Some((Operation::HardReset, 1)),
-        "hard" if joined(1) && word(1) == "reset" => return Some((Operation::HardReset, 2)),
-        "expire" | "purge" if joined(2) && word(1) == "the" && word(2) == "reflog" => {
-            return Some((Operation::ReflogExpiry, 3));
-        }
-        "filter-branch" | "filter-repo" | "git-filter-repo" => return Some((Operation::FilterHistory, 1)),
-        _ => {}
     }
-    let end = command_end(words, at);
-    let (verb, is_git) = match word(0) {
-        "git" => (find_subcommand(lowercase, at + 1, end)?, true),
-        _ => (at, false),
-    };
-    let args: Vec<(usize, &str)> = (verb + 1..end).map(|at| (at, words[at].text)).collect();
-    let (operation, last) = match_subcommand(&lowercase[verb], &args, is_git)?;
-    Some((operation, last + 1 - at))
-}
-
-/// Position of the subcommand after the global options of git.
-fn find_subcommand(lowercase: &[String], mut at: usize, end: usize) -> Option<usize> {
-    while at < end && lowercase[at].starts_with('-') {
-        at += if matches!(lowercase[at].as_str(), "-c" | "--git-dir" | "--work-tree") { 2 } else { 1 };
-    }
-    (at < end).then_some(at)
-}
-
-/// The operation of a subcommand, and the index of the last word that identifies it. Without `git` before it, only
-/// the options directly after it count, because `push` and `clean` are also English words.
-fn match_subcommand(verb: &str, args: &[(usize, &str)], is_git: bool) -> Option<(Operation, usize)> {
-    let considered =
-        if is_git { args.len() } else { args.iter().take_while(|(_, arg)| arg.starts_with('-')).count() };
-    let args = &args[..considered];
-    let flag = |long: &[&str], short: &[char]| {
-        args.iter().find(|(_, arg)| match arg.strip_prefix("--") {
-            Some(name) => long.contains(&name.split('=').next().unwrap_or_default()),
-            None => arg.strip_prefix('-').is_some_and(|letters| {
-                letters.chars().all(|letter| letter.is_ascii_alphabetic()) && letters.contains(short)
-            }),
-        })
-    };
-    match verb {
+    let args = clause[verb + 1..].iter().map(|word| word.text);
+    let args: Vec<&str> = args.take_while(|arg| verb > 0 || arg.starts_with('-')).collect();
+    let find = |test: &dyn Fn(&str) -> bool| args.iter().position(|arg| test(arg));
+    let (operation, last) = match clause[verb].lowercase.as_str() {
         "push" => {
-            let forced = flag(&["force", "force-with-lease", "force-if-includes", "mirror"], &['f']);
-            let forced =
-                forced.or_else(|| args.iter().find(|(_, arg)| arg.len() > 1 && arg.starts_with('+')));
-            forced.map(|(at, _)| (Operation::ForcePush, *at))
+            let names = "force force-with-lease force-if-includes mirror";
+            let forced = find(&|arg| is_flag(arg, names, &['f']));
+            (&FORCE_PUSH, forced.or_else(|| find(&|arg| arg.len() > 1 && arg.starts_with('+')))?)
         }
-        "reset" => flag(&["hard"], &[]).map(|(at, _)| (Operation::HardReset, *at)),
-        "reflog" => {
-            let (at, word) = args.first()?;
-            matches!(*word, "expire" | "delete").then_some((Operation::ReflogExpiry, *at))
-        }
+        "reset" => (&HARD_RESET, find(&|arg| is_flag(arg, "hard", &[]))?),
+        "reflog" if is_one_of(args.first()?, "expire delete") => (&REFLOG_EXPIRY, 0),
         "clean" => {
-            let forced = flag(&["force"], &['f'])?;
-            let ignored = flag(&[], &['x', 'X'])?;
-            Some((Operation::CleanIgnored, forced.0.max(ignored.0)))
+            let forced = find(&|arg| is_flag(arg, "force", &['f']))?;
+            (&CLEAN_IGNORED, forced.max(find(&|arg| is_flag(arg, "", &['x', 'X']))?))
         }
-        _ => None,
+        _ => return None,
+    };
+    Some((operation, from + verb + last + 2))
+}
+
+/// Whether an argument is one of the long options, or contains one of the short ones.
+fn is_flag(arg: &str, long: &str, short: &[char]) -> bool {
+    match (arg.strip_prefix("--"), arg.strip_prefix('-')) {
+        (Some(name), _) => is_one_of(name.split('=').next().unwrap_or_default(), long),
+        (None, Some(letters)) => {
+            letters.chars().all(|letter| letter.is_ascii_alphabetic()) && letters.contains(short)
+        }
+        (None, None) => false,
     }
 }
 
-const NEGATIONS: &[&str] = &[
-    "not",
-    "never",
-    "no",
-    "without",
-    "avoid",
-    "avoids",
-    "avoiding",
-    "cannot",
-    "instead",
-    "rather",
-    "refrain",
-    "forbid",
-    "forbids",
-    "forbidden",
-    "prevent",
-    "prevents",
-    "prohibit",
-    "prohibits",
-    "refuse",
-    "refuses",
-    "reject",
-    "rejects",
-    "block",
-    "blocks",
-    "nor",
-    "neither",
-];
-/// Words that show that a clause mentions a command instead of requesting it.
-const MENTION_WORDS: &[&str] = &[
-    "explain",
-    "explains",
-    "explaining",
-    "describe",
-    "describes",
-    "document",
-    "documents",
-    "documenting",
-    "discuss",
-    "mention",
-    "mentions",
-    "mentioning",
-    "mentioned",
-    "warn",
-    "warns",
-    "warning",
-    "summarize",
-    "summarise",
-    "what",
-    "why",
-    "how",
-    "when",
-    "whether",
-    "where",
-    "who",
-    "which",
-    "find",
-    "search",
-    "grep",
-    "detect",
-    "detects",
-    "count",
-    "list",
-    "ran",
-    "did",
-    "was",
-    "were",
-    "had",
-    "has",
-    "been",
-    "runs",
-    "calls",
-    "does",
-    "uses",
-    "executes",
-    "performs",
-    "accidentally",
-    "someone",
-    "somebody",
-    "example",
-    "called",
-    "named",
-    "says",
-    "said",
-    "recover",
-    "after",
-    "support",
-    "implement",
-    "parse",
-];
-/// Words directly after a command that show that it is only mentioned (`the git push --force flag`).
-const NOUNS_AFTER_MENTION: &[&str] = &[
-    "line",
-    "lines",
-    "section",
-    "example",
-    "examples",
-    "paragraph",
-    "sentence",
-    "warning",
-    "flag",
-    "option",
-    "docs",
-    "documentation",
-    "hint",
-    "mention",
-    "mentions",
-    "message",
-    "error",
-    "test",
-    "tests",
-    "check",
-    "checks",
-    "button",
-    "support",
-    "feature",
-    "detection",
-    "detector",
-    "handler",
-    "policy",
-    "rule",
-    "protection",
-    "means",
-    "does",
-    "is",
-    "was",
-];
-
-fn is_requested(text: &str, words: &[Word<'_>], lowercase: &[String], from: usize, to: usize) -> bool {
+/// Whether the words `from..to` are a request, and not negated, quoted or only mentioned.
+fn is_requested(words: &[Word<'_>], from: usize, to: usize) -> bool {
     // A word inside a quotation that starts earlier is cited text; a quotation that starts at this word may be the
     // command.
-    if words[from].quoted {
+    if words[from].is_quoted {
         return false;
     }
     let clause_start = (0..=from).rev().find(|at| words[*at].starts_clause).unwrap_or(0);
-    let mut clause = &lowercase[clause_start..from];
-    if clause
-        .iter()
-        .any(|word| NEGATIONS.contains(&word.as_str()) || word.ends_with("n't") || word.ends_with("n’t"))
-    {
+    let clause: Vec<&str> = words[clause_start..=from].iter().map(|word| word.lowercase.as_str()).collect();
+    let before = &clause[..from - clause_start];
+    let is_negation =
+        |word: &&str| is_one_of(word, NEGATIONS) || word.ends_with("n't") || word.ends_with("n’t");
+    if before.iter().any(is_negation) {
         return false;
     }
     // "Explain the change and force-push it" contains two requests; only the last one is judged.
-    let is_action_verb = |word: &str| matches!(word, "run" | "do" | "execute" | "perform" | "use" | "then");
-    let starts_new_request = |at: usize| {
-        let next = clause.get(at + 1).map_or(lowercase[from].as_str(), String::as_str);
-        clause[at] == "then"
-            || clause[at] == "and"
-                && (is_action_verb(next) || at + 1 == clause.len() && next.starts_with("force"))
+    let starts_new_request = |at: &usize| {
+        let next = clause[at + 1];
+        before[*at] == "then"
+            || before[*at] == "and"
+                && (is_one_of(next, "run do execute perform use then")
+                    || at + 1 == before.len() && next.starts_with("force"))
     };
-    if let Some(at) = (0..clause.len()).rev().find(|at| starts_new_request(*at)) {
-        clause = &clause[at + 1..];
-    }
-    if clause.iter().any(|word| MENTION_WORDS.contains(&word.as_str())) {
+    let request_start = (0..before.len()).rev().find(starts_new_request).map_or(0, |at| at + 1);
+    if before[request_start..].iter().any(|word| is_one_of(word, MENTION_WORDS)) {
         return false;
     }
-    let is_mention = words.get(to).is_some_and(|next| {
-        !next.starts_clause
-            && !text[words[to - 1].end..next.start].contains('\n')
-            && NOUNS_AFTER_MENTION.contains(&lowercase[to].as_str())
-    });
-    !is_mention
+    let next = words.get(to).filter(|next| !next.starts_clause);
+    !next.is_some_and(|next| is_one_of(&next.lowercase, NOUNS_AFTER_MENTION))
 }
 
 #[cfg(test)]

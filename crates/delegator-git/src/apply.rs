@@ -78,9 +78,6 @@ impl PreparedRestore {
         let original_modes = self.make_directories_writable()?;
         for path in &self.actions.remove {
             remove_file(&on_disk(top, path))?;
-            if self.saved.is_none() {
-                remove_empty_above(top, &on_disk(top, path));
-            }
         }
         for path in &self.directories.remove {
             remove_directory(&on_disk(top, path))?;
@@ -122,17 +119,15 @@ impl PreparedRestore {
     fn restore_permissions(&self, original_modes: BTreeMap<RepoPath, u32>) -> Result<(), GitError> {
         let top = &self.scratch.repository.top_level;
         let mut directories = original_modes;
-        if let Some(saved) = &self.saved {
-            let written = self.actions.write.iter();
-            let written = written.filter_map(|path| Some((path, saved.survey.file_mode(path)?)));
-            for (path, mode) in written.chain(self.actions.modes.iter().map(|(path, mode)| (path, *mode))) {
-                if file_mode(top, path).is_some_and(|now| now != mode) {
-                    set_mode(&on_disk(top, path), mode)?;
-                }
+        let survey = &self.saved.survey;
+        let written = self.actions.write.iter();
+        let written = written.filter_map(|path| Some((path, survey.file_mode(path)?)));
+        for (path, mode) in written.chain(self.actions.modes.iter().map(|(path, mode)| (path, *mode))) {
+            if file_mode(top, path).is_some_and(|now| now != mode) {
+                set_mode(&on_disk(top, path), mode)?;
             }
-            directories
-                .extend(saved.survey.directories.iter().map(|(path, found)| (path.clone(), found.mode)));
         }
+        directories.extend(survey.directories.iter().map(|(path, found)| (path.clone(), found.mode)));
         for (path, mode) in directories.into_iter().rev() {
             if directory_mode(top, &path).is_some_and(|now| now != mode) {
                 set_mode(&on_disk(top, &path), mode)?;
@@ -158,18 +153,19 @@ impl PreparedRestore {
             return Ok(());
         }
         let (point, index_path) = (&self.point, self.scratch.repository.index());
-        let written = match (&self.saved, point.index, &point.index_tree) {
-            (Some(_), StoredIndex::Missing, _) => lock.remove(&index_path),
-            (Some(saved), StoredIndex::File, _) => {
-                self.copy_index_objects(&saved.index)?;
-                lock.commit(saved.index.bytes.as_deref().unwrap_or_default(), &index_path, point.index_time)
+        let written = match (point.index, &point.index_tree) {
+            (StoredIndex::Missing, _) => lock.remove(&index_path),
+            (StoredIndex::File, _) => {
+                let index = &self.saved.index;
+                self.copy_index_objects(index)?;
+                lock.commit(index.bytes.as_deref().unwrap_or_default(), &index_path, point.index_time)
             }
-            (_, _, Some(tree)) => {
+            (StoredIndex::Tree, Some(tree)) => {
                 let bytes = self.index_of_tree(tree)?;
                 self.copy_index_objects(&IndexFile::parse(bytes.clone(), self.scratch.id_bytes())?)?;
                 lock.commit(&bytes, &index_path, None)
             }
-            (_, _, None) => return Ok(()),
+            (StoredIndex::Tree, None) => return Ok(()),
         };
         written.map_err(GitError::io("write", &index_path))
     }
@@ -241,17 +237,6 @@ fn remove_file(file: &Path) -> Result<(), GitError> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("remove", file)(error)),
         _ => Ok(()),
-    }
-}
-
-/// Removes the parent directories of a file that are empty now.
-fn remove_empty_above(top_level: &Path, file: &Path) {
-    let mut folder = file.parent();
-    while let Some(above) = folder.filter(|above| *above != top_level && above.starts_with(top_level)) {
-        if fs::remove_dir(above).is_err() {
-            break;
-        }
-        folder = above.parent();
     }
 }
 

@@ -12,8 +12,6 @@
 //! ```
 //!
 //! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor work tree.
-//! Versions up to 3.6 stored a stash-like commit in the user's repository; those restore points have no `store` and are
-//! still read.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -39,7 +37,6 @@ use crate::store::Store;
 pub struct RestorePoint {
     pub reference: String,
     /// Empty in `meta.json`, which is part of the commit.
-    #[serde(default)]
     pub commit: String,
     /// The tree of the work tree.
     pub tree: String,
@@ -56,32 +53,25 @@ pub struct RestorePoint {
     pub top_level: PathBuf,
     /// The git directory that holds the refs and objects.
     pub repository: PathBuf,
-    /// The store that holds the restore point; `None` if it is in the repository itself (versions up to 3.6).
-    #[serde(default)]
-    pub store: Option<PathBuf>,
+    /// The store that holds the restore point.
+    pub store: PathBuf,
     /// In seconds since 1970.
-    #[serde(default)]
     pub created_at: i64,
     /// How the index is stored.
-    #[serde(default)]
     pub index: StoredIndex,
     /// The modification time of the index file (seconds, nanoseconds), by which git decides which entries to trust.
-    #[serde(default)]
     pub index_time: Option<(u64, u32)>,
     /// The operations in progress, by the names of git's own files (`MERGE_HEAD`).
-    #[serde(default)]
     pub under_way: Vec<String>,
     /// Not all directories or permissions were recorded because a limit was reached.
-    #[serde(default)]
     pub is_partial: bool,
 }
 
 /// How a restore point stores an index.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredIndex {
     /// As a tree, which represents it completely.
-    #[default]
     Tree,
     /// As the file itself, because it has conflicts, flags or intent-to-add entries.
     File,
@@ -94,16 +84,14 @@ impl RestorePoint {
         self.staged || self.modified > 0 || self.untracked > 0 || self.index_tree.is_none()
     }
 
-    /// Whether its ref is still in the store. Always true for a restore point in the repository itself, which is not
-    /// checked.
+    /// Whether its ref is still in the store.
     pub fn is_stored(&self) -> bool {
-        let commit = |store: &PathBuf| Store::at(store).read(&self.reference);
-        self.store.as_ref().is_none_or(|store| commit(store).as_deref() == Some(self.commit.as_str()))
+        Store::at(&self.store).read(&self.reference).as_ref() == Some(&self.commit)
     }
 
-    /// Size on disk in bytes; `None` for a restore point in the repository itself.
-    pub fn bytes(&self) -> Option<u64> {
-        self.store.as_ref().map(|store| Store::at(store).size(&self.reference))
+    /// Size on disk in bytes.
+    pub fn bytes(&self) -> u64 {
+        Store::at(&self.store).size(&self.reference)
     }
 }
 
@@ -181,23 +169,20 @@ fn read_point(
         commit,
         reference: reference.to_owned(),
         repository: repository.common_dir.clone(),
-        store: Some(store.path().to_owned()),
+        store: store.path().to_owned(),
         ..point
     }))
 }
 
 /// Deletes a restore point with its objects if it still is the given commit. Returns whether it existed.
 pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
-    let Some(store) = point.store.as_deref().map(Store::at) else {
-        return drop_ref(git, &point.repository, &point.reference, &point.commit);
-    };
-    if store.read(&point.reference).as_ref() != Some(&point.commit) {
+    if !point.is_stored() {
         return Ok(false);
     }
     if let Some(head) = &point.head {
         drop_ref(git, &point.repository, &point.reference, head)?;
     }
-    store.delete(&point.reference).map(|()| true)
+    Store::at(&point.store).delete(&point.reference).map(|()| true)
 }
 
 /// Deletes a ref if it still points to `commit`. Returns whether it did.

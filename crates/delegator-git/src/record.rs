@@ -50,7 +50,7 @@ pub(crate) fn record(
         left_out: std::mem::take(&mut captured.left_out),
         top_level: repository.top_level.clone(),
         repository: repository.common_dir.clone(),
-        store: Some(store.path().to_owned()),
+        store: store.path().to_owned(),
         created_at: now(),
         index: match &state.index.bytes {
             None => StoredIndex::Missing,

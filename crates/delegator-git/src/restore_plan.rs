@@ -37,9 +37,6 @@ pub struct Plan {
     pub keep: Vec<(String, &'static str)>,
     /// The index differs and would be restored.
     pub index_differs: bool,
-    /// The restore point was made by version 3.6 or earlier and has no index, because the index had conflicts. The
-    /// present index is left unchanged.
-    pub index_not_stored: bool,
     /// HEAD or its branch points elsewhere.
     pub head_moved: bool,
     pub head: Head,
@@ -61,8 +58,7 @@ pub struct PreparedRestore {
     pub plan: Plan,
     pub(crate) point: RestorePoint,
     pub(crate) scratch: Scratch,
-    /// `None` for a restore point that version 3.6 or earlier made.
-    pub(crate) saved: Option<SavedState>,
+    pub(crate) saved: SavedState,
     pub(crate) present: State,
     pub(crate) actions: FileActions,
     pub(crate) directories: DirectoryActions,
@@ -80,40 +76,29 @@ pub fn prepare_restore(
     temp_dir: &Path,
 ) -> Result<PreparedRestore, RestoreError> {
     let repository = verify_repository(git, point)?;
-    let store = point.store.as_deref().map(Store::at);
-    let commit = match &store {
-        Some(store) => store.read(&point.reference),
-        None => repository.resolve_ref(git, &point.reference)?,
-    };
-    if commit.as_deref() != Some(point.commit.as_str()) {
+    if !point.is_stored() {
         return Err(RestoreError::PointMissing { reference: point.reference.clone() });
     }
     let lock = repository.git_dir.join("index.lock");
     if fs::symlink_metadata(&lock).is_ok() {
         return Err(RestoreError::IndexLocked { top_level: repository.top_level, lock });
     }
-    let mut scratch = Scratch::create(git, &repository, temp_dir)?;
-    if let Some(store) = store {
-        scratch = scratch.with_store(store);
-    }
+    let scratch = Scratch::create(git, &repository, temp_dir)?.with_store(Store::at(&point.store));
     let saved = SavedState::read(&scratch, point)?;
     let mut before = tree_files(&scratch, &point.tree)?;
-    if let Some(saved) = &saved {
-        before.retain(|path, _| !is_absent(&saved.absent, path));
-    }
-    let (present, now) = capture_present(&scratch, &before, saved.as_ref())?;
-    let actions = plan_files(&scratch, (point, saved.as_ref()), &present, (&before, &now))?;
+    before.retain(|path, _| !is_absent(&saved.absent, path));
+    let (present, now) = capture_present(&scratch, &before, &saved)?;
+    let actions = plan_files(&scratch, (point, &saved), &present, (&before, &now))?;
     check_blocked_paths(&repository, &actions)?;
     fill_index(
         &scratch,
         TARGET_INDEX,
         before.iter().filter(|(path, _)| actions.write.binary_search(path).is_ok()),
     )?;
-    check_objects_exist(&scratch, point, (&before, saved.as_ref()), &actions)?;
+    check_objects_exist(&scratch, point, (&before, &saved), &actions)?;
     let directories =
-        DirectoryActions::compare(&repository.top_level, saved.as_ref(), &present.survey, &actions);
-    let plan =
-        plan(point, (saved.as_ref(), &present), &actions, (&directories, &repository, repository.head(git)?));
+        DirectoryActions::compare(&repository.top_level, &saved.survey, &present.survey, &actions);
+    let plan = plan(point, (&saved, &present), &actions, (&directories, &repository, repository.head(git)?));
     Ok(PreparedRestore { plan, point: point.clone(), scratch, saved, present, actions, directories })
 }
 
@@ -121,10 +106,10 @@ pub fn prepare_restore(
 fn capture_present(
     scratch: &Scratch,
     before: &TreeFiles,
-    saved: Option<&SavedState>,
+    saved: &SavedState,
 ) -> Result<(State, TreeFiles), GitError> {
     let mut needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
-    needed.extend(saved.into_iter().flat_map(|saved| saved.written.iter().cloned()));
+    needed.extend(saved.written.iter().cloned());
     let index = IndexFile::read(scratch)?;
     let captured = capture(scratch, Limits::default(), &needed, Purpose::Restore)?;
     let mut now = tree_files(scratch, &captured.tree)?;
@@ -136,7 +121,7 @@ fn capture_present(
 
 fn plan(
     point: &RestorePoint,
-    (saved, present): (Option<&SavedState>, &State),
+    (saved, present): (&SavedState, &State),
     actions: &FileActions,
     (directories, repository, head): (&DirectoryActions, &Repository, Head),
 ) -> Plan {
@@ -158,11 +143,7 @@ fn plan(
         make_directories: names(&directories.make),
         remove_directories: names(&directories.remove),
         keep,
-        index_differs: match saved {
-            Some(saved) => saved.index_differs(point, &present.index),
-            None => point.index_tree.is_some() && point.index_tree != present.captured.index_tree,
-        },
-        index_not_stored: saved.is_none() && point.index_tree.is_none(),
+        index_differs: saved.index_differs(point, &present.index),
         head_moved: head.commit != point.head || head.branch != point.branch,
         in_progress: operations_in_progress(repository),
         head,
@@ -209,7 +190,7 @@ pub(crate) struct FileActions {
 
 fn plan_files(
     scratch: &Scratch,
-    (point, saved): (&RestorePoint, Option<&SavedState>),
+    (point, saved): (&RestorePoint, &SavedState),
     present: &State,
     (before, now): (&TreeFiles, &TreeFiles),
 ) -> Result<FileActions, GitError> {
@@ -224,7 +205,7 @@ fn plan_files(
     for path in before.keys().chain(added) {
         let (old, new) = (now.get(path), before.get(path));
         if old == new {
-            let expected = saved.and_then(|saved| saved.survey.file_mode(path));
+            let expected = saved.survey.file_mode(path);
             if let Some(mode) = expected.filter(|mode| file_mode(top, path).is_some_and(|now| now != *mode)) {
                 actions.modes.push((path.clone(), mode));
             }
@@ -238,9 +219,7 @@ fn plan_files(
             Some("it was left out of the restore point")
         } else if left_out_now.contains(name.as_str()) {
             Some("its present content could not be stored")
-        } else if saved.is_none() && captured.sparse.contains(path) {
-            Some("outside the sparse checkout")
-        } else if ignored.contains(path) && !saved.is_some_and(|saved| saved.written.contains(path)) {
+        } else if ignored.contains(path) && !saved.written.contains(path) {
             Some("it was ignored before the task")
         } else {
             None
@@ -270,11 +249,11 @@ pub(crate) fn file_mode(top_level: &Path, path: &[u8]) -> Option<u32> {
 fn check_objects_exist(
     scratch: &Scratch,
     point: &RestorePoint,
-    (before, saved): (&TreeFiles, Option<&SavedState>),
+    (before, saved): (&TreeFiles, &SavedState),
     actions: &FileActions,
 ) -> Result<(), RestoreError> {
     let files = actions.write.iter().filter_map(|path| before.get(path)).map(|(_, id)| id.clone());
-    let needed: BTreeSet<String> = files.chain(saved.into_iter().flat_map(SavedState::own_objects)).collect();
+    let needed: BTreeSet<String> = files.chain(saved.own_objects()).collect();
     let count = needed.len();
     match existing_objects(scratch, needed)?.len() == count {
         true => Ok(()),

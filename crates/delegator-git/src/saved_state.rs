@@ -28,11 +28,7 @@ pub(crate) struct SavedState {
 const UNREADABLE: GitError = GitError::UnexpectedOutput { command: "cat-file" };
 
 impl SavedState {
-    /// `None` for a restore point that version 3.6 or earlier made.
-    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<SavedState>, GitError> {
-        if point.store.is_none() {
-            return Ok(None);
-        }
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<SavedState, GitError> {
         let names = ["index", "directories", "modes", "absent", "written"];
         let names_input: String =
             names.iter().map(|name| format!("{}:state/{name}\n", point.commit)).collect();
@@ -54,7 +50,7 @@ impl SavedState {
         };
         let survey = Survey::parse(directories, modes, point.is_partial).ok_or(UNREADABLE)?;
         let paths = |bytes| records(bytes).map(<[u8]>::to_vec).collect();
-        Ok(Some(SavedState { index, survey, absent: paths(absent), written: paths(written) }))
+        Ok(SavedState { index, survey, absent: paths(absent), written: paths(written) })
     }
 
     pub(crate) fn index_differs(&self, point: &RestorePoint, present: &IndexFile) -> bool {
@@ -100,11 +96,10 @@ pub(crate) struct DirectoryActions {
 impl DirectoryActions {
     pub(crate) fn compare(
         top_level: &Path,
-        saved: Option<&SavedState>,
+        saved: &Survey,
         present: &Survey,
         actions: &FileActions,
     ) -> DirectoryActions {
-        let Some(saved) = saved.map(|saved| &saved.survey) else { return DirectoryActions::default() };
         let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
         let replaced: BTreeSet<&[u8]> = actions.write.iter().map(Vec::as_slice).collect();
         let mut result = DirectoryActions::default();

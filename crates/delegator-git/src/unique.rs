@@ -18,7 +18,7 @@ const REFS: [&str; 3] = ["refs/heads", "refs/tags", "refs/remotes"];
 /// Whether the restore point holds file content that no branch, tag or remote-tracking ref of the repository reaches.
 /// Content that is only in commits older than the point's HEAD counts as unique.
 pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
-    let directory = point.store.as_deref().unwrap_or(&point.repository);
+    let directory = point.store.as_path();
     let in_repository =
         |args: Vec<&str>| Call { options: vec![git_dir(&point.repository)], ..Call::new(args) };
     if let Some(head) = &point.head {
@@ -31,7 +31,7 @@ pub fn holds_unique_content(git: &Git, point: &RestorePoint) -> Result<bool, Git
     let mut blobs = BTreeSet::new();
     let list_blobs = ["ls-tree", "-r", "--object-only"];
     for part in ["tree", "index-tree", "blobs"] {
-        let Some(tree) = part_tree(git, (directory, point), part)? else { continue };
+        let Some(tree) = part_tree(git, point, part)? else { continue };
         let call = Call {
             options: vec![git_dir(directory)],
             ..Call::new(list_blobs.into_iter().chain([tree.as_str()]))
@@ -62,21 +62,16 @@ fn remove_all(blobs: &mut BTreeSet<String>, listed: &[u8]) {
 }
 
 /// The id of one of the trees of the restore point; `None` if it has none.
-fn part_tree(
-    git: &Git,
-    (directory, point): (&Path, &RestorePoint),
-    part: &str,
-) -> Result<Option<String>, GitError> {
+fn part_tree(git: &Git, point: &RestorePoint, part: &str) -> Result<Option<String>, GitError> {
     match part {
         "tree" => return Ok(Some(point.tree.clone())),
         "index-tree" => return Ok(point.index_tree.clone()),
-        _ if point.store.is_none() => return Ok(None),
         _ => {}
     }
     let name = format!("{}:{part}", point.commit);
-    let options = vec![git_dir(directory)];
+    let options = vec![git_dir(&point.store)];
     let call = Call { options, ..Call::new(["rev-parse", "--verify", "--quiet", &name]) };
-    Ok(git.run_optional(directory, &call)?.as_deref().map(single_line))
+    Ok(git.run_optional(&point.store, &call)?.as_deref().map(single_line))
 }
 
 fn git_dir(path: &Path) -> OsString {

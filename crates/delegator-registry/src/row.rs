@@ -140,7 +140,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
     })
 }
 
-/// The work trees a task may write in. A row of an earlier version has at most one.
+/// The work trees a task may write in.
 pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> {
     let first: Option<String> = row.get("work_tree")?;
     let more: Option<String> = row.get("more_work_trees")?;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::task::{Finish, Idempotency, NewTask};
 
-/// Marks a stored key as a digest; earlier versions stored the key itself.
+/// Marks a stored key as a digest.
 const DIGEST: &str = "sha256:";
 
 /// Applies all redactors; without one, the known credential formats are redacted.
@@ -104,10 +104,5 @@ impl Idempotency {
             Sha256::new_with_prefix("mcp-delegator idempotency key\0").chain_update(&self.key).finalize();
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{DIGEST}{digits}")
-    }
-
-    /// The key as earlier versions stored it; `None` if it looks like a digest.
-    pub(crate) fn legacy_key(&self) -> Option<&str> {
-        (!self.key.starts_with(DIGEST)).then_some(self.key.as_str())
     }
 }

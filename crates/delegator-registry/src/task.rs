@@ -61,19 +61,11 @@ impl NewTask {
 pub struct Idempotency {
     pub key: String,
     pub request_hash: String,
-    /// The hash that earlier versions stored for the same request. Set only on a request, to find their tasks.
-    pub legacy_hash: Option<String>,
 }
 
 impl Idempotency {
     pub fn new(key: impl Into<String>, request_hash: impl Into<String>) -> Self {
-        Idempotency { key: key.into(), request_hash: request_hash.into(), legacy_hash: None }
-    }
-
-    /// Whether `request` is the same request as the stored one.
-    pub(crate) fn matches_request(&self, request: &Idempotency) -> bool {
-        let known = Some(self.request_hash.as_str());
-        known == Some(request.request_hash.as_str()) || known == request.legacy_hash.as_deref()
+        Idempotency { key: key.into(), request_hash: request_hash.into() }
     }
 }
 

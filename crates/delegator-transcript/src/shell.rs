@@ -2,63 +2,13 @@
 //!
 //! Codex runs nearly every command through a shell and reports `/bin/bash -lc 'cargo test'`; reports show `cargo test`.
 
-/// Joins words into a command line that a POSIX shell splits into the same words.
+pub use shlex::split;
+
+/// Joins words into a command line that a POSIX shell splits into the same words, quoted as Codex quotes them.
 pub fn join(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
-    quoted.join(" ")
-}
-
-fn quote(word: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || "+-./:=@]_,^%".contains(c);
-    if !word.is_empty() && word.chars().all(is_bare) {
-        return word.to_owned();
-    }
-    if !word.contains('\'') {
-        return format!("'{word}'");
-    }
-    if !word.contains(['"', '$', '`', '\\', '!']) {
-        return format!("\"{word}\"");
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Splits a command line into words; `None` if a quote is not closed.
-pub fn split(line: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            ' ' | '\t' | '\n' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        c => word.push(c),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        '\\' => match chars.next()? {
-                            c @ ('"' | '\\' | '$' | '`') => word.push(c),
-                            '\n' => {}
-                            c => word.extend(['\\', c]),
-                        },
-                        c => word.push(c),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(chars.next()?),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Some(words)
+    // With NUL allowed, quoting cannot fail.
+    let quoter = shlex::Quoter::new().allow_nul(true);
+    quoter.join(words.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// Returns the script inside `bash -lc '…'` and similar wrappers; any other command line unchanged.

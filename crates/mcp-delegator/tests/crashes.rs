@@ -322,15 +322,12 @@ fn import_old_task_with_restore_point(stage: &Stage) {
     git(stage, &["add", "code.txt"]);
     git(stage, &["commit", "--quiet", "-m", "first"]);
     let id = TaskId::from_random(TaskLocation::Local, [7; 16]);
-    let (head, tree) = (git(stage, &["rev-parse", "HEAD"]), git(stage, &["rev-parse", "HEAD^{tree}"]));
-    let reference = format!("refs/mcp-delegator/{id}");
-    git(stage, &["update-ref", &reference, &head]);
     let project = stage.world.project();
-    let point = json!({"point": {
-        "reference": reference, "commit": head, "tree": tree, "index_tree": tree, "head": head,
-        "branch": "refs/heads/main", "staged": false, "modified": 0, "untracked": 0, "left_out": [],
-        "top_level": project, "repository": project.join(".git"),
-    }, "problem": null, "undo": []});
+    let runner = delegator_git::Git::new("/usr/bin/git".into(), [], std::time::Duration::from_secs(60));
+    let (reference, limits) = (format!("refs/mcp-delegator/{id}"), delegator_git::Limits::default());
+    let created =
+        delegator_git::create_restore_point(&runner, &project, &stage.root, &reference, limits).unwrap();
+    let point = json!({"points": [created.unwrap().point], "problems": [], "undo": []});
     let days_ago_ms = jiff::Timestamp::now().as_millisecond() - 48 * 60 * 60 * 1000;
     let task = NewTask {
         allow_parallel_writes: true,

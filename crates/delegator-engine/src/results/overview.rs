@@ -65,9 +65,7 @@ pub struct RunningTask {
 /// The part of a snapshot that an overview needs; the rest is not decoded.
 #[derive(Deserialize)]
 struct SnapshotProgress {
-    #[serde(default)]
     progress: Value,
-    #[serde(default)]
     current_activity: Value,
 }
 

@@ -76,12 +76,8 @@ impl PointSource<'_> {
         let recorded = self.registry.map(|registry| registry.restore_points_of(task)).transpose()?;
         for recorded in recorded.unwrap_or_default() {
             let Ok(point) = serde_json::from_str::<RestorePoint>(&recorded.point) else { continue };
-            match &point.store {
-                Some(_) if point.top_level.is_dir() => {
-                    self.collect(task, &point.top_level, &mut collected)?
-                }
-                Some(_) => {}
-                None => collected.add(point),
+            if point.top_level.is_dir() {
+                self.collect(task, &point.top_level, &mut collected)?;
             }
         }
         let record = collected.into_record();
@@ -214,7 +210,7 @@ impl Engine {
             let git = git(environment, &point.top_level, GIT_TIMEOUT)?;
             // If it cannot be examined, assume that it is the only copy.
             let is_only_copy = holds_unique_content(&git, point).unwrap_or(true);
-            let bytes = point.bytes().unwrap_or_default();
+            let bytes = point.bytes();
             if !dry_run && point.repository.is_dir() {
                 drop_point(&git, point).map_err(RestoreError::from)?;
             }

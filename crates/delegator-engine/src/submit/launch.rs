@@ -2,7 +2,7 @@
 //!
 //! Another process may promote the task later; it starts with the *submitter's* environment, umask and limits. The file
 //! contains the task text and the secrets to redact. It is private to the user and is removed as soon as the agent has
-//! its input. New fields need a serde default, because an older program may have written the file.
+//! its input.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,21 +44,16 @@ pub struct Settings {
     pub max_processes: usize,
     pub sweep_exempt: Vec<String>,
     /// Configured niceness of the agent.
-    #[serde(default)]
     pub niceness: u8,
     /// Nesting depth: the number of tasks above this one.
     pub depth: u32,
     /// Run without a control group.
-    #[serde(default)]
     pub without_group: bool,
     /// Deny the agent's commands to read the state directory.
-    #[serde(default)]
     pub hide_state_dir: bool,
     /// Directories besides the state directory in which no task may write: the user's configuration.
-    #[serde(default)]
     pub protected: Vec<PathBuf>,
     /// The command that verifies the work after the agent has completed.
-    #[serde(default)]
     pub verify: Option<Verify>,
 }
 
@@ -103,7 +98,6 @@ pub(crate) struct Launch {
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
     /// Values of variables listed in `redact_names`: redacted whatever they look like.
-    #[serde(default)]
     pub(crate) named_secrets: Vec<String>,
 }
 

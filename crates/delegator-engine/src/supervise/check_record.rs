@@ -26,7 +26,6 @@ pub struct CheckRecord {
     pub output: StreamRecord,
     pub last_output: String,
     /// Test results in its output, as a [`delegator_transcript::TestReport`].
-    #[serde(default)]
     pub tests: Option<Value>,
 }
 

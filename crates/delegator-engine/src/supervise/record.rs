@@ -1,6 +1,6 @@
 //! The record of a finished run, stored as `report.json`.
 //!
-//! Everything in it is redacted. Records of earlier versions must stay readable: every new field needs a serde default.
+//! Everything in it is redacted.
 
 use delegator_domain::redact::Redactor;
 use delegator_registry::Tokens;
@@ -25,26 +25,19 @@ pub struct Record {
     pub stdout: StreamRecord,
     pub stderr: StreamRecord,
     pub warnings: Vec<String>,
-    #[serde(default)]
     pub refused: RefusedCalls,
     /// Signals that were sent to end the agent, in order; empty if it exited by itself.
     pub signals: Vec<String>,
     pub survivors: Vec<i32>,
-    /// Absent in records of earlier versions.
-    #[serde(default)]
     pub swept: SweptProcesses,
     pub elapsed_ms: u64,
     pub quiet_ms: u64,
-    /// Absent in records of earlier versions.
-    #[serde(default)]
+    /// `None` for an imported session.
     pub limits: Option<Limits>,
     /// The verify command, if it was started.
-    #[serde(default)]
     pub check: Option<CheckRecord>,
-    /// Absent in records of earlier versions and of tasks that never ran.
-    #[serde(default)]
+    /// `None` for a task that never ran.
     pub evidence: Option<Evidence>,
-    #[serde(default)]
     pub findings: Vec<Finding>,
 }
 

@@ -77,7 +77,7 @@ impl ChangeSummary {
             renamed: renamed as u64,
             more: files.not_listed,
             // An incomplete sum would mislead.
-            lines: evidence.lines.filter(|_| evidence.lines_not_counted == 0),
+            lines: (evidence.lines_not_counted == 0).then_some(evidence.lines),
             is_partial: evidence.is_partial(),
             is_unknown: false,
             commits: evidence.history.as_ref().map_or(0, |history| history.commits),

@@ -2,7 +2,7 @@
 //! submitter's variables.
 //!
 //! A submit that was killed before its row was committed is recognised by its entry, and every pass removes its files.
-//! Files without an entry (after a power cut, or of an earlier version) and launch files of ended tasks are found by an
+//! Files without an entry (after a power cut) and launch files of ended tasks are found by an
 //! hourly scan of all directories. The scan is slow, so a process that serves waits runs it on a separate thread.
 
 use delegator_registry::{Registry, TaskDir};

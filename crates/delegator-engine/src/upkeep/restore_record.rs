@@ -1,7 +1,6 @@
 //! The record of a task's restore points (`restore-point.json`) and the names of their refs.
 //!
-//! The supervisor writes the record before it starts the agent; restore, cleanup and queries read it. The records of all
-//! earlier versions stay readable.
+//! The supervisor writes the record before it starts the agent; restore, cleanup and queries read it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,6 @@ use crate::error::EngineError;
 
 /// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "StoredPoints")]
 pub struct RestorePointRecord {
     /// The work tree of the task's working directory first, if it has one.
     pub points: Vec<RestorePoint>,
@@ -35,42 +33,6 @@ pub struct RestorePointRecord {
 pub struct PointProblem {
     pub path: PathBuf,
     pub problem: String,
-}
-
-/// `restore-point.json` of any version. Version 1 had one restore point per task.
-#[derive(Deserialize)]
-struct StoredPoints {
-    #[serde(default)]
-    points: Vec<RestorePoint>,
-    #[serde(default)]
-    problems: Vec<PointProblem>,
-    #[serde(default)]
-    point: Option<RestorePoint>,
-    #[serde(default)]
-    problem: Option<String>,
-    #[serde(default)]
-    undo: Vec<StoredUndo>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum StoredUndo {
-    One(Box<RestorePoint>),
-    Several(Vec<RestorePoint>),
-}
-
-impl From<StoredPoints> for RestorePointRecord {
-    fn from(stored: StoredPoints) -> RestorePointRecord {
-        let mut points = stored.points;
-        points.extend(stored.point);
-        let mut problems = stored.problems;
-        problems.extend(stored.problem.map(|problem| PointProblem { path: PathBuf::new(), problem }));
-        let undo = stored.undo.into_iter().map(|undo| match undo {
-            StoredUndo::One(point) => vec![*point],
-            StoredUndo::Several(points) => points,
-        });
-        RestorePointRecord { points, problems, undo: undo.collect(), gone: Vec::new() }
-    }
 }
 
 impl RestorePointRecord {
@@ -130,21 +92,6 @@ pub(crate) fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_record_of_older_versions_is_read() {
-        let point = r#"{"reference":"refs/mcp-delegator/T","commit":"c","tree":"t","index_tree":null,"head":null,
-            "branch":null,"staged":false,"modified":0,"untracked":0,"left_out":[],"top_level":"/p","repository":"/p/.git"}"#;
-        let old = format!(r#"{{"point":{point},"problem":null,"undo":[{point},{point}]}}"#);
-        let read: RestorePointRecord = serde_json::from_str(&old).unwrap();
-        assert_eq!((read.points.len(), read.undo.len(), read.undo[1].len()), (1, 2, 1));
-        assert_eq!(read.points[0].store, None);
-        let again: RestorePointRecord = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
-        assert_eq!(again, read);
-        let failed: RestorePointRecord =
-            serde_json::from_str(r#"{"point":null,"problem":"no","undo":[]}"#).unwrap();
-        assert_eq!((failed.points.len(), failed.problems[0].problem.as_str()), (0, "no"));
-    }
 
     #[test]
     fn undo_points_keep_the_name_of_their_tree() {

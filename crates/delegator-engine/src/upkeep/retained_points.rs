@@ -227,7 +227,6 @@ fn drop_all(git: &Git, task: &TaskId, point: &RestorePoint) -> Result<(), GitErr
 
 fn is_gone(git: &Git, point: &RestorePoint) -> bool {
     let is_other = |other: &StoredPoint| other.point.reference != point.reference;
-    point.store.is_some()
-        && stored_points(git, &point.top_level)
-            .is_ok_and(|stored| stored.is_some_and(|all| all.iter().all(is_other)))
+    stored_points(git, &point.top_level)
+        .is_ok_and(|stored| stored.is_some_and(|all| all.iter().all(is_other)))
 }

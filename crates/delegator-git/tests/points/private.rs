@@ -168,50 +168,6 @@ fn content_reachable_from_a_user_commit_is_not_unique() {
     assert!(is_unique(&dirty) && is_unique(&clean), "no branch reaches its HEAD any more");
 }
 
-/// A restore point as version 3.6 made it: a stash-like commit in the repository.
-fn old_point(world: &World) -> RestorePoint {
-    let head = world.git(&["rev-parse", "HEAD"]).trim().to_owned();
-    world.write("a", "staged\n");
-    world.git(&["add", "a"]);
-    let index_tree = world.git(&["write-tree"]).trim().to_owned();
-    world.write("notes", "mine\n");
-    world.git(&["add", "notes"]);
-    let tree = world.git(&["write-tree"]).trim().to_owned();
-    world.git(&["rm", "--quiet", "--cached", "notes"]);
-    let index = world.git(&["commit-tree", &index_tree, "-p", &head, "-m", "index"]).trim().to_owned();
-    let commit =
-        world.git(&["commit-tree", &tree, "-p", &head, "-p", &index, "-m", "tree"]).trim().to_owned();
-    world.git(&["update-ref", REFERENCE, &commit]);
-    let json = format!(
-        r#"{{"reference":"{REFERENCE}","commit":"{commit}","tree":"{tree}","index_tree":"{index_tree}",
-            "head":"{head}","branch":"refs/heads/main","staged":true,"modified":0,"untracked":1,
-            "left_out":[],"top_level":{:?},"repository":{:?}}}"#,
-        world.tree,
-        world.tree.join(".git"),
-    );
-    serde_json::from_str(&json).unwrap()
-}
-
-#[test]
-fn points_of_older_versions_are_restored_and_dropped() {
-    let world = World::new();
-    let point = old_point(&world);
-    assert!(point.store.is_none() && holds_unique_content(&world.runner(), &point).unwrap());
-    let status = world.status();
-    world.write("a", "agent\n");
-    world.remove("notes");
-    world.write("added/deep", "agent\n");
-    world.git(&["add", "-A"]);
-    let agent_state = (world.status(), world.index());
-    let (_, undo) = world.restore(&point, false).unwrap();
-    assert_eq!((world.status(), world.read("notes").as_deref()), (status, Some("mine\n")));
-    assert!(!world.tree.join("added").exists());
-    world.restore(&undo, false).unwrap();
-    assert_eq!((world.status(), world.index()), agent_state);
-    assert!(drop_point(&world.runner(), &point).unwrap());
-    assert!(!world.run_git_in(&["rev-parse", "--verify", "--quiet", REFERENCE], &world.tree).0);
-}
-
 #[test]
 fn a_store_in_a_moved_repository_is_found() {
     let (world, _) = with_secrets();

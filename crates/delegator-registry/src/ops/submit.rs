@@ -117,10 +117,10 @@ pub(crate) fn into_submission(
 
 /// Finds the task that was submitted with this key.
 pub(crate) fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
-    let sql = "SELECT * FROM tasks WHERE idempotency_key IN (?1, ?2) ORDER BY seq LIMIT 1";
-    let first = db.query_row(sql, (request.stored_key(), request.legacy_key()), row::task_from).optional()?;
+    let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
+    let first = db.query_row(sql, [request.stored_key()], row::task_from).optional()?;
     Ok(first.map(|first| {
-        let same = first.idempotency.as_ref().is_some_and(|known| known.matches_request(request));
+        let same = first.idempotency.as_ref().is_some_and(|known| known.request_hash == request.request_hash);
         if same {
             InsertOutcome::Existing(Box::new(first))
         } else {

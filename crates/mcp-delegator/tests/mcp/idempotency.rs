@@ -2,8 +2,6 @@
 
 use std::os::unix::fs::symlink;
 
-use delegator_domain::task::{TaskId, TaskLocation};
-use delegator_registry::{Idempotency, NewTask, OpenOptions, Registry, StateDir};
 use serde_json::{Value, json};
 
 use crate::client::{Client, V2025_06, V2026_07, quick_stage};
@@ -72,27 +70,6 @@ fn a_repeated_run_reports_replayed() {
     let args = ["local", "run", "do it", "--idempotency-key", "w"];
     assert_eq!(stage.run_json(&args)["meta"]["replayed"], Value::Null);
     assert_eq!(stage.run_json(&args)["meta"]["replayed"], true);
-}
-
-#[test]
-fn a_key_stored_by_an_earlier_version_is_found() {
-    let stage = quick_stage();
-    let state = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
-    let old = NewTask {
-        // The fingerprint that 3.6.0 stored, before explicit defaults counted as the same call.
-        idempotency: Some(Idempotency::new("k1", "cc1aed117408b90cc177110b")),
-        ..NewTask::reading(
-            TaskId::from_random(TaskLocation::Local, [7; 16]),
-            stage.world.project().display().to_string(),
-            "do it",
-        )
-    };
-    Registry::open(&state).unwrap().submit(&old, b"{}", 1).unwrap();
-    let again = stage.run_json(&["local", "exec", "do it", "--idempotency-key", "k1"]);
-    assert_eq!(
-        (&again["data"]["task_id"], &again["meta"]["replayed"]),
-        (&json!(old.id.as_str()), &json!(true))
-    );
 }
 
 #[test]

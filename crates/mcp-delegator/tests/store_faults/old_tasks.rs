@@ -69,11 +69,12 @@ pub(crate) fn ended_task_with_restore_point(
 ) -> TaskId {
     let id = ended_task(registry, at_ms);
     let commit = "0123456789012345678901234567890123456789";
-    let point = serde_json::json!({"point": {
+    let point = serde_json::json!({"points": [{
         "reference": format!("refs/mcp-delegator/{id}"), "commit": commit, "tree": commit,
         "index_tree": commit, "head": null, "branch": null, "staged": false, "modified": 0,
         "untracked": 0, "left_out": [], "top_level": repository, "repository": repository,
-    }, "problem": null, "undo": []});
+        "store": repository, "created_at": 0, "index": "tree", "index_time": null, "under_way": [], "is_partial": false,
+    }], "problems": [], "undo": []});
     let dir = registry.dir().task(&id);
     dir.write(TaskFile::RestorePoint, point.to_string().as_bytes()).unwrap();
     id

@@ -49,10 +49,9 @@ pub struct Evidence {
     /// Why not everything could be examined.
     pub partial: Option<String>,
     pub files: Files,
-    /// The lines that could be counted; may be `None` in records of earlier versions.
-    pub lines: Option<Lines>,
+    /// The lines that could be counted.
+    pub lines: Lines,
     /// Changed files whose lines could not be counted.
-    #[serde(default)]
     pub lines_not_counted: u64,
     pub history: Option<RepositoryChanges>,
     /// Paths that were changed but not read, or not examined at all.

@@ -221,7 +221,7 @@ impl Observation {
             source: merged.sources[0],
             partial: merged.partial,
             files: merged.files,
-            lines: Some(merged.lines),
+            lines: merged.lines,
             lines_not_counted: merged.lines_not_counted,
             left_out_count: merged.left_out.len(),
             left_out: merged.left_out.into_iter().take(MAX_LEFT_OUT).collect(),

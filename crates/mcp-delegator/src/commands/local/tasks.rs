@@ -92,7 +92,6 @@ pub fn build_submission(
         Idempotency {
             key,
             request_hash: fingerprint(&json!([task, resolved_input(&input, &settings, request.call_budget)])),
-            legacy_hash: Some(fingerprint(&json!([task, input]))),
         }
     });
     Ok(Submission {

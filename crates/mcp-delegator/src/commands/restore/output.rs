@@ -221,10 +221,6 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
             format!("HEAD stays where it is ({now}; before the task: {before}); --force moves it back");
         warn("W_RESTORE_001", message);
     }
-    if plan.index_not_stored {
-        let message = "the index had conflicts before the task, which cannot be restored; it stays unchanged";
-        warn("W_RESTORE_002", message.to_owned());
-    }
     if !plan.in_progress.is_empty() {
         let message =
             format!("a git operation is in progress and stays in progress: {}", plan.in_progress.join(", "));

@@ -18,7 +18,7 @@ pub fn operations(record: Option<&Record>) -> Value {
 
 fn from_evidence(evidence: &Evidence) -> Value {
     let files = &evidence.files;
-    let lines = evidence.lines.unwrap_or_default();
+    let lines = evidence.lines;
     let mut value = json!({
         "modified_files": files.modified,
         "added_files": files.added,
@@ -30,7 +30,7 @@ fn from_evidence(evidence: &Evidence) -> Value {
             Source::Git => "git",
             Source::Scan => "scan",
         },
-        "scope": if evidence.is_partial() || evidence.lines.is_none() { "partial" } else { "whole" },
+        "scope": if evidence.is_partial() { "partial" } else { "whole" },
     });
     if !files.renamed.is_empty() {
         value["renamed_files"] = json!(files.renamed);

@@ -80,10 +80,6 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
         let message = format!("{left_out} files or directories are not in the restore point; see left_out");
         warnings.push(Warning::new("W_GIT_002", message));
     }
-    if record.points.iter().any(|point| point.store.is_none() && point.index_tree.is_none()) {
-        let message = "the index had conflicts before the task; the restore point contains only the files";
-        warnings.push(Warning::new("W_GIT_003", message));
-    }
     if record.points.iter().any(|point| point.is_partial) {
         let message = "there were too many directories or unusual permissions to record all of them";
         warnings.push(Warning::new("W_GIT_004", message));

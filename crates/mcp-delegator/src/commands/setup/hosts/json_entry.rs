@@ -1,10 +1,11 @@
 //! Adds or updates one entry in JSON text without reformatting it.
 //!
-//! The text is parsed to compute the expected value, and scanned to find the byte range to edit. The edited text must
-//! parse to the expected value; otherwise the edit fails and the file stays unchanged.
+//! `serde_json` computes the expected value, `jsonc_parser` finds the byte range to edit. The edited text must parse to the
+//! expected value; otherwise the edit fails and the file stays unchanged.
 
-use std::ops::Range;
-
+use jsonc_parser::ast::{self, Object};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
 use crate::commands::setup::hosts::{Edit, EntryError};
@@ -45,24 +46,32 @@ fn cannot_edit(message: impl Into<String>) -> EntryError {
 }
 
 fn edit_text(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
-    let top = skip_blank(text.as_bytes(), 0);
-    let Some(servers) = member_value(text, top, group) else {
-        let inner = serde_json::json!({ name: entry });
-        return insert_member(text, top, group, &inner);
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
+    let top = parsed.value.as_ref()?.as_object()?;
+    let Some(servers) = member_value(top, group) else {
+        return insert_member(text, top, group, &serde_json::json!({ name: entry }));
     };
-    let Some(present) = member_value(text, servers.start, name) else {
-        return insert_member(text, servers.start, name, entry);
+    let servers = servers.as_object()?;
+    let Some(present) = member_value(servers, name) else {
+        return insert_member(text, servers, name, entry);
     };
-    match member_value(text, present.start, "command") {
+    let present = present.as_object()?;
+    match member_value(present, "command") {
         Some(command) => {
-            Some(format!("{}{}{}", &text[..command.start], entry["command"], &text[command.end..]))
+            Some(format!("{}{}{}", &text[..command.start()], entry["command"], &text[command.end()..]))
         }
-        None => insert_member(text, present.start, "command", &entry["command"]),
+        None => insert_member(text, present, "command", &entry["command"]),
     }
 }
 
-/// Inserts a first member into the object that begins at `open`, indented like its neighbours.
-fn insert_member(text: &str, open: usize, key: &str, value: &Value) -> Option<String> {
+/// The value of a key. If a key is repeated, the last one counts, as in `serde_json`.
+fn member_value<'a, 'b>(object: &'b Object<'a>, key: &str) -> Option<&'b ast::Value<'a>> {
+    object.properties.iter().rfind(|member| member.name.as_str() == key).map(|member| &member.value)
+}
+
+/// Inserts a first member into the object, indented like its neighbours.
+fn insert_member(text: &str, object: &Object<'_>, key: &str, value: &Value) -> Option<String> {
+    let open = object.start();
     let after_brace = text.get(open + 1..)?;
     let blank = &after_brace[..after_brace.len() - after_brace.trim_start().len()];
     let is_empty = after_brace.trim_start().starts_with('}');
@@ -86,53 +95,4 @@ fn insert_member(text: &str, open: usize, key: &str, value: &Value) -> Option<St
 fn indent_before(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
     &line[..line.len() - line.trim_start().len()]
-}
-
-/// Byte range of a key's value in the object that begins at `open`. If a key is repeated, the last one counts.
-fn member_value(text: &str, open: usize, key: &str) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    let mut at = skip_blank(bytes, open + 1);
-    let mut found = None;
-    while bytes.get(at) == Some(&b'"') {
-        let end = end_of_value(bytes, at);
-        let name: String = serde_json::from_str(text.get(at..end)?).ok()?;
-        let begin = skip_blank(bytes, skip_blank(bytes, end) + 1);
-        let end = end_of_value(bytes, begin);
-        if name == key {
-            found = Some(begin..end);
-        }
-        at = skip_blank(bytes, end);
-        if bytes.get(at) == Some(&b',') {
-            at = skip_blank(bytes, at + 1);
-        }
-    }
-    found
-}
-
-fn skip_blank(bytes: &[u8], from: usize) -> usize {
-    let blank = bytes.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace());
-    from + blank.count()
-}
-
-/// Offset after a value, in text that is valid JSON.
-fn end_of_value(bytes: &[u8], begin: usize) -> usize {
-    let (mut at, mut depth, mut in_text) = (begin, 0usize, false);
-    while let Some(byte) = bytes.get(at) {
-        match (in_text, byte) {
-            (true, b'\\') => at += 1,
-            (true, b'"') => in_text = false,
-            (true, _) => {}
-            (false, b'"') => in_text = true,
-            (false, b'{' | b'[') => depth += 1,
-            (false, b'}' | b']') if depth == 0 => return at,
-            (false, b'}' | b']') => depth -= 1,
-            (false, b',' | b' ' | b'\n' | b'\r' | b'\t') if depth == 0 => return at,
-            (false, _) => {}
-        }
-        at += 1;
-        if depth == 0 && !in_text && matches!(byte, b'"' | b'}' | b']') {
-            return at;
-        }
-    }
-    bytes.len()
 }

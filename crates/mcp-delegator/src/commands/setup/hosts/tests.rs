@@ -65,6 +65,16 @@ fn existing_entry_gets_only_its_command_updated() {
 }
 
 #[test]
+fn line_endings_stay_as_they_were() {
+    let before = "model = \"x\"\r\n[mcp_servers.mcp-delegator]\r\ncommand = '/old'\r\n";
+    let after = changed_text(Host::Codex.edit(before, PROGRAM_PATH).unwrap());
+    assert_eq!(after, before.replace("'/old'", "\"/opt/mcp-delegator\""));
+    let before = "{\r\n  \"mcpServers\": {\"mcp-delegator\": {\"command\": \"/old\"}}\r\n}\r\n";
+    let after = changed_text(Host::Cursor.edit(before, PROGRAM_PATH).unwrap());
+    assert_eq!(after, before.replace("/old", PROGRAM_PATH));
+}
+
+#[test]
 fn toml_table_is_appended_at_the_end() {
     let before = "model = \"x\" # a comment\n\n[mcp_servers.other]\ncommand = \"y\"";
     let after = changed_text(Host::Codex.edit(before, "/a \"quoted\\ place").unwrap());

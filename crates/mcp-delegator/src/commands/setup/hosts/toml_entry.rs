@@ -1,8 +1,10 @@
 //! Adds or updates one server table in TOML text without reformatting it.
 //!
-//! A new table is appended at the end. Of an existing table only the value of `command` is replaced.
+//! A new table is appended at the end. Of an existing table only the value of `command` is replaced, at the span that `toml`
+//! reports: `toml_edit` would change CRLF line endings to LF.
 
 use toml::de::DeTable;
+use toml_writer::{ToTomlValue, TomlStringBuilder};
 
 use crate::commands::setup::hosts::{Edit, EntryError};
 
@@ -54,7 +56,6 @@ fn cannot_edit(message: String) -> EntryError {
     EntryError::CannotEdit { message }
 }
 
-/// A TOML basic string; its escapes are the same as in JSON.
 fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
