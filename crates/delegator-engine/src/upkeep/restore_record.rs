@@ -14,11 +14,13 @@ use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::stored::{FormatVersion, decode};
 
 /// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredPoints")]
 pub struct RestorePointRecord {
+    pub version: FormatVersion<2>,
     /// The work tree of the task's working directory first, if it has one.
     pub points: Vec<RestorePoint>,
     /// Work trees without a restore point.
@@ -37,9 +39,11 @@ pub struct PointProblem {
     pub problem: String,
 }
 
-/// `restore-point.json` of any version. Version 1 had one restore point per task.
+/// `restore-point.json` of any version. Version 1 had one restore point per task and did not store its version.
 #[derive(Deserialize)]
 struct StoredPoints {
+    #[serde(default)]
+    version: FormatVersion<2>,
     #[serde(default)]
     points: Vec<RestorePoint>,
     #[serde(default)]
@@ -69,14 +73,15 @@ impl From<StoredPoints> for RestorePointRecord {
             StoredUndo::One(point) => vec![*point],
             StoredUndo::Several(points) => points,
         });
-        RestorePointRecord { points, problems, undo: undo.collect(), gone: Vec::new() }
+        let version = stored.version;
+        RestorePointRecord { version, points, problems, undo: undo.collect(), gone: Vec::new() }
     }
 }
 
 impl RestorePointRecord {
     pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>, EngineError> {
         let bytes = dir.read(TaskFile::RestorePoint)?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+        bytes.map(|bytes| decode(&dir.file(TaskFile::RestorePoint), &bytes)).transpose()
     }
 
     /// Sets `gone`.
