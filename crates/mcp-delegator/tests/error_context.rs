@@ -18,7 +18,7 @@ fn failing_turn(steps: &[Value], reason: &str) -> Value {
 
 /// Writes recorded rustc output into the project.
 fn write_compiler_output(stage: &Stage) {
-    let printed = include_str!("../../delegator-transcript/tests/error_places/rust/build.txt");
+    let printed = include_str!("../../delegator-transcript/tests/error_locations/rust/build.txt");
     stage.world.write("project/out.txt", printed);
 }
 

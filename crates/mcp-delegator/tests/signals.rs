@@ -108,7 +108,7 @@ fn an_interrupt_detaches_and_prints_the_wait_command() {
     let run = interrupt_blocking_call(Signal::INT, stage.world.command(["local", "run", "x"]));
     assert_eq!(run.exit, Some(14), "{run:?}");
     let id = assert_detached(&stage, &run.json());
-    assert!(run.json()["error"]["message"].as_str().unwrap().starts_with("Let go of"), "{run:?}");
+    assert!(run.json()["error"]["message"].as_str().unwrap().starts_with("Detached from"), "{run:?}");
     let run = interrupt_blocking_call(Signal::INT, stage.world.command(["local", "wait", &id]));
     assert_eq!((run.exit, assert_detached(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
     stage.world.write("project/go", "");

@@ -6,21 +6,28 @@
 use std::io;
 use std::sync::Arc;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::output::printer::Printer;
 use crate::spec::formats::LogFormat;
 
-/// Starts logging. Returns an error message if the filter is not valid.
+/// Starts logging. The filter is a list of levels and `target=level`; an invalid one is returned as an error.
 pub fn start(printer: &Arc<Printer>, filter: &str, format: LogFormat) -> Result<(), String> {
-    let filter = EnvFilter::builder().parse(filter).map_err(|error| error.to_string())?;
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(PrinterWriter(Arc::clone(printer)));
+    if filter.contains('[') {
+        return Err("filters by span or field are not supported".to_owned());
+    }
+    let directives: Vec<&str> = filter.split(',').filter(|directive| !directive.is_empty()).collect();
+    let targets: Targets = directives.join(",").parse().map_err(|error: ParseError| error.to_string())?;
+    let registry = tracing_subscriber::registry().with(targets);
+    let layer =
+        tracing_subscriber::fmt::layer().with_ansi(false).with_writer(PrinterWriter(Arc::clone(printer)));
     // A process can set only one subscriber; in tests the first one stays.
     let _ = match format {
-        LogFormat::Json => builder.json().with_ansi(false).try_init(),
-        LogFormat::Text => builder.with_ansi(false).try_init(),
+        LogFormat::Json => registry.with(layer.json()).try_init(),
+        LogFormat::Text => registry.with(layer).try_init(),
     };
     Ok(())
 }

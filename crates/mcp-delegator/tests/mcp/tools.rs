@@ -231,7 +231,7 @@ fn an_invalid_tool_selection_is_refused_with_empty_stdout() {
                 "--exclude-tools",
                 "local_status,local_wait,local_results",
             ],
-            vec!["No tool"],
+            vec!["no tool to serve"],
         ),
     ] {
         let run = stage.world.run([&["serve"], args.as_slice()].concat());
