@@ -52,6 +52,8 @@ pub enum EngineError {
     NoSandbox { problem: String },
     #[error("could not start task {task} from its launch file: {detail}")]
     Launch { task: TaskId, detail: String },
+    #[error("could not read {}: {problem}", file.display())]
+    StoredRecord { file: PathBuf, problem: String },
     #[error("could not import {}: {problem}", path.display())]
     NotImportable { path: PathBuf, problem: String },
     #[error("task {task} has no restore point{}", problem.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]

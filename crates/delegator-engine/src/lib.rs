@@ -11,7 +11,7 @@
 //! supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no flag.
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
-//! `error`, `system`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
+//! `error`, `stored`, `system`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, [`system::System`]. `machine` implements it for
 //! this machine; in tests `simulation` implements it for the many actors of `model`, which checks every step.
@@ -24,6 +24,7 @@ mod model;
 mod results;
 #[cfg(all(test, debug_assertions))]
 mod simulation;
+mod stored;
 mod submit;
 mod supervise;
 mod system;
@@ -47,6 +48,7 @@ pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};
+pub use stored::FormatVersion;
 pub use submit::allowed_dir::resolve_allowed_dir;
 pub use submit::allowed_file::open_allowed_file;
 pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};

@@ -44,7 +44,7 @@ impl Action {
         match self {
             Action::Submit(submission) => format!(
                 "submit({}{}{}{})",
-                submission.settings.mode,
+                submission.settings.mode.name(),
                 if submission.allow_parallel_writes { ", parallel" } else { "" },
                 submission.settings.resume.as_ref().map(|thread| format!(", {thread}")).unwrap_or_default(),
                 submission.idempotency.as_ref().map(|known| format!(", {}", known.key)).unwrap_or_default(),

@@ -17,6 +17,7 @@ use delegator_transcript::{
 
 use crate::Engine;
 use crate::error::EngineError;
+use crate::stored::FormatVersion;
 use crate::supervise::record::{Record, StreamRecord, SweptProcesses};
 use crate::supervise::summary::one_sentence_summary;
 
@@ -122,6 +123,7 @@ fn end_of(report: &Report) -> TaskEnd {
 fn build_record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
     let text = serde_json::to_string(report).unwrap_or_default();
     Record {
+        version: FormatVersion,
         refused: RefusedCalls::default(),
         report: serde_json::from_str(&redactor.redact_str(&text)).unwrap_or_default(),
         last_events: serde_json::json!([]),

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::Engine;
 use crate::error::EngineError;
+use crate::stored::decode;
 use crate::supervise::record::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
 
@@ -68,16 +69,16 @@ impl Engine {
         }
     }
 
+    /// An error if the report or the restore points cannot be read.
     pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
         let dir = registry.dir().task(id);
-        let parse = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let record = match parse(dir.read_report()?) {
-            Some(record) => serde_json::from_value(record).ok(),
-            None => None,
-        };
+        let record =
+            dir.read_report()?.map(|bytes| decode(&dir.file(TaskFile::Report), &bytes)).transpose()?;
+        // Nothing is decided by a snapshot, so one that cannot be read counts as missing.
+        let snapshot = dir.read_snapshot()?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
-        Ok(TaskFiles { record, snapshot: parse(dir.read_snapshot()?), restore_point })
+        Ok(TaskFiles { record, snapshot, restore_point })
     }
 
     pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>, EngineError> {

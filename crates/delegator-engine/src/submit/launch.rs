@@ -13,16 +13,18 @@ use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::CodexVersion;
 use delegator_supervisor::run::{ActivitySource, EndingRecipe};
 use delegator_transcript::Usage;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::verification::Verify;
 use crate::error::EngineError;
+use crate::stored::{FormatVersion, by_name};
 
 /// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    pub mode: String,
+    #[serde(with = "by_name")]
+    pub mode: Mode,
     pub preview: bool,
     pub working_dir: PathBuf,
     pub allowed_roots: Vec<PathBuf>,
@@ -33,8 +35,8 @@ pub struct Settings {
     pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
     pub skip_git_repo_check: bool,
-    pub env_policy: String,
-    pub env_allow_list: Vec<String>,
+    #[serde(flatten, with = "StoredEnvPolicy")]
+    pub env_policy: EnvPolicy,
     pub resume: Option<String>,
     /// Token usage of the resumed thread before this run.
     pub usage_before: Option<[i64; 5]>,
@@ -55,6 +57,41 @@ pub struct Settings {
     pub protected: Vec<PathBuf>,
     /// The command that verifies the work after the agent has completed.
     pub verify: Option<Verify>,
+}
+
+/// An [`EnvPolicy`] as it is stored: its name, and the list for `allow-list`.
+#[derive(Serialize, Deserialize)]
+struct StoredEnvPolicy {
+    env_policy: EnvPolicyName,
+    env_allow_list: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum EnvPolicyName {
+    InheritNone,
+    InheritAll,
+    AllowList,
+}
+
+impl StoredEnvPolicy {
+    fn serialize<S: Serializer>(policy: &EnvPolicy, serializer: S) -> Result<S::Ok, S::Error> {
+        let (env_policy, env_allow_list) = match policy {
+            EnvPolicy::InheritNone => (EnvPolicyName::InheritNone, Vec::new()),
+            EnvPolicy::InheritAll => (EnvPolicyName::InheritAll, Vec::new()),
+            EnvPolicy::AllowList(names) => (EnvPolicyName::AllowList, names.clone()),
+        };
+        Serialize::serialize(&StoredEnvPolicy { env_policy, env_allow_list }, serializer)
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EnvPolicy, D::Error> {
+        let stored: StoredEnvPolicy = Deserialize::deserialize(deserializer)?;
+        Ok(match stored.env_policy {
+            EnvPolicyName::InheritNone => EnvPolicy::InheritNone,
+            EnvPolicyName::InheritAll => EnvPolicy::InheritAll,
+            EnvPolicyName::AllowList => EnvPolicy::AllowList(stored.env_allow_list),
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +128,8 @@ pub struct AgentProgram {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
+    #[serde(default)]
+    pub(crate) version: FormatVersion<1>,
     pub(crate) task: String,
     pub(crate) settings: Settings,
     pub(crate) agent: AgentProgram,
@@ -123,7 +162,7 @@ impl Settings {
     /// The default settings for a task in a directory.
     pub fn plain(mode: Mode, working_dir: PathBuf) -> Settings {
         Settings {
-            mode: mode.name().to_owned(),
+            mode,
             preview: false,
             working_dir,
             allowed_roots: Vec::new(),
@@ -134,8 +173,7 @@ impl Settings {
             add_dirs: Vec::new(),
             output_schema: None,
             skip_git_repo_check: false,
-            env_policy: "inherit-none".to_owned(),
-            env_allow_list: Vec::new(),
+            env_policy: EnvPolicy::InheritNone,
             resume: None,
             usage_before: None,
             limits: Limits { idle_sec: 300, hard_sec: 1200, only_output_counts: false },
@@ -149,19 +187,6 @@ impl Settings {
             protected: Vec::new(),
             verify: None,
             depth: 0,
-        }
-    }
-
-    /// An unknown mode counts as the most restricted one.
-    pub(crate) fn mode(&self) -> Mode {
-        Mode::from_name(&self.mode).unwrap_or(Mode::ReadOnly)
-    }
-
-    pub(crate) fn env_policy(&self) -> EnvPolicy {
-        match self.env_policy.as_str() {
-            "inherit-all" => EnvPolicy::InheritAll,
-            "allow-list" => EnvPolicy::AllowList(self.env_allow_list.clone()),
-            _ => EnvPolicy::InheritNone,
         }
     }
 
@@ -202,5 +227,61 @@ impl AgentProgram {
         self.version.map_or(CodexVersion::NEWEST_MEASURED, |(major, minor, patch)| {
             CodexVersion::new(major, minor, patch)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::task::TaskLocation;
+    use serde_json::json;
+
+    use super::*;
+
+    fn launch(settings: Settings) -> Launch {
+        Launch {
+            version: FormatVersion,
+            task: "do it".to_owned(),
+            settings,
+            agent: AgentProgram { program: "/bin/true".into(), leading_args: Vec::new(), version: None },
+            umask: 0o022,
+            variables: Vec::new(),
+            secrets: Vec::new(),
+            named_secrets: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_launch_file_is_read_as_it_was_written() {
+        let id = TaskId::from_random(TaskLocation::Local, [7; 16]);
+        let listed = EnvPolicy::AllowList(vec!["CI".to_owned()]);
+        for env_policy in [EnvPolicy::InheritNone, EnvPolicy::InheritAll, listed] {
+            let schema = Some(json!({"maximum": 1.5, "enum": [1, null]}));
+            let plain = Settings::plain(Mode::WorkspaceWrite, "/p".into());
+            let launch = launch(Settings { env_policy, output_schema: schema, ..plain });
+            assert_eq!(Launch::from_bytes(&id, &launch.to_bytes().unwrap()).unwrap(), launch);
+        }
+    }
+
+    #[test]
+    fn unknown_modes_and_policies_are_errors() {
+        let id = TaskId::from_random(TaskLocation::Local, [7; 16]);
+        let launch = launch(Settings::plain(Mode::DangerFullAccess, "/p".into()));
+        let stored = serde_json::to_value(&launch).unwrap();
+        assert_eq!(
+            (&stored["settings"]["mode"], &stored["version"]),
+            (&json!("danger-full-access"), &json!(1))
+        );
+        assert_eq!(stored["settings"]["env_policy"], "inherit-none");
+        assert_eq!(stored["settings"]["env_allow_list"], json!([]));
+        for (pointer, unknown) in [
+            ("/settings/mode", json!("sudo")),
+            ("/settings/env_policy", json!("all")),
+            ("/version", json!(2)),
+        ] {
+            let mut changed = stored.clone();
+            *changed.pointer_mut(pointer).unwrap() = unknown;
+            let read = Launch::from_bytes(&id, changed.to_string().as_bytes());
+            assert!(matches!(read, Err(EngineError::Launch { .. })), "{pointer}: {read:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
-use delegator_domain::task::{Mode, TaskId};
+use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_registry::{BlockedBy, Idempotency, NewTask, Registry, Task};
 use delegator_supervisor::agent::{VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
@@ -22,6 +22,7 @@ use super::nesting::Nesting;
 use super::work_tree::work_trees;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::stored::FormatVersion;
 
 /// A request to run a task. Its values are validated; directories, files and limits are checked at submission.
 #[derive(Debug, Clone)]
@@ -65,7 +66,8 @@ pub struct SubmitOutcome {
 impl Submission {
     /// A caller may select among the variables that the agent gets, but may not add any.
     fn check_variables(&self) -> Result<(), EngineError> {
-        for name in &self.settings.env_allow_list {
+        let EnvPolicy::AllowList(names) = &self.settings.env_policy else { return Ok(()) };
+        for name in names {
             match variable_access(name, &self.passed_variables) {
                 VariableAccess::Passed => {}
                 right => return Err(EngineError::VariableNotAllowed { name: name.clone(), right }),
@@ -78,7 +80,7 @@ impl Submission {
 impl Engine {
     /// Stores the task durably, then starts whatever may start.
     pub fn submit(&self, mut submission: Submission) -> Result<SubmitOutcome, EngineError> {
-        let requested = submission.settings.mode();
+        let requested = submission.settings.mode;
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
         }
@@ -172,6 +174,7 @@ impl Engine {
             }
         }
         Launch {
+            version: FormatVersion,
             task: submission.text.clone(),
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
@@ -194,7 +197,7 @@ fn without_key(mut input: Value) -> Value {
 /// A task that can write to the state directory or to the user's configuration could grant itself every right. Modes
 /// without a sandbox can write anywhere; only the user's configuration allows them.
 fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<(), EngineError> {
-    if settings.mode() != Mode::WorkspaceWrite {
+    if settings.mode != Mode::WorkspaceWrite {
         return Ok(());
     }
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());

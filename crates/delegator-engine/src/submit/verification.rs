@@ -63,7 +63,7 @@ impl Launch {
 
     /// The mode that the sandbox enforces.
     fn effective_mode(&self) -> Mode {
-        if self.settings.preview { Mode::ReadOnly } else { self.settings.mode() }
+        if self.settings.preview { Mode::ReadOnly } else { self.settings.mode }
     }
 
     /// The state directory, if the agent's commands must not read it.
@@ -112,7 +112,7 @@ impl Launch {
         let request = VerifyRequest {
             command: verify.command.clone(),
             enclosure,
-            env_policy: self.settings.env_policy(),
+            env_policy: self.settings.env_policy.clone(),
             marker: task_marker(id, self.settings.depth),
         };
         Some(VerifySpec { plan: verify_plan(&request, &self.variables), min_time: MIN_DURATION })

@@ -11,7 +11,7 @@ use super::launch::Settings;
 /// The distinct trees that a task may write in; that of its working directory first.
 pub(crate) fn work_trees(settings: &Settings) -> Vec<WorkTree> {
     let mut trees = vec![work_tree_of(&settings.working_dir)];
-    if settings.mode().writes() {
+    if settings.mode.writes() {
         for directory in &settings.add_dirs {
             let tree = work_tree_of(directory);
             if !trees.contains(&tree) {

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::record::StreamRecord;
+use crate::stored::by_name;
 use crate::submit::verification::Verify;
 
 /// Stored in the task's report. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
-    /// The name of a [`Verification`].
-    pub outcome: String,
+    #[serde(with = "by_name")]
+    pub outcome: Verification,
     pub detail: Option<String>,
     /// The command as one line.
     pub command: String,
@@ -43,7 +44,7 @@ impl CheckRecord {
         let command = redact(&shell::join(&verify.command));
         let tests = test_report(&command, &result.last_output, exit_code);
         CheckRecord {
-            outcome: result.outcome.name().to_owned(),
+            outcome: result.outcome,
             detail: result.detail.clone(),
             command,
             is_sandboxed: verify.is_sandboxed,
@@ -56,15 +57,10 @@ impl CheckRecord {
         }
     }
 
-    /// An unknown name, from a newer version, counts as unknown.
-    pub fn outcome(&self) -> Verification {
-        Verification::from_name(&self.outcome).unwrap_or(Verification::Unknown)
-    }
-
     /// Half a sentence for the summary: `verified by …`, or why not.
     pub fn describe(&self) -> String {
         let command = short_command(&self.command);
-        let reason = match (self.outcome(), self.exit_code, self.signal) {
+        let reason = match (self.outcome, self.exit_code, self.signal) {
             (Verification::Verified, ..) => return format!("verified by `{command}`"),
             (Verification::Refuted, Some(code), _) => format!("exited with {code}"),
             (Verification::Refuted, None, Some(signal)) => format!("was killed by signal {signal}"),
@@ -75,7 +71,7 @@ impl CheckRecord {
             (Verification::Cancelled, ..) => "was cancelled".to_owned(),
             _ => "ended in an unknown way".to_owned(),
         };
-        match self.outcome().status() {
+        match self.outcome.status() {
             "verify_failed" => format!("verification failed: `{command}` {reason}"),
             _ => format!("not verified: `{command}` {reason}"),
         }
@@ -98,7 +94,7 @@ mod tests {
 
     fn describe(outcome: Verification, exit_code: Option<i32>, signal: Option<i32>) -> String {
         let record = CheckRecord {
-            outcome: outcome.name().to_owned(),
+            outcome,
             detail: None,
             command: "cargo test".to_owned(),
             is_sandboxed: true,

@@ -12,11 +12,14 @@ use serde_json::Value;
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
+use crate::stored::FormatVersion;
 use crate::submit::launch::Limits;
 
 /// The content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
+    #[serde(default)]
+    pub version: FormatVersion<1>,
     /// The fold of the agent's events.
     pub report: Value,
     pub last_events: Value,
@@ -75,6 +78,7 @@ impl Record {
         let milliseconds =
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Record {
+            version: FormatVersion,
             report: serde_json::from_str(&result.report_json).unwrap_or_default(),
             last_events: serde_json::to_value(&result.partial.last_events).unwrap_or_default(),
             last_output: result.partial.last_output.clone(),

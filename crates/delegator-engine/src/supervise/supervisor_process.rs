@@ -220,7 +220,7 @@ fn prepare(
     let request = LaunchRequest {
         program: launch.agent.program.clone(),
         task: launch.task.clone(),
-        mode: settings.mode(),
+        mode: settings.mode,
         preview: settings.preview,
         workdir: real.clone(),
         model: settings.model.clone(),
@@ -230,7 +230,7 @@ fn prepare(
         add_dirs: add_dirs.clone(),
         output_schema: write_output_schema(dir, settings)?,
         skip_git_repo_check: settings.skip_git_repo_check,
-        env_policy: settings.env_policy(),
+        env_policy: settings.env_policy.clone(),
         marker: task_marker(id, settings.depth),
         resume: settings.resume.clone(),
         denied_dir: launch.denied_dir(&engine.state_dir),
@@ -266,7 +266,7 @@ fn prepare(
         verify: launch.verify_spec(id, &real, &engine.state_dir),
     };
     let verify = settings.verify.clone();
-    Ok(Prepared { spec, mode: settings.mode(), limits: settings.limits, verify, add_dirs })
+    Ok(Prepared { spec, mode: settings.mode, limits: settings.limits, verify, add_dirs })
 }
 
 /// The agent reads the output schema from a file.

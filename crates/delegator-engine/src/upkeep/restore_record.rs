@@ -13,10 +13,12 @@ use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::stored::{FormatVersion, decode};
 
 /// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePointRecord {
+    pub version: FormatVersion<2>,
     /// The work tree of the task's working directory first, if it has one.
     pub points: Vec<RestorePoint>,
     /// Work trees without a restore point.
@@ -38,7 +40,7 @@ pub struct PointProblem {
 impl RestorePointRecord {
     pub(crate) fn read(dir: &TaskDir) -> Result<Option<RestorePointRecord>, EngineError> {
         let bytes = dir.read(TaskFile::RestorePoint)?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+        bytes.map(|bytes| decode(&dir.file(TaskFile::RestorePoint), &bytes)).transpose()
     }
 
     /// Sets `gone`.

@@ -77,14 +77,18 @@ pub(crate) struct DropPolicy<'a> {
     pub(crate) environment: &'a Variables,
 }
 
-/// The restore points of tasks in the form in which they are recorded when the rows are deleted.
+/// The restore points of tasks in the form in which they are recorded when the rows are deleted. Leaves out a task whose
+/// record cannot be read: without its restore points it must not be deleted.
 pub(crate) fn to_record(
     registry: &Registry,
     ids: &[TaskId],
 ) -> Result<BTreeMap<TaskId, Vec<PointToRecord>>, EngineError> {
     let mut recorded = BTreeMap::new();
     for id in ids {
-        let points = points_of(registry, id)?;
+        let points = match points_of(registry, id) {
+            Err(EngineError::StoredRecord { .. }) => continue,
+            points => points?,
+        };
         let texts = points.iter().filter_map(|point| {
             Some(PointToRecord {
                 repository: point.repository.display().to_string(),

@@ -66,8 +66,9 @@ impl Engine {
         before_ms: i64,
         limit: u32,
     ) -> Result<u64, EngineError> {
-        let ids = registry.ended_before(before_ms, limit)?;
+        let mut ids = registry.ended_before(before_ms, limit)?;
         let points = to_record(registry, &ids)?;
+        ids.retain(|id| points.contains_key(id));
         Ok(registry.prune_and_record(&ids, &points)?.pruned.len() as u64)
     }
 

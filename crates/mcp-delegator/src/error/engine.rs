@@ -69,6 +69,9 @@ impl From<EngineError> for AppError {
             EngineError::Launch { .. } | EngineError::Randomness { .. } => {
                 AppError::new(ErrorCode::Internal, message)
             }
+            EngineError::StoredRecord { file, .. } => AppError::new(ErrorCode::IoError, message)
+                .context("file", file.display().to_string())
+                .suggest("Read it with the version of mcp-delegator that wrote it, or remove it."),
             EngineError::Io { .. } | EngineError::WatchFailed { .. } => {
                 AppError::new(ErrorCode::IoError, message)
             }

@@ -109,8 +109,7 @@ fn write_task_files(testbed: &Testbed, id: &TaskId, events: &str) -> std::io::Re
     fs::create_dir(&folder)?;
     fs::write(folder.join("events.jsonl"), events)?;
     fs::write(folder.join("stderr.log"), "")?;
-    fs::write(folder.join("lock"), "")?;
-    fs::write(folder.join("report.json"), "{}")
+    fs::write(folder.join("lock"), "")
 }
 
 /// A directory that is removed on drop.

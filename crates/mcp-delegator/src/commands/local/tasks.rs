@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_config::Config;
-use delegator_domain::task::{Mode, TaskId};
+use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, WaitOutcome,
@@ -178,7 +178,7 @@ fn build_settings(
     let absolute =
         |paths: &[String]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
     Settings {
-        mode: mode.name().to_owned(),
+        mode,
         preview: false,
         working_dir,
         allowed_roots: config.paths("allowed_roots").to_vec(),
@@ -189,8 +189,11 @@ fn build_settings(
         add_dirs: absolute(&agent.add_dirs),
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
-        env_policy: json!(agent.env_policy).as_str().unwrap_or_default().to_owned(),
-        env_allow_list: agent.env_allow_list.clone(),
+        env_policy: match agent.env_policy {
+            inputs::EnvPolicy::InheritNone => EnvPolicy::InheritNone,
+            inputs::EnvPolicy::InheritAll => EnvPolicy::InheritAll,
+            inputs::EnvPolicy::AllowList => EnvPolicy::AllowList(agent.env_allow_list.clone()),
+        },
         resume,
         usage_before: None,
         limits: Limits {

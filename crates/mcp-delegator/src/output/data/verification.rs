@@ -22,7 +22,7 @@ pub fn to_json(task: &Task, record: Option<&Record>, budget: Option<usize>) -> O
         let outcome = task.ended.as_ref().map(|ended| Verification::not_run(&ended.end))?;
         return Some(json!({"status": outcome.status(), "command": command, "reason": outcome.reason()}));
     };
-    let outcome = check.outcome();
+    let outcome = check.outcome;
     let tail = tail(&check.last_output, budget);
     let mut value = json!({
         "status": outcome.status(),
@@ -56,7 +56,7 @@ fn verify_command(task: &Task) -> Option<&Value> {
 pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
     let failed = record
         .and_then(|record| record.check.as_ref())
-        .filter(|check| verify_command(task).is_some() && check.outcome() != Verification::Verified);
+        .filter(|check| verify_command(task).is_some() && check.outcome != Verification::Verified);
     failed.map(|check| Warning::new("W_VERIFY_001", check.describe())).into_iter().collect()
 }
 

@@ -1,0 +1,117 @@
+//! What the JSON records that the engine stores have in common: a version, named values, and errors that name the file.
+//!
+//! A record that this program cannot read completely is an error: a missing or unknown value never becomes a default that the
+//! program then acts on.
+
+use std::path::Path;
+
+use delegator_domain::task::{Mode, Verification};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::EngineError;
+
+/// The `version` field of a stored record whose format has the version `N`. A record with another version cannot be read.
+/// It is the first field, so that a record of another version is refused for its version and not for a field.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FormatVersion<const N: u32>;
+
+impl<const N: u32> Serialize for FormatVersion<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(N)
+    }
+}
+
+impl<'de, const N: u32> Deserialize<'de> for FormatVersion<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            found if found == N => Ok(FormatVersion),
+            found => Err(D::Error::custom(format!(
+                "its format has version {found}; this program reads version {N}"
+            ))),
+        }
+    }
+}
+
+/// Decodes a stored file.
+pub(crate) fn decode<T: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<T, EngineError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| EngineError::StoredRecord { file: file.to_owned(), problem: error.to_string() })
+}
+
+/// A value that is stored by its name.
+pub(crate) trait Named: Sized {
+    fn to_name(&self) -> &'static str;
+    fn parse_name(name: &str) -> Option<Self>;
+}
+
+impl Named for Mode {
+    fn to_name(&self) -> &'static str {
+        self.name()
+    }
+
+    fn parse_name(name: &str) -> Option<Mode> {
+        Mode::from_name(name)
+    }
+}
+
+impl Named for Verification {
+    fn to_name(&self) -> &'static str {
+        self.name()
+    }
+
+    fn parse_name(name: &str) -> Option<Verification> {
+        Verification::from_name(name)
+    }
+}
+
+/// For `#[serde(with = …)]`: stores a [`Named`] value as its name; an unknown name is an error.
+pub(crate) mod by_name {
+    use super::{Deserialize, Deserializer, Error, Named, Serializer};
+
+    pub(crate) fn serialize<T: Named, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(value.to_name())
+    }
+
+    pub(crate) fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        T::parse_name(&name).ok_or_else(|| D::Error::custom(format!("the value {name:?} is unknown")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Sample {
+        #[serde(default)]
+        version: FormatVersion<2>,
+        #[serde(with = "by_name")]
+        mode: Mode,
+    }
+
+    fn decoded(text: &str) -> Result<Sample, String> {
+        decode(Path::new("/tasks/T/sample.json"), text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let sample = Sample { version: FormatVersion, mode: Mode::WorkspaceWrite };
+        let text = serde_json::to_string(&sample).unwrap();
+        assert_eq!(text, r#"{"version":2,"mode":"workspace-write"}"#);
+        assert_eq!(decoded(&text), Ok(sample));
+    }
+
+    #[test]
+    fn unknown_versions_and_values_are_errors_that_name_the_file() {
+        for (text, problem) in [
+            (r#"{"version":3,"mode":"read-only"}"#, "its format has version 3; this program reads version 2"),
+            (r#"{"version":2,"mode":"anything"}"#, r#"the value "anything" is unknown"#),
+            ("{}", "missing field `mode`"),
+        ] {
+            let error = decoded(text).unwrap_err();
+            assert!(error.contains("/tasks/T/sample.json") && error.contains(problem), "{error}");
+        }
+    }
+}
