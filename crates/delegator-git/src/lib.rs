@@ -4,7 +4,7 @@
 //! helpers) that git runs even for harmless queries. So git never reads a repository's configuration where a command
 //! could come from it:
 //!
-//! - Files and indexes are processed in a **git directory of our own** ([`scratch`]): empty configuration, no hooks,
+//! - Files and indexes are processed in a **git directory of our own** (`scratch`): empty configuration, no hooks,
 //!   the repository's object store, a copy of its index, its work tree. Our attributes file overrides the repository's
 //!   and turns every conversion off, so files are stored and restored byte for byte.
 //! - Only refs and HEAD are read and changed in the repository itself, with plumbing commands that run nothing but

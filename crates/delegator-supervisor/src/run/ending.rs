@@ -1,6 +1,6 @@
 //! How an agent is ended: signals, each followed by a grace period.
 //!
-//! [`Ending`] is pure: it gets the time and returns the step that is due. The caller stops when the process is gone.
+//! `Ending` is pure: it gets the time and returns the step that is due. The caller stops when the process is gone.
 
 use std::time::Duration;
 

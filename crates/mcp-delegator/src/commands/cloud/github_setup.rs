@@ -22,6 +22,7 @@ use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(rustdoc::bare_urls, reason = "the doc comment is also the help text, which has no Markdown links")]
 pub struct GithubSetup {
     /// https://github.com/owner/name
     #[schemars(regex(pattern = REPOSITORY_URL), extend("x-positional" = true))]
