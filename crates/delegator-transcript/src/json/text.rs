@@ -172,10 +172,24 @@ fn escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError> {
     })
 }
 
+/// Every command output passes through here, so the text is counted as a whole instead of escape by escape: up to the
+/// first escaped backslash, every backslash begins an escape, and all but `\uXXXX` are one byte longer than their
+/// meaning.
 fn resolved_len(raw: &str) -> usize {
     let bytes = raw.as_bytes();
-    let mut len = raw.len();
-    let mut at = 0;
+    let mut at = memchr::memmem::find(bytes, br"\\").unwrap_or(bytes.len());
+    let simple = &bytes[..at];
+    let mut len = raw.len() - memchr::memchr_iter(b'\\', simple).count();
+    let mut next = 0;
+    for at in memchr::memmem::find_iter(simple, br"\u") {
+        // The second half of a surrogate pair was counted with the first.
+        if at >= next
+            && let Ok((length, character)) = unicode_escape(simple, at)
+        {
+            next = at + length;
+            len -= length - length / 6 - character.len_utf8();
+        }
+    }
     while let Some(step) = memchr::memchr(b'\\', &bytes[at..]) {
         at += step;
         let Ok((length, character)) = escape(bytes, at) else { break };
