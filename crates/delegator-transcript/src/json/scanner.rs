@@ -126,12 +126,12 @@ impl<'a> Scanner<'a> {
     #[inline]
     pub(super) fn skip(&mut self) -> Scan<()> {
         match self.peek().ok_or(Ending::Truncated)? {
+            b'"' => self.string().map(|_| ()),
             b'{' | b'[' => self.skip_nested(),
             _ => self.skip_scalar(),
         }
     }
 
-    #[inline]
     fn skip_scalar(&mut self) -> Scan<()> {
         match self.peek().ok_or(Ending::Truncated)? {
             b'"' => self.string().map(|_| ()),
