@@ -1,21 +1,18 @@
 //! Reads JSON objects without copying, for lines of which most values are never used.
 //!
-//! [`Object::read`] lets `serde_json` walk a text once and stores every member as a borrowed, unparsed [`Value`]. Typed
+//! [`Object::read`] walks a text once, checks its grammar and stores every member as a borrowed, unparsed [`Value`]. Typed
 //! access comes later and never fails: a value of another type counts as absent, and of a repeated key the first usable
 //! value counts. A derived `Deserialize` would reject the line for each of these, and for a number out of range, half a
-//! surrogate pair or a missing end.
-//!
-//! `serde_json` skips values without recursion, so that deep nesting cannot overflow the stack.
+//! surrogate pair or a missing end; `serde_json::value::RawValue` would do, but takes twice as long for small events.
 
+mod nesting;
+mod scanner;
 pub(crate) mod text;
 pub(crate) mod unique;
 pub(crate) mod write;
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-
+use scanner::Scanner;
+pub(crate) use scanner::is_json;
 pub use text::Text;
 
 /// Capacity that is enough for most objects.
@@ -66,14 +63,10 @@ impl<'a> Object<'a> {
 
     fn read_text(text: &'a str, is_line: bool) -> Self {
         let mut object = Self::default();
-        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let mut scanner = Scanner::new(text);
         let item = is_line.then_some(&mut object.item);
-        let reader = MemberReader { text, members: &mut object.members, item };
-        object.ending = match reader.deserialize(&mut deserializer).and_then(|()| deserializer.end()) {
-            Ok(()) => Ending::Complete,
-            Err(error) if is_truncation(&error, text) => Ending::Truncated,
-            Err(_) => Ending::Invalid,
-        };
+        let read = read_members(&mut scanner, &mut object.members, item).and_then(|()| scanner.end());
+        object.ending = read.err().unwrap_or_default();
         object
     }
 
@@ -170,77 +163,47 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Whether the text is one JSON value and nothing else.
-pub(crate) fn is_json(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
-/// Whether the text ended too early. `serde_json` calls a number without its last digits invalid.
-fn is_truncation(error: &serde_json::Error, text: &str) -> bool {
-    let ends_in_number = text.ends_with(['-', '+', '.', 'e', 'E']) && error.column() == text.len();
-    error.is_eof() || ends_in_number
-}
-
-/// Collects members; those read before an error remain.
-struct MemberReader<'a, 'o> {
-    text: &'a str,
-    members: &'o mut Members<'a>,
-    /// Where to put the members of the object in `item`, instead of its JSON.
-    item: Option<&'o mut Option<Members<'a>>>,
-}
-
-impl<'a> DeserializeSeed<'a> for MemberReader<'a, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+/// Reads an object or array; members that were read before an error remain. With `item`, the members of the object in
+/// `item` go there.
+fn read_members<'a>(
+    scanner: &mut Scanner<'a>,
+    members: &mut Members<'a>,
+    mut item: Option<&mut Option<Members<'a>>>,
+) -> Result<(), Ending> {
+    let is_object = scanner.peek() == Some(b'{');
+    let closing = if is_object { b'}' } else { b']' };
+    scanner.take(if is_object { b'{' } else { b'[' })?;
+    if scanner.peek() == Some(closing) {
+        return scanner.take(closing);
     }
-}
-
-impl<'a> Visitor<'a> for MemberReader<'a, '_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object or array")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { text, members, mut item } = self;
-        members.reserve(USUAL_MEMBERS);
-        while let Some(key) = map.next_key::<&RawValue>()? {
-            let key = key.get().get(1..key.get().len() - 1).unwrap_or_default();
-            if key == "item"
-                && text_after_key(text, key).starts_with('{')
-                && let Some(item) = item.take()
-            {
-                let members = item.insert(Members::new());
-                map.next_value_seed(MemberReader { text, members, item: None })?;
-                continue;
+    members.reserve(USUAL_MEMBERS);
+    loop {
+        let key = if is_object { scanner.key()? } else { "" };
+        let rest = scanner.rest();
+        if key == "item"
+            && rest.starts_with('{')
+            && let Some(item) = item.take()
+        {
+            read_members(scanner, item.insert(Members::new()), None)?;
+        } else {
+            match scanner.skip() {
+                Ok(()) => {
+                    let length = rest.len() - scanner.remaining();
+                    members.push((key, Value::Whole(rest.get(..length).unwrap_or_default())));
+                }
+                Err(ending) => {
+                    if is_object {
+                        members.push((key, Value::Partial(rest)));
+                    }
+                    return Err(ending);
+                }
             }
-            let value = map.next_value::<&RawValue>();
-            members.push(match &value {
-                Ok(value) => (key, Value::Whole(value.get())),
-                Err(_) => (key, Value::Partial(text_after_key(text, key))),
-            });
-            value?;
         }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut elements: A) -> Result<(), A::Error> {
-        while let Some(element) = elements.next_element::<&RawValue>()? {
-            self.members.push(("", Value::Whole(element.get())));
+        if scanner.peek() != Some(b',') {
+            return scanner.take(closing);
         }
-        Ok(())
+        scanner.take(b',')?;
     }
-}
-
-/// The text from the value of `key` on; `key` is a slice of `text`.
-fn text_after_key<'a>(text: &'a str, key: &str) -> &'a str {
-    const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
-    let quote = (key.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize) + key.len();
-    let rest = text.get(quote + 1..).unwrap_or_default().trim_start_matches(SPACE);
-    rest.strip_prefix(':').unwrap_or_default().trim_start_matches(SPACE)
 }
 
 #[cfg(test)]

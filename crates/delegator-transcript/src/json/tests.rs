@@ -1,6 +1,7 @@
 //! Tests of what typed access tolerates, and of escaped text.
 
 use proptest::prelude::*;
+use serde::de::IgnoredAny;
 
 use super::text::{head_end, tail_start, unescape};
 use super::*;
@@ -127,5 +128,16 @@ proptest! {
         write::plain_string(&mut out, &text);
         prop_assert_eq!(&serde_json::from_slice::<String>(&out).expect("valid JSON"), &text);
         prop_assert_eq!(text_of(std::str::from_utf8(&out).expect("UTF-8")), text);
+    }
+
+    #[test]
+    fn the_length_of_a_text_is_that_of_the_resolved_text(pieces in proptest::collection::vec(
+        proptest::sample::select(vec!["a", "\\n", "\\u001b", "\\u00e9", "\\ud83d", "\\ude00", "\\u20ac", "\\\\", "u"]), 0..10), repeats in 0..2_usize,
+    ) {
+        for pieces in [&pieces, &pieces.iter().copied().filter(|piece| *piece != "\\\\").collect()] {
+            let raw = pieces.concat();
+            let raw = raw.repeat(1 + repeats * 100);
+            prop_assert_eq!(Text::Json(&raw).len(), Text::Json(&raw).resolve().len(), "{}", raw);
+        }
     }
 }

@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 
+/// From here on, counting a text as a whole is faster than escape by escape.
+const LONG_TEXT_BYTES: usize = 512;
+
 /// Why an escape could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EscapeError {
@@ -110,8 +113,14 @@ impl PartialEq<str> for Text<'_> {
     }
 }
 
+#[inline]
 fn has_escapes(raw: &str) -> bool {
-    memchr::memchr(b'\\', raw.as_bytes()).is_some()
+    // Names are short: a call into memchr costs more than it saves.
+    if raw.len() < 32 {
+        raw.bytes().any(|byte| byte == b'\\')
+    } else {
+        memchr::memchr(b'\\', raw.as_bytes()).is_some()
+    }
 }
 
 /// Reads `\uXXXX`, or a pair of them, at `at`: how long it is and which character it means. Half a surrogate pair
@@ -174,8 +183,7 @@ fn escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError> {
 
 fn resolved_len(raw: &str) -> usize {
     let bytes = raw.as_bytes();
-    let mut len = raw.len();
-    let mut at = 0;
+    let (mut at, mut len) = if raw.len() < LONG_TEXT_BYTES { (0, raw.len()) } else { counted_start(raw) };
     while let Some(step) = memchr::memchr(b'\\', &bytes[at..]) {
         at += step;
         let Ok((length, character)) = escape(bytes, at) else { break };
@@ -183,6 +191,26 @@ fn resolved_len(raw: &str) -> usize {
         at += length;
     }
     len
+}
+
+/// Counts the text up to the first escaped backslash as a whole, because every command output is counted: up to there
+/// each backslash begins an escape, and all but `\uXXXX` are one byte longer than their meaning. Returns the end of that
+/// part, and the length of the text if only the escapes of that part are resolved.
+fn counted_start(raw: &str) -> (usize, usize) {
+    let end = memchr::memmem::find(raw.as_bytes(), br"\\").unwrap_or(raw.len());
+    let bytes = &raw.as_bytes()[..end];
+    let mut len = raw.len() - memchr::memchr_iter(b'\\', bytes).count();
+    let mut next = 0;
+    for at in memchr::memmem::find_iter(bytes, br"\u") {
+        // The second half of a surrogate pair was counted with the first.
+        if at >= next
+            && let Ok((length, character)) = unicode_escape(bytes, at)
+        {
+            next = at + length;
+            len -= length - length / 6 - character.len_utf8();
+        }
+    }
+    (end, len)
 }
 
 /// The largest place at or before `at` where an escaped text can be ended.
