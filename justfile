@@ -7,15 +7,22 @@ default:
 test:
     scripts/test
 
-# Type-check quickly
+# Check format and lints and run the quick tests; offline, installs nothing
+quick:
+    cargo fmt --all -- --check
+    cargo clippy --workspace --all-targets --locked --offline -- -D warnings
+    cargo nextest run --workspace --profile quick --locked --offline
+
+# Type-check only
 check:
     cargo check --workspace --all-targets
 
 # Regenerate the generated pages and snapshots; review the change before you commit it
 update-generated:
-    UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator up_to_date as_committed
+    UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator up_to_date matches_its_snapshots
+    UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator the_readme_lists_the_served_tools
 
-# Run the benchmarks; prints tables
+# Run the benchmarks, built as for a release (`bench` inherits `dist`); prints tables
 bench:
     cargo bench -p delegator-domain --bench redact
     cargo bench -p delegator-transcript --bench decode

@@ -4,7 +4,10 @@
 //! loaded anywhere has to adjust its tables of addresses when it is, and the adjusted pages, some hundred KiB, are no longer
 //! shared: with 500 tasks that is a large part of all the memory we take. Libraries, stack and heap still lie anywhere.
 
-#![expect(clippy::disallowed_methods, reason = "this is how a build script is asked and answers")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "cargo passes values to a build script in environment variables"
+)]
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -24,23 +24,23 @@ pub(crate) fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn random() -> Result<[u8; 16], EngineError> {
+fn random_bytes() -> Result<[u8; 16], EngineError> {
     #[cfg(all(test, debug_assertions))]
-    if let Some(bits) = crate::simulation::in_simulation(|simulator| simulator.random_bits()) {
-        return Ok(bits);
+    if let Some(bytes) = crate::simulation::in_simulation(|simulator| simulator.random_bytes()) {
+        return Ok(bytes);
     }
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits).map_err(|error| EngineError::Randomness { detail: error.to_string() })?;
-    Ok(bits)
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| EngineError::Randomness { detail: error.to_string() })?;
+    Ok(bytes)
 }
 
 pub(crate) fn fresh_id() -> Result<TaskId, EngineError> {
-    random().map(|bits| TaskId::from_random(TaskLocation::Local, bits))
+    random_bytes().map(|bytes| TaskId::from_random(TaskLocation::Local, bytes))
 }
 
 /// Callers draw all nonces they may need before a transaction begins, so that it cannot fail for lack of randomness.
 pub(crate) fn fresh_nonces(count: usize) -> Result<Vec<Nonce>, EngineError> {
-    (0..count).map(|_| random().map(Nonce::from_random)).collect()
+    (0..count).map(|_| random_bytes().map(Nonce::from_random)).collect()
 }
 
 pub(crate) fn sleep(length: Duration) -> Result<(), EngineError> {

@@ -13,8 +13,8 @@
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
 //! `error`, `clock`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
 //!
-//! In tests, `simulation` replaces clock, randomness, processes and agents for the thread of an actor; it lies at the
-//! bottom. `model` runs many actors in it and checks every step; it lies on top.
+//! In tests, `simulation` replaces clock, randomness, processes and agents for the thread of an actor; it is below
+//! all folders. `model` runs many actors in it and checks every step; it is above all folders.
 
 mod clock;
 mod connection_pool;

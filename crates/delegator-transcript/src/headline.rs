@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_has_a_line() {
-        for (line, words) in [
+        for (line, expected) in [
             (r#"{"type":"thread.started","thread_id":"01a1"}"#, "Thread: 01a1"),
             (r#"{"type":"turn.started"}"#, "Turn started"),
             (
@@ -74,7 +74,10 @@ mod tests {
             (r#"{"type":"turn.failed","error":{"message":"a\nb"}}"#, "Turn failed: a…"),
             (r#"{"type":"error","message":"Reconnecting... 1/5 (x)"}"#, "Reconnecting to the model (1/5)"),
             (r#"{"type":"error","message":"quota"}"#, "Error: quota"),
-            (r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#, "Message: Hi"),
+            (
+                r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\u001b[1m"}}"#,
+                "Message: Hi",
+            ),
             (r#"{"type":"item.completed","item":{"type":"error","message":"w"}}"#, "Warning: w"),
             (
                 r#"{"type":"item.started","item":{"type":"command_execution","command":"sh -c ls"}}"#,
@@ -98,7 +101,7 @@ mod tests {
             ),
         ] {
             let Event::Thread(event) = decode_text(line) else { panic!("{line}") };
-            assert_eq!(headline(&event, Some("/w")), words);
+            assert_eq!(headline(&event, Some("/w")), expected);
         }
     }
 }

@@ -30,7 +30,7 @@ fn failures(command: &str, exit_code: i64, output: &str) -> Vec<CommandFailure> 
 }
 
 fn samples() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/error_places");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/error_locations");
     let folders = std::fs::read_dir(root).expect("the samples").map(|entry| entry.expect("readable").path());
     let files = folders.filter(|path| path.is_dir()).flat_map(|folder| {
         std::fs::read_dir(folder).expect("readable").map(|entry| entry.expect("readable").path())

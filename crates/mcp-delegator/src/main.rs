@@ -1,14 +1,15 @@
-//! The program: reads the process it is in, runs, and ends with the exit code.
+//! Entry point: runs an internal mode or a command, and returns its exit code.
 
-use mcp_delegator::process::Process;
+use mcp_delegator::app::process::current_process;
 
-/// The first descriptor that is not a standard stream.
+/// The first file descriptor after the standard streams.
 const FIRST_NON_STDIO_FD: i32 = 3;
 
 fn main() -> std::process::ExitCode {
-    // Tasks outlive whoever asks for them: what the caller has open, a lock or a pipe perhaps, is not theirs to hold.
+    // Tasks outlive the caller: its open descriptors, such as locks and pipes, must not be inherited.
     close_fds::set_fds_cloexec(FIRST_NON_STDIO_FD, &[]);
-    let process = Process::current();
-    mcp_delegator::internal_modes::run_if_requested(&process)
-        .unwrap_or_else(|| mcp_delegator::run::run(process).into())
+    let process = current_process();
+    mcp_delegator::app::internal_modes::run_if_requested(&process).unwrap_or_else(|| {
+        mcp_delegator::app::run::run(process, mcp_delegator::app::catalog::commands()).into()
+    })
 }

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use delegator_testkit::program::{RunOutput, World, read_text};
 use delegator_testkit::terminal::run_on_terminal;
+use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands::manifest::output_schema;
-use mcp_delegator::spec;
-use mcp_delegator::views::envelope_schema::violations;
+use mcp_delegator::output::envelopes::schema::violations;
 use serde_json::{Value, json};
 
 fn world() -> World {
@@ -67,12 +67,12 @@ fn a_misspelt_group_is_suggested() {
     let suggestion =
         |args: &[&str]| world().run(args).json()["error"]["suggestion"].as_str().unwrap().to_owned();
     assert!(
-        suggestion(&["flet", "status"]).contains("'fleet' is planned"),
+        suggestion(&["flet", "status"]).contains("'fleet' is declared"),
         "{}",
         suggestion(&["flet", "status"])
     );
     assert!(suggestion(&["evnts", "normalize"]).contains("'events'"));
-    assert!(!suggestion(&["cloud", "nope"]).contains("Known here: ."));
+    assert!(!suggestion(&["cloud", "nope"]).contains("Known commands: ."));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn wrong_flags_are_reported_as_typed() {
     );
     assert_eq!(problem_fields(&world().run(["manifest", "--max-bytes", "-1"])), ["--max-bytes"]);
     let run = world().run(["manifest", "--available-only", "true"]);
-    assert_eq!(run.json()["error"]["suggestion"], "Write a switch as --name=true.");
+    assert_eq!(run.json()["error"]["suggestion"], "Write a boolean flag as --name=true.");
     assert_eq!(problem_fields(&world().run(["manifest", ""])), ["''"]);
 }
 
@@ -160,7 +160,7 @@ fn every_response_matches_its_output_schema() {
         vec!["events", "normalize", "t.jsonl"],
     ] {
         let run = world.run(args.iter().chain(&["--format", "json"]));
-        let spec = spec::all().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
+        let spec = catalog().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
         assert_eq!(violations(&output_schema(spec), &run.json()["data"]), Vec::<String>::new(), "{args:?}");
     }
 }

@@ -100,7 +100,7 @@ fn an_unknown_command_lists_the_commands() {
 }
 
 #[test]
-fn a_typo_of_a_planned_command_says_it_is_not_available() {
+fn a_typo_of_a_planned_command_is_reported_as_unavailable() {
     let run = world().run(["dashbord"]);
     assert_eq!(run.exit, Some(2), "{run:?}");
     assert!(run.json()["error"]["suggestion"].as_str().unwrap().contains("not available in this version"));

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use delegator_testkit::generated::{assert_up_to_date, workspace};
-use mcp_delegator::cli::globals::Format;
-use mcp_delegator::cli::{argv, tree};
+use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands;
-use mcp_delegator::requests;
-use mcp_delegator::spec::{self, CommandSpec, Property, PropertyType, Toolset, mcp_tool};
+use mcp_delegator::input::{argv, tree, validation};
+use mcp_delegator::spec::formats::Format;
+use mcp_delegator::spec::version::PROGRAM;
+use mcp_delegator::spec::{self, CommandSpec, Property, PropertyType, Toolset, tool_schema};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -34,7 +35,7 @@ const DEFAULT_TOOLS: [&str; 15] = [
 
 fn default_specs() -> Vec<&'static CommandSpec> {
     let default = [Toolset::Local, Toolset::Cloud, Toolset::Registry];
-    spec::all().iter().copied().filter(|spec| default.contains(&spec.toolset)).collect()
+    catalog().iter().filter(|spec| default.contains(&spec.toolset)).collect()
 }
 
 #[test]
@@ -45,18 +46,18 @@ fn the_default_toolsets_are_the_fifteen_tools() {
 
 #[test]
 fn command_paths_are_unique_and_every_group_has_a_heading() {
-    let paths: BTreeSet<_> = spec::all().iter().map(|spec| spec.path).collect();
-    assert_eq!(paths.len(), spec::all().len());
-    for spec in spec::all().iter().filter(|spec| spec.path.len() > 1) {
-        assert!(!spec::group_about(&spec.path[..1]).is_empty(), "{:?}", spec.path);
+    let paths: BTreeSet<_> = catalog().iter().map(|spec| spec.path).collect();
+    assert_eq!(paths.len(), catalog().0.len());
+    for spec in catalog().iter().filter(|spec| spec.path.len() > 1) {
+        assert!(!spec::catalog::group_about(&spec.path[..1]).is_empty(), "{:?}", spec.path);
     }
 }
 
 #[test]
 fn clap_and_schema_have_the_same_names_choices_and_positions() {
-    let mut root = tree::root();
+    let mut root = tree::root(catalog());
     root.build();
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let mut command = &root;
         for word in spec.path {
             command = command.find_subcommand(word).unwrap();
@@ -88,8 +89,8 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
 
 #[test]
 fn tool_properties_are_the_flags_of_the_command() {
-    for spec in spec::all().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
-        let tool = mcp_tool::tool_definition(spec, "_codex_", Format::Markdown);
+    for spec in catalog().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
+        let tool = tool_schema::tool_definition(spec, "_codex_", Format::Markdown);
         let schema = &tool["inputSchema"];
         let mut offered: BTreeSet<String> =
             schema["properties"].as_object().unwrap().keys().cloned().collect();
@@ -126,7 +127,7 @@ fn schemas_use_only_widely_supported_keywords() {
             _ => {}
         }
     }
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let schema = spec.inputs().to_value();
         walk(&schema, &spec.name());
         assert!(jsonschema::validator_for(&schema).is_ok(), "{}", spec.name());
@@ -140,7 +141,7 @@ fn schemas_use_only_widely_supported_keywords() {
 fn the_tool_list_matches_its_snapshots_and_is_small() {
     let tools: Vec<Value> = default_specs()
         .iter()
-        .map(|spec| mcp_tool::tool_definition(spec, "_codex_", Format::Markdown))
+        .map(|spec| tool_schema::tool_definition(spec, "_codex_", Format::Markdown))
         .collect();
     let size = json!({"tools": tools}).to_string().len();
     assert!(size <= 12_000, "tools/list has {size} bytes");
@@ -156,14 +157,14 @@ fn the_tool_list_matches_its_snapshots_and_is_small() {
 #[test]
 fn the_readme_lists_the_served_tools() {
     let folder = workspace().join("crates/mcp-delegator/tests/snapshots/tools");
-    let snapshot = |spec: &&&CommandSpec| -> Value {
+    let snapshot = |spec: &CommandSpec| -> Value {
         let path = folder.join(format!("{}.json", spec.tool_name("_codex_")));
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
     };
-    let is_default = |spec: &&&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
+    let is_default = |spec: &&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
     let mut table = "| tool | what it does | |\n|---|---|---|\n".to_owned();
-    for spec in spec::all().iter().filter(is_default) {
-        let tool = snapshot(&spec);
+    for spec in catalog().iter().filter(is_default) {
+        let tool = snapshot(spec);
         let note = if spec.is_available() { "" } else { "not yet" };
         let about = tool["description"].as_str().unwrap();
         table += &format!("| `{}` | {about} | {note} |\n", tool["name"].as_str().unwrap());
@@ -181,7 +182,7 @@ const TABLE_ENDS: &str = "<!-- tools: end -->\n";
 fn annotations_match_the_effects_of_each_command() {
     let of = |name: &str| {
         let spec = default_specs().into_iter().find(|spec| spec.tool_name("_codex_") == name).unwrap();
-        mcp_tool::annotations(spec)
+        tool_schema::annotations(spec)
     };
     for name in ["status", "wait", "results"].map(|verb| format!("_codex_local_{verb}")) {
         assert_eq!(of(&name)["readOnlyHint"], true, "{name}");
@@ -206,13 +207,12 @@ fn annotations_match_the_effects_of_each_command() {
 
 #[test]
 fn the_command_reference_is_up_to_date() {
-    assert_up_to_date("docs/commands.md", &mcp_delegator::views::reference::commands());
+    assert_up_to_date("docs/commands.md", &mcp_delegator::output::documents::reference::commands(catalog()));
 }
 
 /// The command line that is equivalent to this input object.
 fn args_of(spec: &CommandSpec, object: &Map<String, Value>) -> Vec<OsString> {
-    let mut args: Vec<String> =
-        [spec::PROGRAM].iter().chain(spec.path).map(|word| (*word).to_owned()).collect();
+    let mut args: Vec<String> = [PROGRAM].iter().chain(spec.path).map(|word| (*word).to_owned()).collect();
     let inputs = spec.inputs();
     for (name, value) in object {
         let flag = inputs.get(name).unwrap().flag();
@@ -266,7 +266,7 @@ fn arbitrary_value(property: &Property) -> BoxedStrategy<Value> {
 
 /// A command and a random input object for it, with any optional input left out.
 fn arbitrary_call() -> impl Strategy<Value = (&'static CommandSpec, Map<String, Value>)> {
-    prop::sample::select(spec::all()).prop_flat_map(|spec| {
+    prop::sample::select(catalog().0).prop_flat_map(|spec| {
         let inputs = spec.inputs().properties;
         let values: Vec<BoxedStrategy<Option<(String, Value)>>> = inputs
             .into_iter()
@@ -291,13 +291,13 @@ proptest! {
 
     #[test]
     fn args_and_json_give_equal_commands((spec, object) in arbitrary_call()) {
-        let read = argv::parse(&args_of(spec, &object)).unwrap();
+        let read = argv::parse(catalog(), &args_of(spec, &object)).unwrap();
         prop_assert_eq!(read.spec.map(|spec| spec.path), Some(spec.path));
         prop_assert_eq!(&read.problems, &vec![]);
         prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
         // The typed commands are equal as well, or both are refused.
-        let by_args = requests::validate(spec, read.object, vec![], None);
-        let by_json = requests::validate(spec, object, vec![], None);
+        let by_args = validation::validate(spec, read.object, vec![], None);
+        let by_json = validation::validate(spec, object, vec![], None);
         prop_assert_eq!(by_args, by_json);
     }
 
@@ -310,8 +310,8 @@ proptest! {
             target.insert(camel_case(name), value.clone());
         }
         other.insert("options".into(), Value::Object(options));
-        let plain = requests::validate(spec, object, vec![], None);
-        let mixed = requests::validate(spec, other, vec![], None);
+        let plain = validation::validate(spec, object, vec![], None);
+        let mixed = validation::validate(spec, other, vec![], None);
         match (plain, mixed) {
             (Ok(plain), Ok(mixed)) => prop_assert_eq!(plain, mixed),
             (Err(plain), Err(mixed)) => prop_assert_eq!(plain.code, mixed.code),
@@ -321,8 +321,8 @@ proptest! {
 
     #[test]
     fn no_command_line_panics_the_parser(words in prop::collection::vec("[-a-z=é@]{0,8}|manifest|config|show|local|exec|--task|--limit", 0..8)) {
-        let argv: Vec<OsString> = [spec::PROGRAM.to_owned()].into_iter().chain(words).map(OsString::from).collect();
-        let _ = argv::parse(&argv);
+        let argv: Vec<OsString> = [PROGRAM.to_owned()].into_iter().chain(words).map(OsString::from).collect();
+        let _ = argv::parse(catalog(), &argv);
     }
 }
 
@@ -330,7 +330,7 @@ proptest! {
 fn two_spellings_of_one_input_are_refused() {
     let object = json!({"task": "x", "workingDir": "/a", "working_dir": "/b"});
     let error =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
             .unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].field, "working_dir");
@@ -340,7 +340,7 @@ fn two_spellings_of_one_input_are_refused() {
 fn all_problems_are_reported_together_with_suggestions() {
     let object = json!({"taks": "x", "mode": "write", "idle_timeout_sec": 0, "labels": ["a"], "model": "-x"});
     let error =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
+        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
             .unwrap_err();
     let fields: Vec<&str> = error.problems.iter().map(|problem| problem.field.as_str()).collect();
     for field in ["taks", "mode", "idle_timeout_sec", "labels", "model", "task"] {
@@ -352,7 +352,8 @@ fn all_problems_are_reported_together_with_suggestions() {
 #[test]
 fn rules_between_inputs_are_checked() {
     let problems = |spec: &'static CommandSpec, object: Value| -> Vec<String> {
-        let error = requests::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
+        let error =
+            validation::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
         error
             .problems
             .iter()
@@ -388,6 +389,6 @@ fn rules_between_inputs_are_checked() {
 fn the_longest_task_is_counted_in_characters() {
     let object = json!({"task": "𝕏".repeat(100_000)});
     let accepted =
-        requests::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
+        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
     assert!(accepted.is_ok(), "{accepted:?}");
 }

@@ -99,5 +99,5 @@ fn config_show_changed_lists_only_changed_settings() {
 
 #[test]
 fn the_configuration_reference_is_up_to_date() {
-    assert_up_to_date("docs/configuration.md", &mcp_delegator::views::reference::configuration());
+    assert_up_to_date("docs/configuration.md", &mcp_delegator::output::documents::reference::configuration());
 }

@@ -8,15 +8,21 @@ use std::time::Duration;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use delegator_testkit::program::World;
 use jiff::Timestamp;
+use mcp_delegator::app::catalog::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
-use mcp_delegator::outcome::{
-    ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, Page, SizeUnit, Truncation, Warning,
+use mcp_delegator::output::envelopes::schema as envelope_schema;
+use mcp_delegator::output::envelopes::schema::violations;
+use mcp_delegator::output::envelopes::{
+    cli as cli_envelope, standard as standard_envelope, tool as tool_envelope,
+};
+use mcp_delegator::output::outcome::{
+    ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, SizeUnit, Truncation, Warning,
 };
 use mcp_delegator::spec::exit_codes::exit_codes;
+use mcp_delegator::spec::formats::Envelope;
+use mcp_delegator::spec::paging::Page;
 use mcp_delegator::spec::{self, Category, CommandSpec, Shape};
-use mcp_delegator::views::envelope_schema::{self, Envelope, violations};
-use mcp_delegator::views::{cli_envelope, standard_envelope, tool_envelope};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -52,14 +58,14 @@ fn render_and_validate(outcome: &Outcome) -> [Value; 3] {
 fn the_cli_envelope_schema_is_the_published_file() {
     // The published file is the contract. If this fails, restore the file instead of changing the digest.
     let digest =
-        mcp_delegator::requests::page::fingerprint(&Value::from(include_str!("../schemas/agent.json")));
+        mcp_delegator::spec::paging::fingerprint(&Value::from(include_str!("../schemas/agent.json")));
     assert_eq!(digest, "614c2046525ce08340cf6e68");
     assert_eq!(envelope_schema::agent()["required"], json!(["ok", "data", "error", "warnings", "meta"]));
 }
 
 #[test]
 fn every_command_in_every_envelope_validates() {
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         for envelope in ["agent", "standard", "tool"] {
             let input = valid_input(spec);
             let mut args: Vec<String> = spec.path.iter().map(|word| (*word).to_owned()).collect();
@@ -149,7 +155,7 @@ fn every_error_code_maps_to_every_envelope() {
 
 #[test]
 fn a_retryable_exit_code_has_no_side_effects() {
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let map = exit_codes(spec);
         assert_eq!(map["0"].side_effects, "complete");
         for (number, entry) in &map {
@@ -258,7 +264,7 @@ fn an_expired_wait_is_a_result_over_mcp_and_exit_14_elsewhere() {
 
 #[test]
 fn a_not_modified_response_has_no_data_in_any_envelope() {
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let [agent, standard, tool] = render_and_validate(&outcome(
             spec,
             CommandOutput::new(Completion::NotModified).fact("etag", "x"),
@@ -374,5 +380,5 @@ fn the_schemas_reject_invalid_envelopes() {
 
 #[test]
 fn the_error_reference_is_up_to_date() {
-    assert_up_to_date("docs/errors.md", &mcp_delegator::views::reference::errors());
+    assert_up_to_date("docs/errors.md", &mcp_delegator::output::documents::reference::errors());
 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use delegator_testkit::program::{RunOutput, World, read_text};
-use mcp_delegator::environment_template;
+use mcp_delegator::commands::cloud::environment_template;
 use serde_json::{Value, json};
 
 const FILE: &str = "home/.config/mcp-delegator/environments.json";

@@ -18,7 +18,7 @@ fn failing_turn(steps: &[Value], reason: &str) -> Value {
 
 /// Writes recorded rustc output into the project.
 fn write_compiler_output(stage: &Stage) {
-    let printed = include_str!("../../delegator-transcript/tests/error_places/rust/build.txt");
+    let printed = include_str!("../../delegator-transcript/tests/error_locations/rust/build.txt");
     stage.world.write("project/out.txt", printed);
 }
 
@@ -159,9 +159,9 @@ fn every_reason_has_its_kind_and_its_suggestion() {
         ("Rate limit reached. Please try again in 20s.", "rate_limit", Some("Try again in 20s.")),
         ("unexpected status 401 Unauthorized", "auth", Some("Sign in: codex login")),
         ("stream disconnected before completion", "network", None),
-        ("The model `gpt-9` does not exist", "bad_model", Some("The model asked for was gpt-9: name one")),
+        ("The model `gpt-9` does not exist", "bad_model", Some("The requested model was gpt-9: use a model")),
         ("bwrap: No permissions to create new namespace", "sandbox", Some("Mode read-only needs a sandbox")),
-        ("no rollout found for thread id 1", "thread_not_found", Some("Begin anew with local exec")),
+        ("no rollout found for thread id 1", "thread_not_found", Some("Start a new task with local exec")),
         ("Not inside a trusted directory", "untrusted_directory", Some("Run it in a git repository")),
         ("the dog ate it", "agent_error", None),
     ];
@@ -245,7 +245,10 @@ fn an_invalid_final_message_is_a_warning_and_the_task_completes() {
     assert!(warnings[0].contains("(2 violations)"), "{warnings:?}");
     let id = results["data"]["task_id"].as_str().unwrap();
     let text = stage.world.run(["local", "results", id, "--format", "markdown"]).stdout;
-    assert!(text.contains("The answer does not fit the output schema") && text.contains("/age: "), "{text}");
+    assert!(
+        text.contains("The final message does not match the output schema") && text.contains("/age: "),
+        "{text}"
+    );
     // `wait` and a foreground `run` report the same.
     assert_eq!(output_warnings(&stage.wait(id)), warnings);
     let run = stage.run_json(&["local", "run", "x", "--output-schema", SCHEMA]);

@@ -61,7 +61,7 @@ fn every_dialect_becomes_codex_events() {
     assert_eq!(types.last().unwrap()["type"], "turn.completed");
     let run = world().run(["events", "normalize", recording("versions/0.40.0.plain").to_str().unwrap()]);
     assert!(run.stdout.starts_with("{\"type\":\"turn.started\"}\n"), "{}", run.stdout);
-    assert!(run.stderr.contains("3 of 7 lines have no place here"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 of 7 lines could not be converted"), "{}", run.stderr);
 }
 
 #[test]
@@ -80,7 +80,11 @@ fn unknown_lines_are_counted_and_printed_only_on_request() {
     let input = "{\"type\":\"turn.started\"}\nplain words\n{\"no\":\"type\"}\n";
     let run = world().run_with_input(["events", "normalize"], input.as_bytes());
     assert_eq!(run.stdout, "{\"type\":\"turn.started\"}\n");
-    assert!(run.stderr.contains("2 of 3 lines have no place here: 1 not json, 1 unknown."), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("2 of 3 lines could not be converted: 1 not json, 1 unknown."),
+        "{}",
+        run.stderr
+    );
     let run = world().run_with_input(["events", "normalize", "--keep-unknown", "--quiet"], input.as_bytes());
     assert_eq!(run.stdout, input);
     assert_eq!(run.stderr, "");
@@ -115,7 +119,7 @@ fn a_summary_has_the_same_facts_in_every_format() {
     let text = run_on_terminal(world().command(["events", "summarize", path])).stdout;
     let markdown = world().run(["events", "summarize", path, "--format", "markdown"]).stdout;
     for fact in
-        ["completed", "Plan finished.", "Look around", "400 read", "01a1dca0-4ce6-7be2-ab55-53cc28fb546d"]
+        ["completed", "Plan finished.", "Look around", "400 input", "01a1dca0-4ce6-7be2-ab55-53cc28fb546d"]
     {
         assert!(text.contains(fact), "{fact} is missing in {text}");
         assert!(markdown.contains(fact), "{fact} is missing in {markdown}");
@@ -153,12 +157,12 @@ fn any_file_content_is_accepted() {
     let deep = "[".repeat(100_000);
     let cases: [(&[u8], &str); 7] = [
         (b"", "The transcript is empty."),
-        (b"\x00\xff\xfe\x80 binary \x1b[2J\n\xc3", "None of 2 lines"),
-        (deep.as_bytes(), "None of 1 lines"),
+        (b"\x00\xff\xfe\x80 binary \x1b[2J\n\xc3", "None of the 2 lines"),
+        (deep.as_bytes(), "None of the 1 lines"),
         (b"{\"type\":\"turn.started\"}\n{\"type\":\"turn.comp", "1 lines are not JSON"),
         (b"{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":99999999999999999999,\"output_tokens\":1e999}}\n", ""),
         (b"{\"type\":\"turn.started\",\"type\":\"error\"}\n", ""),
-        (b"{\"type\":\"turn.started\"}\n{\"type\":\"idle\"}\n", "1 lines are of another dialect"),
+        (b"{\"type\":\"turn.started\"}\n{\"type\":\"idle\"}\n", "1 lines have a different dialect"),
     ];
     for (input, remark) in cases {
         let run = world().run_with_input(["events", "summarize", "-"], input);
@@ -214,7 +218,7 @@ fn a_huge_line_uses_bounded_memory_and_keeps_the_next_line() {
     drop(stdin);
     let run = wait_for_output(child);
     assert_eq!(run.exit, Some(0));
-    assert!(run.stderr.contains("1 over-long lines were shortened"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 lines were too long"), "{}", run.stderr);
 }
 
 #[test]
@@ -302,7 +306,7 @@ fn follow_notices_a_truncated_or_removed_file() {
     assert_eq!(next_line(&mut lines)["type"], "turn.started");
     std::fs::remove_file(world.project().join("live.jsonl")).unwrap();
     let warnings = next_line(&mut lines)["warnings"].to_string();
-    assert!(warnings.contains("begun anew") && warnings.contains("removed"), "{warnings}");
+    assert!(warnings.contains("truncated") && warnings.contains("removed"), "{warnings}");
     assert_eq!(wait_for_output(child).exit, Some(0));
 }
 

@@ -73,7 +73,7 @@ fn print_shows_the_entry_that_would_be_written() {
         assert_eq!(set_up["changed"], false, "{host} would write something else");
         // On a terminal the path of the file follows.
         let shown = run_on_terminal(world.command(["setup", host, "--print"])).stdout;
-        assert_eq!(shown, format!("{}This belongs into {}\n", run.stdout, file.display()), "{host}");
+        assert_eq!(shown, format!("{}Add this entry to {}\n", run.stdout, file.display()), "{host}");
         let shown = run_on_terminal(world.command(["setup", host, "--print", "--quiet"])).stdout;
         assert_eq!(shown, run.stdout, "{host}");
     }

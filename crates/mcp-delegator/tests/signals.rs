@@ -85,7 +85,7 @@ fn interrupt_blocking_call(signal: Signal, mut command: Command) -> RunOutput {
     command.env("MCP_DELEGATOR_LOG", "mcp_delegator=debug");
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap();
-    wait_for_stderr(&mut child, "staying with a task");
+    wait_for_stderr(&mut child, "waiting for a task");
     kill_process(Pid::from_child(&child), signal).unwrap();
     wait_for_output(child)
 }
@@ -96,7 +96,7 @@ fn assert_detached(stage: &Stage, envelope: &Value) -> String {
     let status = stage.run_json(&["local", "status"]);
     assert_eq!(status["data"]["tasks"][0]["task_id"], json!(id), "{status}");
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
-    assert!(envelope["error"]["message"].as_str().unwrap().contains("goes on"), "{envelope}");
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("continues"), "{envelope}");
     let hint = envelope["error"]["suggestion"].as_str().unwrap();
     assert!(hint.ends_with(&format!("mcp-delegator local wait {id}")), "{envelope}");
     id.to_owned()
@@ -108,7 +108,7 @@ fn an_interrupt_detaches_and_prints_the_wait_command() {
     let run = interrupt_blocking_call(Signal::INT, stage.world.command(["local", "run", "x"]));
     assert_eq!(run.exit, Some(14), "{run:?}");
     let id = assert_detached(&stage, &run.json());
-    assert!(run.json()["error"]["message"].as_str().unwrap().starts_with("Let go of"), "{run:?}");
+    assert!(run.json()["error"]["message"].as_str().unwrap().starts_with("Detached from"), "{run:?}");
     let run = interrupt_blocking_call(Signal::INT, stage.world.command(["local", "wait", &id]));
     assert_eq!((run.exit, assert_detached(&stage, &run.json())), (Some(14), id.clone()), "{run:?}");
     stage.world.write("project/go", "");
@@ -162,7 +162,7 @@ fn the_progress_bar_is_erased_before_other_output() {
             assert_eq!(run.exit, Some(exit), "{run:?}");
             let lines = visible_lines(&run.stdout);
             assert!(lines.iter().any(|line| line.starts_with("error: ")), "{run:?}");
-            assert!(lines.iter().any(|line| line.starts_with("hint: Come back with: ")), "{run:?}");
+            assert!(lines.iter().any(|line| line.starts_with("hint: Wait for it with: ")), "{run:?}");
             assert!(!lines.iter().any(|line| line.contains(" %  ")), "{lines:?} in {run:?}");
         }
     }

@@ -143,7 +143,7 @@ fn an_interrupt_detaches_and_cancel_ends_the_task() {
     kill_process(pid, Signal::INT).unwrap();
     let run = wait_for_output(child);
     assert_eq!(run.exit, Some(14), "{run:?}");
-    assert!(run.stderr.contains("it runs on"), "{}", run.stderr);
+    assert!(run.stderr.contains("it continues"), "{}", run.stderr);
     let id = run.json()["meta"]["failure_data"]["task_id"].as_str().unwrap().to_owned();
     assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["running"], 1);
     let cancelled = stage.run_json(&["local", "cancel", &id]);

@@ -312,7 +312,7 @@ fn a_verify_text_is_split_into_args_without_expansion() {
             "{verification}"
         );
     }
-    for (given, problem) in [("echo 'open", "not closed"), (" ", "blank")] {
+    for (given, problem) in [("echo 'open", "unclosed quote"), (" ", "blank")] {
         let run = stage.world.run(["local", "exec", "do it", "--verify", given]);
         assert_eq!(run.exit, Some(2), "{run:?}");
         assert!(run.stdout.contains(problem), "{run:?}");

@@ -50,7 +50,9 @@ fn cli_command() -> Command {
         .help("Keep the state directory below /var/tmp/mcp-delegator-load");
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of tables");
     let load = Command::new("load")
-        .about("Run a load tier against the release program; exits with 1 if a bound is missed")
+        .about(
+            "Run a load tier against the shipped program (profile dist); exits with 1 if a bound is missed",
+        )
         .after_help(format!("Tiers:\n{}", tiers.join("\n")))
         .arg(
             Arg::new("tier")

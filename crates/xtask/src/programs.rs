@@ -7,6 +7,9 @@ use std::process::Command;
 
 use crate::error::LoadError;
 
+/// The cargo profile of releases; also the name of its directory in `target/`.
+const SHIPPED_PROFILE: &str = "dist";
+
 /// Paths of the programs a test bed uses.
 #[derive(Debug, Clone)]
 pub struct Programs {
@@ -21,14 +24,14 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Builds the release programs of this workspace.
+    /// Builds the programs of this workspace as they are shipped.
     pub(crate) fn build() -> Result<Programs, LoadError> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let workspace = workspace.canonicalize().map_err(LoadError::io("find the workspace"))?;
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let packages = ["mcp-delegator", "delegator-scripted-agent", "xtask"];
         let status = Command::new(cargo)
-            .args(["build", "--release", "--locked", "--bins", "--message-format", "short"])
+            .args(["build", "--profile", SHIPPED_PROFILE, "--locked", "--bins", "--message-format", "short"])
             .args(packages.iter().flat_map(|package| ["--package", package]))
             .current_dir(&workspace)
             .status()
@@ -38,7 +41,7 @@ impl Programs {
         }
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
-        let program = |name: &str| target.join("release").join(name);
+        let program = |name: &str| target.join(SHIPPED_PROFILE).join(name);
         Ok(Programs {
             delegator: program("mcp-delegator"),
             agent: vec![program("scripted-agent").display().to_string()],

@@ -51,21 +51,21 @@ pub struct RestoreReport {
 }
 
 impl RestoredTree {
-    fn unchanged(prospect: &PreparedRestore, point: RestorePoint) -> RestoredTree {
-        RestoredTree { plan: prospect.plan.clone(), point, undo: None, head_restored: false }
+    fn unchanged(prepared: &PreparedRestore, point: RestorePoint) -> RestoredTree {
+        RestoredTree { plan: prepared.plan.clone(), point, undo: None, head_restored: false }
     }
 }
 
 /// A work tree whose restore was checked and not yet applied.
 struct CheckedTree {
     point: RestorePoint,
-    prospect: PreparedRestore,
+    prepared: PreparedRestore,
     include_head: bool,
 }
 
 impl CheckedTree {
     fn changes_nothing(&self) -> bool {
-        self.prospect.plan.is_empty() && !self.include_head
+        self.prepared.plan.is_empty() && !self.include_head
     }
 }
 
@@ -90,7 +90,7 @@ impl Engine {
         let report = |trees| RestoreReport { trees, unavailable };
         if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
             let unchanged =
-                checked.into_iter().map(|tree| RestoredTree::unchanged(&tree.prospect, tree.point));
+                checked.into_iter().map(|tree| RestoredTree::unchanged(&tree.prepared, tree.point));
             return Ok(report(unchanged.collect()));
         }
         // The checks may have taken a while.
@@ -110,28 +110,28 @@ fn check_all(
     environment: &Variables,
     found: &FoundPoints,
 ) -> Result<(Vec<CheckedTree>, Unavailable), EngineError> {
-    let (mut checked, mut gone) = (Vec::new(), Vec::new());
+    let (mut checked, mut missing) = (Vec::new(), Vec::new());
     for point in points {
         let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
-        let prospect = match prepare_restore(&git, &point, found.scratch.path()) {
+        let prepared = match prepare_restore(&git, &point, found.scratch.path()) {
             Err(error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. })) => {
-                gone.push((point.top_level, error));
+                missing.push((point.top_level, error));
                 continue;
             }
-            prospect => prospect?,
+            prepared => prepared?,
         };
-        let include_head = include_head && prospect.plan.head_moved;
+        let include_head = include_head && prepared.plan.head_moved;
         if include_head {
-            prospect.check_head()?;
+            prepared.check_head()?;
         }
-        checked.push(CheckedTree { point, prospect, include_head });
+        checked.push(CheckedTree { point, prepared, include_head });
     }
     match checked.is_empty() {
-        true => Err(gone.into_iter().next().map_or(
+        true => Err(missing.into_iter().next().map_or(
             EngineError::Io { doing: "restore", source: std::io::ErrorKind::NotFound.into() },
             |(_, error)| error.into(),
         )),
-        false => Ok((checked, gone.into_iter().map(|(path, error)| (path, error.to_string())).collect())),
+        false => Ok((checked, missing.into_iter().map(|(path, error)| (path, error.to_string())).collect())),
     }
 }
 
@@ -164,7 +164,7 @@ fn create_undo_points(
         let mut is_free = true;
         for tree in checked.iter() {
             let reference = undo_reference(&tree.point.reference, number);
-            is_free &= tree.prospect.is_name_free(&reference).map_err(RestoreError::from)?;
+            is_free &= tree.prepared.is_name_free(&reference).map_err(RestoreError::from)?;
         }
         if is_free {
             break;
@@ -177,7 +177,7 @@ fn create_undo_points(
             true => None,
             false => {
                 let reference = undo_reference(&tree.point.reference, number);
-                Some(tree.prospect.create_undo_point(&reference).map_err(RestoreError::from)?)
+                Some(tree.prepared.create_undo_point(&reference).map_err(RestoreError::from)?)
             }
         });
     }
@@ -195,11 +195,11 @@ fn apply(
     let mut done = Vec::new();
     for (number, (tree, undo)) in checked.into_iter().zip(undo).enumerate() {
         let Some(undo) = undo else {
-            done.push(RestoredTree::unchanged(&tree.prospect, tree.point));
+            done.push(RestoredTree::unchanged(&tree.prepared, tree.point));
             continue;
         };
-        let plan = tree.prospect.plan.clone();
-        if let Err(source) = tree.prospect.apply(&undo, tree.include_head) {
+        let plan = tree.prepared.plan.clone();
+        if let Err(source) = tree.prepared.apply(&undo, tree.include_head) {
             if trees.len() == 1 {
                 return Err(source.into());
             }

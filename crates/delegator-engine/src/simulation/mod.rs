@@ -239,7 +239,7 @@ impl Simulator {
         self.state().now_ms
     }
 
-    pub(crate) fn random_bits(&self) -> [u8; 16] {
+    pub(crate) fn random_bytes(&self) -> [u8; 16] {
         let mut state = self.state();
         let (high, low) = (state.rng.next_u64(), state.rng.next_u64());
         ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()

@@ -24,8 +24,8 @@ impl Engine {
     /// Starts as many queued tasks as there are free slots.
     pub(crate) fn promote(&self, registry: &mut Registry) -> Result<(), EngineError> {
         loop {
-            let claimed = self.with_promotion(|promotion| Ok(registry.claim_all(promotion, now_ms())?))?;
-            if !self.start_supervisors(registry, claimed)? {
+            let claims = self.with_promotion(|promotion| Ok(registry.claim_all(promotion, now_ms())?))?;
+            if !self.start_supervisors(registry, claims)? {
                 return Ok(());
             }
         }
@@ -45,8 +45,8 @@ impl Engine {
     }
 
     /// Starts a supervisor for each claim, and whatever else may start.
-    pub(crate) fn start_all(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<(), EngineError> {
-        match self.start_supervisors(registry, claimed)? {
+    pub(crate) fn start_all(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<(), EngineError> {
+        match self.start_supervisors(registry, claims)? {
             true => self.promote(registry),
             false => Ok(()),
         }
@@ -54,12 +54,12 @@ impl Engine {
 
     /// Acquires all locks before the first start, because starting is slow. A task that cannot be started returns to its
     /// position in the queue. Returns whether there may be more to claim.
-    fn start_supervisors(&self, registry: &mut Registry, claimed: Vec<Claim>) -> Result<bool, EngineError> {
-        let may_be_more = claimed.len() == MAX_CLAIMS_PER_CALL;
+    fn start_supervisors(&self, registry: &mut Registry, claims: Vec<Claim>) -> Result<bool, EngineError> {
+        let may_have_more = claims.len() == MAX_CLAIMS_PER_CALL;
         let locks: Vec<_> =
-            claimed.iter().map(|claim| lock_for_start(&registry.dir().task(&claim.task.id))).collect();
+            claims.iter().map(|claim| lock_for_start(&registry.dir().task(&claim.task.id))).collect();
         let mut launchers = Vec::new();
-        for (Claim { task, nonce }, lock) in claimed.into_iter().zip(locks) {
+        for (Claim { task, nonce }, lock) in claims.into_iter().zip(locks) {
             let started = lock.and_then(|lock| {
                 crash_point(CrashPoint::StartLocked);
                 self.start_supervisor(&task.id, &nonce, lock)
@@ -78,7 +78,7 @@ impl Engine {
                 registry.give_back(&id, &nonce, now_ms())?;
             }
         }
-        Ok(may_be_more)
+        Ok(may_have_more)
     }
 
     /// Returns the launcher process to wait for; `None` in a simulation.

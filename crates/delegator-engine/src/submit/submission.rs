@@ -1,7 +1,7 @@
 //! Submits a task: checks the request, stores launch file and row, starts what may start.
 //!
-//! All checks come before the row is written; from then on the task exists and no error is returned for it, because the
-//! caller would submit it again.
+//! All checks come before the row is written. From then on the task exists: a failed start is not reported as an error,
+//! because the caller would submit the task again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

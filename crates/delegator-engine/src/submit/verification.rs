@@ -28,16 +28,17 @@ pub struct Verify {
     /// The program and its arguments; never empty.
     pub command: Vec<String>,
     /// The user allows to run it without a sandbox if there is none.
-    pub may_be_open: bool,
+    #[serde(rename = "may_be_open")]
+    pub allow_unsandboxed: bool,
     /// Decided at submission.
     pub is_sandboxed: bool,
 }
 
 impl Verify {
     /// `None` for an empty command.
-    pub fn from_command(command: &[String], may_be_open: bool) -> Option<Verify> {
+    pub fn from_command(command: &[String], allow_unsandboxed: bool) -> Option<Verify> {
         let command = command.to_vec();
-        (!command.is_empty()).then_some(Verify { command, may_be_open, is_sandboxed: false })
+        (!command.is_empty()).then_some(Verify { command, allow_unsandboxed, is_sandboxed: false })
     }
 }
 
@@ -48,12 +49,12 @@ impl Launch {
         if self.effective_mode() == Mode::DangerFullAccess {
             return Ok(());
         }
-        let found = self.try_sandbox(id, state_dir);
-        match (found, verify.may_be_open) {
+        let probed = self.probe_sandbox(id, state_dir);
+        match (probed, verify.allow_unsandboxed) {
             (Err(problem), false) => return Err(EngineError::NoSandbox { problem }),
-            (found, _) => {
+            (probed, _) => {
                 if let Some(verify) = &mut self.settings.verify {
-                    verify.is_sandboxed = found.is_ok();
+                    verify.is_sandboxed = probed.is_ok();
                 }
             }
         }
@@ -66,15 +67,15 @@ impl Launch {
     }
 
     /// The state directory, if the agent's commands must not read it.
-    pub(crate) fn hidden(&self, state_dir: &Path) -> Option<PathBuf> {
+    pub(crate) fn denied_dir(&self, state_dir: &Path) -> Option<PathBuf> {
         self.settings.hide_state_dir.then(|| state_dir.canonicalize().ok()).flatten()
     }
 
     fn sandbox(&self, mode: Mode, workdir: &Path, state_dir: &Path) -> Enclosure {
-        let hidden = self.hidden(state_dir);
+        let denied_dir = self.denied_dir(state_dir);
         Enclosure::CodexSandbox {
             program: self.agent.program.clone(),
-            confinement: Confinement::of(mode, hidden.as_deref(), self.agent.version()),
+            confinement: Confinement::of(mode, denied_dir.as_deref(), self.agent.version()),
             workdir: workdir.to_owned(),
             add_dirs: self.settings.add_dirs.clone(),
             profile: self.settings.profile.clone(),
@@ -82,7 +83,7 @@ impl Launch {
     }
 
     /// Probes the sandbox with a command that writes to a forbidden path.
-    fn try_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
+    fn probe_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
         // A program without a version, or with leading arguments, is not Codex and has no `sandbox` command.
         if self.agent.version.is_none() || !self.agent.leading_args.is_empty() {
             return Err(format!("{} has no sandbox", self.agent.program.display()));
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_command_is_no_check() {
+    fn an_empty_command_is_no_verify_command() {
         assert_eq!(Verify::from_command(&[], true), None);
     }
 }

@@ -235,7 +235,7 @@ fn prepare(
         env_policy: settings.env_policy(),
         marker: task_marker(id, settings.depth),
         resume: settings.resume.clone(),
-        denied_dir: launch.hidden(&engine.state_dir),
+        denied_dir: launch.denied_dir(&engine.state_dir),
         project_trust: project_trust(&workdir),
     };
     let mut plan = plan(&request, launch.agent.version())?;

@@ -2,7 +2,7 @@
 //!
 //! A supervisor holds the lock of its task until it exits, and the process that starts it holds the lock before. A process
 //! that acquires the lock of an active task therefore knows that the task has no supervisor, and none can start while it
-//! holds the lock. A task that was only claimed returns to the queue; a task whose agent was started is never started
+//! holds the lock. A `starting` task returns to the queue. A `working` task, whose agent may have run, is never started
 //! again: it fails with `supervisor_lost`.
 //!
 //! Servers and waiting calls make a pass every few seconds and when a supervisor they watch is gone, supervisors every

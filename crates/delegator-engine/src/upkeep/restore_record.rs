@@ -23,7 +23,7 @@ pub struct RestorePointRecord {
     pub problems: Vec<PointProblem>,
     /// The states before each restore, oldest first; each holds one restore point per work tree.
     pub undo: Vec<Vec<RestorePoint>>,
-    /// Work trees whose restore point was deleted since; set by [`RestorePointRecord::check_stored`].
+    /// Work trees whose restore point was deleted since; set by `check_stored`.
     #[serde(skip)]
     pub gone: Vec<PathBuf>,
 }

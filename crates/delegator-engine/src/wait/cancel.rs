@@ -35,8 +35,8 @@ impl Engine {
         let previous = request(&mut registry, id, reason)?;
         // A queued task that is cancelled may have blocked others.
         self.promote(&mut registry)?;
-        let waited = self.wait(id, Some(Instant::now() + timeout), |_| true)?;
-        Ok(CancelReport { task: waited.task, previous, still_ending: waited.expired })
+        let outcome = self.wait(id, Some(Instant::now() + timeout), |_| true)?;
+        Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
     }
 
     /// Stores the request and returns without waiting.
@@ -71,8 +71,8 @@ impl Engine {
         self.promote(&mut registry)?;
         let deadline = Instant::now() + timeout;
         let reports = requested.into_iter().map(|(id, previous)| {
-            let waited = self.wait(&id, Some(deadline), |_| true)?;
-            Ok(CancelReport { task: waited.task, previous, still_ending: waited.expired })
+            let outcome = self.wait(&id, Some(deadline), |_| true)?;
+            Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
         });
         reports.collect()
     }

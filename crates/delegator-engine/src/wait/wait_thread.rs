@@ -185,7 +185,7 @@ impl WaitLoop {
             watch.refresh()?;
         }
         let now = Instant::now();
-        self.finish_waits(|waiter| waiter.judge(watch, now));
+        self.finish_waits(|waiter| waiter.outcome(watch, now));
         let is_awaited = |id: &TaskId| self.waiters.values().any(|waiter| waiter.ids.contains(id));
         watch.retain(is_awaited);
         let deadlines = self.waiters.values().filter_map(|waiter| waiter.deadline);
@@ -193,14 +193,14 @@ impl WaitLoop {
         watch.sleep(until, Some(self.waker.as_fd()))
     }
 
-    /// Calls back the waits for which `judge` returns an outcome.
+    /// Calls back the waits for which `outcome_of` returns an outcome.
     fn finish_waits(
         &mut self,
-        mut judge: impl FnMut(&Waiter) -> Option<Result<GroupWaitOutcome, EngineError>>,
+        mut outcome_of: impl FnMut(&Waiter) -> Option<Result<GroupWaitOutcome, EngineError>>,
     ) {
-        let over: Vec<_> =
-            self.waiters.iter().filter_map(|(number, waiter)| Some((*number, judge(waiter)?))).collect();
-        for (number, outcome) in over {
+        let finished: Vec<_> =
+            self.waiters.iter().filter_map(|(number, waiter)| Some((*number, outcome_of(waiter)?))).collect();
+        for (number, outcome) in finished {
             if let Some(waiter) = self.waiters.remove(&number) {
                 (waiter.callback)(outcome);
             }
@@ -221,7 +221,7 @@ impl WaitLoop {
 
 impl Waiter {
     /// The outcome, if the wait is over.
-    fn judge(&self, watch: &mut TaskWatch, now: Instant) -> Option<Result<GroupWaitOutcome, EngineError>> {
+    fn outcome(&self, watch: &mut TaskWatch, now: Instant) -> Option<Result<GroupWaitOutcome, EngineError>> {
         let mut tasks = Vec::with_capacity(self.ids.len());
         for id in &self.ids {
             match watch.task(id) {

@@ -167,7 +167,7 @@ fn an_orphan_is_reported_only_when_old_enough() {
 }
 
 #[test]
-fn results_without_a_row_are_reported_and_kept() {
+fn results_without_a_row_are_reported_and_retained() {
     let world = World::new();
     let mut registry = world.registry();
     let dir = registry.dir().task(&fresh_id());
@@ -296,7 +296,7 @@ fn a_submit_killed_after_its_row_keeps_its_task() {
 }
 
 #[test]
-fn results_are_kept_even_if_an_entry_was_left() {
+fn results_are_retained_even_if_an_entry_was_left() {
     let world = World::new();
     let mut registry = world.registry();
     let id = killed_submit(&registry);

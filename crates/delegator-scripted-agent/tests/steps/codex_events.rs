@@ -154,7 +154,7 @@ fn files_change_for_real() {
 }
 
 #[test]
-fn work_is_done_where_the_command_line_says() {
+fn work_is_done_in_the_directory_of_the_command_line() {
     let stage = Stage::with(json!([
         {"write_file": {"path": "a", "text": ""}},
         {"command": {"run": "ls"}},

@@ -1,9 +1,9 @@
 //! Decodes the lines of session files (rollouts), which Codex writes under its home directory.
 
+use super::Remains;
 use super::protocol::decode_protocol;
-use super::turn_item::read_texts;
-use super::{Nested, Remains, text_into};
-use crate::json::{Cursor, Scan, Text};
+use super::turn_item::decode_text_part;
+use crate::json::{Object, Text, Value};
 use crate::protocol::{ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 
 /// Whether `kind` is a known line type of session files. It identifies such a line when it has no timestamp.
@@ -15,12 +15,14 @@ pub(super) fn is_line_type(kind: &Text<'_>) -> bool {
 pub(super) fn decode_rollout<'a>(
     timestamp: Option<Text<'a>>,
     kind: Text<'a>,
-    payload: Nested<'a>,
+    payload: &Object<'a>,
     remains: Option<Remains<'a>>,
 ) -> RolloutLine<'a> {
     let payload = match kind.simple().unwrap_or_default() {
         "session_meta" => RolloutPayload::SessionMeta(Box::new(decode_meta(payload))),
-        "turn_context" => decode_turn_context(payload),
+        "turn_context" => {
+            RolloutPayload::TurnContext { model: payload.text("model"), cwd: payload.text("cwd") }
+        }
         "event_msg" => RolloutPayload::Event(decode_protocol(payload, remains)),
         "response_item" => RolloutPayload::Response(decode_response(payload)),
         _ => RolloutPayload::Other { kind },
@@ -28,94 +30,57 @@ pub(super) fn decode_rollout<'a>(
     RolloutLine { timestamp, payload }
 }
 
-// Errors below come from truncated lines; the fields read before the end count.
-
-fn decode_meta<'a>(payload: Nested<'a>) -> SessionMeta<'a> {
-    let mut meta = SessionMeta::default();
-    let (mut id, mut session_id) = (None, None);
-    let _ = Cursor::new(payload.0).object(|cursor, key| match key.simple().unwrap_or_default() {
-        "id" => text_into(cursor, &mut id),
-        "session_id" => text_into(cursor, &mut session_id),
-        "timestamp" => text_into(cursor, &mut meta.timestamp),
-        "cwd" => text_into(cursor, &mut meta.cwd),
-        "originator" => text_into(cursor, &mut meta.originator),
-        "cli_version" => text_into(cursor, &mut meta.cli_version),
-        "model_provider" => text_into(cursor, &mut meta.model_provider),
-        "forked_from_id" => text_into(cursor, &mut meta.forked_from_id),
-        "parent_thread_id" => text_into(cursor, &mut meta.parent_thread_id),
-        "git" if cursor.peek() == Some(b'{') => read_git(cursor, &mut meta),
-        _ => cursor.skip(),
-    });
+fn decode_meta<'a>(payload: &Object<'a>) -> SessionMeta<'a> {
+    let git = payload.object("git").unwrap_or_default();
     // The `session_id` of a sub-agent is its parent's; `id` is always its own.
-    meta.id = id.or(session_id).unwrap_or_default();
-    meta
+    let id = payload.text("id").or_else(|| payload.text("session_id"));
+    SessionMeta {
+        id: id.unwrap_or_default(),
+        timestamp: payload.text("timestamp"),
+        cwd: payload.text("cwd"),
+        originator: payload.text("originator"),
+        cli_version: payload.text("cli_version"),
+        model_provider: payload.text("model_provider"),
+        forked_from_id: payload.text("forked_from_id"),
+        parent_thread_id: payload.text("parent_thread_id"),
+        git_commit: git.text("commit_hash"),
+        git_branch: git.text("branch"),
+        git_repository: git.text("repository_url"),
+    }
 }
 
-fn read_git<'a>(cursor: &mut Cursor<'a>, meta: &mut SessionMeta<'a>) -> Scan<()> {
-    cursor.object(|cursor, key| match key.simple().unwrap_or_default() {
-        "commit_hash" => text_into(cursor, &mut meta.git_commit),
-        "branch" => text_into(cursor, &mut meta.git_branch),
-        "repository_url" => text_into(cursor, &mut meta.git_repository),
-        _ => cursor.skip(),
-    })
-}
-
-fn decode_turn_context<'a>(payload: Nested<'a>) -> RolloutPayload<'a> {
-    let (mut model, mut cwd) = (None, None);
-    let _ = Cursor::new(payload.0).object(|cursor, key| match key.simple().unwrap_or_default() {
-        "model" => text_into(cursor, &mut model),
-        "cwd" => text_into(cursor, &mut cwd),
-        _ => cursor.skip(),
+fn decode_response<'a>(payload: &Object<'a>) -> ResponseItem<'a> {
+    let kind = payload.text("type");
+    let call_id = payload.text("call_id").unwrap_or_default();
+    // The `action` of a local shell call is an object; it is read like the arguments of a function call.
+    let input = payload.members().find_map(|(key, value)| match key {
+        "arguments" | "input" => value.text(),
+        "action" if value.is_object() => value.raw().map(Text::plain),
+        _ => None,
     });
-    RolloutPayload::TurnContext { model, cwd }
-}
-
-fn decode_response<'a>(payload: Nested<'a>) -> ResponseItem<'a> {
-    let (mut kind, mut role, mut call_id, mut name, mut input, mut output) =
-        (None, None, None, None, None, None);
-    let mut texts = Vec::new();
-    let _ = Cursor::new(payload.0).object(|cursor, key| match key.simple().unwrap_or_default() {
-        "type" => text_into(cursor, &mut kind),
-        "role" => text_into(cursor, &mut role),
-        "call_id" => text_into(cursor, &mut call_id),
-        "name" => text_into(cursor, &mut name),
-        "arguments" | "input" => text_into(cursor, &mut input),
-        // The `action` of a local shell call is an object; it is read like the arguments of a function call.
-        "action" if cursor.peek() == Some(b'{') => {
-            let action = Some(Text::plain(cursor.raw()?));
-            super::first(&mut input, action);
-            Ok(())
-        }
-        "output" if cursor.peek() == Some(b'[') => {
-            let mut parts = Vec::new();
-            read_texts(cursor, &mut parts)?;
-            let parts: Vec<_> = parts.iter().map(|part| part.resolve().into_owned()).collect();
-            super::first(&mut output, Some(Text::owned(parts.concat())));
-            Ok(())
-        }
-        "output" => text_into(cursor, &mut output),
-        "content" if texts.is_empty() && cursor.peek() == Some(b'[') => read_texts(cursor, &mut texts),
-        _ => cursor.skip(),
-    });
-    let is = |text: &Option<Text<'_>>, wanted: &str| text.as_ref().is_some_and(|text| *text == *wanted);
+    let input = input.unwrap_or_default();
     match kind.as_ref().and_then(Text::simple).unwrap_or_default() {
-        "message" if is(&role, "user") => {
+        "message" if payload.text("role").is_some_and(|role| role == *"user") => {
+            let texts = payload.list(&["content"], decode_text_part);
             let texts: Vec<_> = texts.iter().map(Text::resolve).collect();
             ResponseItem::UserText(Text::owned(texts.join("\n")))
         }
-        "function_call" | "custom_tool_call" => ResponseItem::Call {
-            call_id: call_id.unwrap_or_default(),
-            name: name.unwrap_or_default(),
-            input: input.unwrap_or_default(),
-        },
-        "local_shell_call" => ResponseItem::Call {
-            call_id: call_id.unwrap_or_default(),
-            name: Text::plain("local_shell"),
-            input: input.unwrap_or_default(),
-        },
+        "function_call" | "custom_tool_call" => {
+            ResponseItem::Call { call_id, name: payload.text("name").unwrap_or_default(), input }
+        }
+        "local_shell_call" => ResponseItem::Call { call_id, name: Text::plain("local_shell"), input },
         "function_call_output" | "custom_tool_call_output" => {
-            ResponseItem::Output { call_id: call_id.unwrap_or_default(), output: output.unwrap_or_default() }
+            let output = payload.first(&["output"], decode_output).unwrap_or_default();
+            ResponseItem::Output { call_id, output }
         }
         _ => ResponseItem::Other,
     }
+}
+
+/// A string, or a list of texts.
+fn decode_output(output: Value<'_>) -> Option<Text<'_>> {
+    let Some(parts) = output.elements() else { return output.text() };
+    output.raw()?;
+    let parts = parts.filter_map(decode_text_part).map(|part| part.resolve().into_owned());
+    Some(Text::owned(parts.collect::<String>()))
 }

@@ -3,35 +3,11 @@
 //! Newer session files use them in place of begin and end events. Names are in camel case, changes are a map, and some
 //! results are spelled differently; the content is the same.
 
-use super::item::read_todos;
-use super::protocol::read_change_map;
-use super::{Nested, first, read_message, text_into};
-use crate::event::{
-    CollabToolCall, CommandExecution, FileChange, Item, ItemDetails, ItemStatus, McpToolCall, Todo,
-};
-use crate::json::{Cursor, Scan, Text, write};
+use super::item::{decode_collab_call, decode_exit_code, decode_todos};
+use super::protocol::decode_change_map;
+use crate::event::{CollabToolCall, CommandExecution, Item, ItemDetails, ItemStatus, McpToolCall};
+use crate::json::{Ending, Object, Text, Value, write};
 use crate::shell;
-
-#[derive(Debug, Default)]
-struct TurnItemFields<'a> {
-    kind: Option<Text<'a>>,
-    id: Option<Text<'a>>,
-    status: Option<Text<'a>>,
-    /// The texts of `content` or of `summary_text`.
-    texts: Vec<Text<'a>>,
-    query: Option<Text<'a>>,
-    command: Vec<String>,
-    output: Option<Text<'a>>,
-    exit_code: Option<i32>,
-    changes: Vec<FileChange<'a>>,
-    todos: Vec<Todo<'a>>,
-    action: Option<&'a str>,
-    server: Option<Text<'a>>,
-    /// Of an MCP call or a sub-agent call.
-    tool: Option<Text<'a>>,
-    call: McpToolCall<'a>,
-    collab: CollabToolCall<'a>,
-}
 
 /// The result of decoding an item of the protocol.
 #[derive(Debug)]
@@ -43,165 +19,96 @@ pub(super) enum TurnItem<'a> {
     Other,
 }
 
-pub(super) fn decode_turn_item(item: Nested<'_>) -> TurnItem<'_> {
-    let mut fields = TurnItemFields::default();
-    // The grammar has been checked; of a truncated item, the fields read so far count.
-    let _ = fields.read(&mut Cursor::new(item.0));
-    if fields.kind.as_ref().is_some_and(|kind| *kind == *"UserMessage") {
-        return TurnItem::UserText(fields.joined_texts());
+pub(super) fn decode_turn_item<'a>(fields: &Object<'a>) -> TurnItem<'a> {
+    let kind = fields.text("type");
+    if kind.as_ref().is_some_and(|kind| *kind == *"UserMessage") {
+        return TurnItem::UserText(joined_texts(fields));
     }
-    fields.into_item().map_or(TurnItem::Other, TurnItem::Item)
-}
-
-impl<'a> TurnItemFields<'a> {
-    fn read(&mut self, cursor: &mut Cursor<'a>) -> Scan<()> {
-        cursor.object(|cursor, key| {
-            match key.simple().unwrap_or_default() {
-                "type" => text_into(cursor, &mut self.kind)?,
-                "id" => text_into(cursor, &mut self.id)?,
-                "status" => text_into(cursor, &mut self.status)?,
-                "content" | "summary_text" if self.texts.is_empty() && cursor.peek() == Some(b'[') => {
-                    read_texts(cursor, &mut self.texts)?;
-                }
-                "query" => text_into(cursor, &mut self.query)?,
-                "command" if self.command.is_empty() && cursor.peek() == Some(b'[') => {
-                    cursor.array(|cursor| {
-                        self.command.extend(cursor.text()?.map(|word| word.resolve().into_owned()));
-                        Ok(())
-                    })?
-                }
-                "aggregated_output" => text_into(cursor, &mut self.output)?,
-                "exit_code" => {
-                    let code = cursor.integer()?.and_then(|code| i32::try_from(code).ok());
-                    first(&mut self.exit_code, code);
-                }
-                "changes" if self.changes.is_empty() && cursor.peek() == Some(b'{') => {
-                    read_change_map(cursor, &mut self.changes)?;
-                }
-                "items" if self.todos.is_empty() && cursor.peek() == Some(b'[') => {
-                    read_todos(cursor, "text", &mut self.todos)?;
-                }
-                "action" => first(&mut self.action, cursor.raw_unless_null()?),
-                key => return self.read_call(cursor, key),
-            }
-            Ok(())
-        })
-    }
-
-    fn read_call(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Scan<()> {
-        match key {
-            "server" => text_into(cursor, &mut self.server)?,
-            "tool" => text_into(cursor, &mut self.tool)?,
-            "arguments" => first(&mut self.call.arguments, cursor.raw_unless_null()?.map(Text::plain)),
-            "result" => {
-                let result = cursor.raw_unless_null()?;
-                first(&mut self.call.result, result.map(|raw| Text::owned(codex_exec_result(raw))));
-            }
-            "error" if cursor.peek() == Some(b'{') => read_message(cursor, &mut self.call.error)?,
-            "sender_thread_id" => text_into(cursor, &mut self.collab.sender_thread_id)?,
-            "receiver_thread_ids" => {
-                first(&mut self.collab.receiver_thread_ids, cursor.raw_unless_null()?);
-            }
-            "prompt" => text_into(cursor, &mut self.collab.prompt)?,
-            "agents_states" if cursor.peek() == Some(b'{') => {
-                first(&mut self.collab.agents_states, Some(Text::owned(read_agents_states(cursor)?)));
-            }
-            _ => cursor.skip()?,
-        }
-        Ok(())
-    }
-
-    fn joined_texts(&self) -> Text<'a> {
-        match self.texts.as_slice() {
-            [single] => single.clone(),
-            several => {
-                let texts: Vec<_> = several.iter().map(Text::resolve).collect();
-                Text::owned(texts.join("\n"))
-            }
-        }
-    }
-
-    fn into_item(self) -> Option<Item<'a>> {
-        let details = match self.kind.as_ref()?.simple()? {
-            "AgentMessage" => ItemDetails::AgentMessage { text: self.joined_texts() },
-            "Reasoning" if self.joined_texts().is_empty() => return None,
-            "Reasoning" => ItemDetails::Reasoning { text: self.joined_texts() },
-            "CommandExecution" => {
-                let output = self.output.unwrap_or_default();
-                ItemDetails::CommandExecution(CommandExecution {
-                    command: Text::owned(shell::join(&self.command)),
-                    output_bytes: output.len() as u64,
-                    output,
-                    output_tail: None,
-                    exit_code: self.exit_code,
-                })
-            }
-            "FileChange" => ItemDetails::FileChange { changes: self.changes },
-            "McpToolCall" => ItemDetails::McpToolCall(McpToolCall {
-                server: self.server.unwrap_or_default(),
-                tool: self.tool.unwrap_or_default(),
-                ..self.call
-            }),
-            "WebSearch" => {
-                ItemDetails::WebSearch { query: self.query.unwrap_or_default(), action: self.action }
-            }
-            "TodoList" => ItemDetails::TodoList { items: self.todos },
-            "CollabAgentToolCall" => ItemDetails::CollabToolCall(CollabToolCall {
-                tool: self.tool.unwrap_or_default(),
-                ..self.collab
-            }),
-            _ => return None,
-        };
-        let status = self.status.as_ref().map(|s| ItemStatus::from_name(s.simple().unwrap_or_default()));
-        Some(Item { id: self.id.unwrap_or_default(), status, details, full_bytes: None })
-    }
-}
-
-/// Reads the texts of an array of strings, or of objects with a `text`.
-pub(super) fn read_texts<'a>(cursor: &mut Cursor<'a>, texts: &mut Vec<Text<'a>>) -> Scan<()> {
-    cursor.array(|cursor| {
-        let mut text = None;
-        if cursor.peek() == Some(b'{') {
-            cursor.object(|cursor, key| match key.simple() {
-                Some("text") => text_into(cursor, &mut text),
-                _ => cursor.skip(),
-            })?;
-        } else {
-            text = cursor.text()?;
-        }
-        texts.extend(text);
-        Ok(())
+    let details = kind.as_ref().and_then(Text::simple).and_then(|kind| decode_details(kind, fields));
+    let Some(details) = details else { return TurnItem::Other };
+    let status = fields.text("status");
+    TurnItem::Item(Item {
+        id: fields.text("id").unwrap_or_default(),
+        status: status.map(|status| ItemStatus::from_name(status.simple().unwrap_or_default())),
+        details,
+        full_bytes: None,
     })
+}
+
+fn decode_details<'a>(kind: &str, fields: &Object<'a>) -> Option<ItemDetails<'a>> {
+    Some(match kind {
+        "AgentMessage" => ItemDetails::AgentMessage { text: joined_texts(fields) },
+        "Reasoning" => {
+            ItemDetails::Reasoning { text: Some(joined_texts(fields)).filter(|text| !text.is_empty())? }
+        }
+        "CommandExecution" => {
+            let words = fields.list(&["command"], |word| Some(word.text()?.resolve().into_owned()));
+            let output = fields.text("aggregated_output").unwrap_or_default();
+            ItemDetails::CommandExecution(CommandExecution {
+                command: Text::owned(shell::join(&words)),
+                output_bytes: output.len() as u64,
+                output,
+                output_tail: None,
+                exit_code: decode_exit_code(fields),
+            })
+        }
+        "FileChange" => ItemDetails::FileChange { changes: decode_change_map(fields) },
+        "McpToolCall" => ItemDetails::McpToolCall(McpToolCall {
+            server: fields.text("server").unwrap_or_default(),
+            tool: fields.text("tool").unwrap_or_default(),
+            arguments: fields.raw("arguments").map(Text::plain),
+            result: fields.raw("result").map(|raw| Text::owned(codex_exec_result(raw))),
+            error: fields.first(&["error"], |error| error.object()?.text("message")),
+        }),
+        "WebSearch" => ItemDetails::WebSearch {
+            query: fields.text("query").unwrap_or_default(),
+            action: fields.raw("action"),
+        },
+        "TodoList" => ItemDetails::TodoList { items: decode_todos(fields, "items", "text") },
+        "CollabAgentToolCall" => {
+            let agents_states = fields.first(&["agents_states"], decode_agents_states);
+            ItemDetails::CollabToolCall(CollabToolCall { agents_states, ..decode_collab_call(fields) })
+        }
+        _ => return None,
+    })
+}
+
+/// The texts of `content` or of `summary_text`.
+fn joined_texts<'a>(fields: &Object<'a>) -> Text<'a> {
+    let mut texts = fields.list(&["content", "summary_text"], decode_text_part);
+    if texts.len() == 1 {
+        return texts.remove(0);
+    }
+    let texts: Vec<_> = texts.iter().map(Text::resolve).collect();
+    Text::owned(texts.join("\n"))
+}
+
+/// A string, or an object with a `text`.
+pub(super) fn decode_text_part(part: Value<'_>) -> Option<Text<'_>> {
+    part.text().or_else(|| part.object()?.text("text"))
 }
 
 /// Spells an MCP result as Codex exec events do: `structured_content` always present, no `isError` (the status has it).
 /// A value without any field of an MCP result is returned unchanged.
 pub(super) fn codex_exec_result(raw: &str) -> String {
-    let (mut content, mut meta, mut structured) = (None, None, None);
-    let mut is_foreign = false;
-    let read = Cursor::new(raw).object(|cursor, key| {
-        match key.simple() {
-            Some("content") => first(&mut content, cursor.raw_unless_null()?),
-            Some("_meta") => first(&mut meta, cursor.raw_unless_null()?),
-            Some("structuredContent" | "structured_content") => {
-                first(&mut structured, cursor.raw_unless_null()?);
-            }
-            Some("isError" | "is_error") => cursor.skip()?,
-            _ => {
-                is_foreign = true;
-                cursor.skip()?;
-            }
-        }
-        Ok(())
-    });
-    let is_foreign = is_foreign && content.is_none() && structured.is_none();
-    if read.is_err() || is_foreign {
+    let result = Object::read(raw);
+    let content = result.raw("content");
+    let structured = result.first(&["structuredContent", "structured_content"], Value::raw);
+    let is_mcp = |key: &str| {
+        matches!(
+            key,
+            "content" | "_meta" | "structuredContent" | "structured_content" | "isError" | "is_error"
+        )
+    };
+    let is_foreign =
+        content.is_none() && structured.is_none() && !result.members().all(|(key, _)| is_mcp(key));
+    if !raw.starts_with('{') || result.ending != Ending::Complete || is_foreign {
         return raw.to_owned();
     }
     let mut out = Vec::with_capacity(raw.len() + 32);
     let mut object = write::Object::open(&mut out);
     object.raw("content", content.unwrap_or("[]"));
-    if let Some(meta) = meta {
+    if let Some(meta) = result.raw("_meta") {
         object.raw("_meta", meta);
     }
     object.raw("structured_content", structured.unwrap_or("null"));
@@ -210,35 +117,28 @@ pub(super) fn codex_exec_result(raw: &str) -> String {
 }
 
 /// `{"id":"pending_init"}` and `{"id":{"completed":"text"}}` as `{"id":{"status":…,"message":…}}`.
-fn read_agents_states(cursor: &mut Cursor<'_>) -> Scan<String> {
-    let mut states: Vec<(Text<'_>, Text<'_>, Option<Text<'_>>)> = Vec::new();
-    cursor.object(|cursor, thread| {
-        let (mut status, mut message) = (Text::default(), None);
-        if cursor.peek() == Some(b'{') {
-            cursor.object(|cursor, key| {
-                status = key.clone();
-                message = cursor.text()?;
-                Ok(())
-            })?;
-        } else {
-            status = cursor.text()?.unwrap_or_default();
-        }
-        states.push((thread.clone(), status, message));
-        Ok(())
-    })?;
+fn decode_agents_states(states: Value<'_>) -> Option<Text<'_>> {
+    let states = states.object().filter(|states| states.ending == Ending::Complete)?;
     let mut out = Vec::new();
     let mut object = write::Object::open(&mut out);
-    for (thread, status, message) in &states {
-        object.with(&thread.resolve(), |out| {
+    for (thread, state) in states.members() {
+        let (status, message) = match state.object() {
+            Some(state) => match state.members().last() {
+                Some((status, message)) => (Text::Json(status), message.text()),
+                None => (Text::default(), None),
+            },
+            None => (state.text().unwrap_or_default(), None),
+        };
+        object.with(&Text::Json(thread).resolve(), |out| {
             let mut state = write::Object::open(out);
-            state.text("status", status);
+            state.text("status", &status);
             match message {
-                Some(message) => state.text("message", message),
+                Some(message) => state.text("message", &message),
                 None => state.raw("message", "null"),
             }
             state.close();
         });
     }
     object.close();
-    Ok(String::from_utf8(out).unwrap_or_default())
+    String::from_utf8(out).ok().map(Text::owned)
 }

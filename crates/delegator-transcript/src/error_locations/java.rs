@@ -42,7 +42,7 @@ impl<'t> Java<'t> {
         }
         self.end_stack(found);
         let text = match line.trimmed.strip_prefix("Exception in thread \"") {
-            Some(rest) => rest.split_once("\" ").map_or("", |(_, words)| words),
+            Some(rest) => rest.split_once("\" ").map_or("", |(_, text)| text),
             None => line.trimmed,
         };
         if let Some(exception) = parse_exception(text) {

@@ -143,7 +143,7 @@ const SOURCE_EXTENSIONS: [&str; 86] = [
 ];
 
 /// Makes a path inside the working directory relative to it.
-pub(super) fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
+pub(crate) fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let below = workdir.filter(|dir| dir.len() > 1).and_then(|dir| {
         path.strip_prefix(dir.trim_end_matches('/'))?.strip_prefix('/').filter(|rest| !rest.is_empty())

@@ -30,6 +30,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::control::strip_control_sequences;
+pub(crate) use location::relative_to_workdir;
 use location::{Draft, Line};
 
 /// Locations stored per command.
@@ -113,7 +114,7 @@ struct FoundLocations<'w> {
 
 impl FoundLocations<'_> {
     fn add(&mut self, draft: &Draft<'_>) {
-        let file = location::relative_to_workdir(draft.file, self.workdir);
+        let file = relative_to_workdir(draft.file, self.workdir);
         let is_same = |known: &ErrorLocation| {
             known.file == file && known.line == draft.line && known.column == draft.column
         };

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::bounded_text::BoundedText;
 use crate::control;
+use crate::error_locations::relative_to_workdir;
 use crate::event::{Item, ItemDetails};
-use crate::json::{Cursor, Text};
+use crate::json::{Object, Text};
 use crate::shell;
 
 /// Open items that are tracked; agents have a handful.
@@ -55,7 +56,6 @@ pub(super) struct OpenItems {
     open: VecDeque<OpenEntry>,
     /// Buffers for reuse.
     spare: Vec<OpenEntry>,
-    dropped: u64,
 }
 
 impl OpenItems {
@@ -68,7 +68,6 @@ impl OpenItems {
             known.and_then(|at| self.open.remove(at)).or_else(|| self.spare.pop()).unwrap_or_default();
         if self.open.len() >= MAX_OPEN_ITEMS {
             self.open.pop_front();
-            self.dropped += 1;
         }
         open.id.clear();
         open.id.push_str(id);
@@ -182,21 +181,7 @@ impl OpenEntry {
 }
 
 fn opens_page(action: &str) -> bool {
-    let mut kind = None;
-    let _ = Cursor::new(action).object(|cursor, key| {
-        match key.simple() {
-            Some("type") if kind.is_none() => kind = cursor.text()?,
-            _ => cursor.skip()?,
-        }
-        Ok(())
-    });
-    kind.is_some_and(|kind| kind == *"open_page")
-}
-
-/// Makes a path inside the working directory relative to it.
-fn relative_to_workdir<'p>(path: &'p str, workdir: Option<&str>) -> &'p str {
-    let below = workdir.and_then(|dir| path.strip_prefix(dir.trim_end_matches('/'))?.strip_prefix('/'));
-    below.unwrap_or(path)
+    Object::read(action).text("type").is_some_and(|kind| kind == *"open_page")
 }
 
 /// Describes a retry that the agent announced, in plain words.

@@ -79,7 +79,7 @@ impl HeadAndTail {
         let (stored, escaped) = text.stored();
         let (tail_source, tail_escaped) = separate_tail.map_or((stored, escaped), Text::stored);
         self.clear();
-        // Both parts share one flag: plain text counts as escaped only if it contains no backslash.
+        // Both parts come from the same line: either both are escaped or none.
         self.escaped = escaped || tail_escaped;
         if separate_tail.is_none() && stored.len() <= head + tail {
             self.head.push_str(stored);

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::bounded_text::{BoundedText, HeadAndTail};
+use super::finished_command::{FinishedCommand, MAX_COMMAND_BYTES};
 use super::test_log::{TestLog, TestReport};
-use crate::event::{CommandExecution, ItemStatus};
+use crate::event::ItemStatus;
 use crate::shell;
 
 const MAX_COMMANDS: usize = 200;
 const MAX_OUTPUTS: usize = 32;
-const MAX_COMMAND_BYTES: usize = 2 << 10;
 const OUTPUT_HEAD_BYTES: usize = 1 << 10;
 const OUTPUT_TAIL_BYTES: usize = 7 << 10;
 
@@ -69,19 +69,14 @@ struct Record {
 }
 
 impl CommandLog {
-    /// `workdir` is the agent's working directory.
-    pub(super) fn record(
-        &mut self,
-        command: &CommandExecution<'_>,
-        status: ItemStatus,
-        workdir: Option<&str>,
-    ) {
-        if status != ItemStatus::Declined {
-            self.tests.record(command, workdir);
+    pub(super) fn record(&mut self, finished: &FinishedCommand<'_, '_>) {
+        let (command, status) = (finished.execution, finished.status);
+        if !finished.is_declined() {
+            self.tests.record(finished);
         }
-        self.finished += u64::from(status != ItemStatus::Declined);
-        self.failed += u64::from(is_failure(status, command.exit_code));
-        self.declined += u64::from(status == ItemStatus::Declined);
+        self.finished += u64::from(!finished.is_declined());
+        self.failed += u64::from(finished.is_failure());
+        self.declined += u64::from(finished.is_declined());
         let reused = if self.records.len() >= MAX_COMMANDS { self.records.pop_front() } else { None };
         let mut command_text = reused.map(|record| record.command).unwrap_or_default();
         command_text.set(&command.command, MAX_COMMAND_BYTES);
@@ -121,13 +116,5 @@ impl CommandLog {
             declined: self.declined,
             list: list.collect(),
         }
-    }
-}
-
-pub(super) fn is_failure(status: ItemStatus, exit_code: Option<i32>) -> bool {
-    match status {
-        ItemStatus::Failed => true,
-        ItemStatus::Declined => false,
-        _ => exit_code.is_some_and(|code| code != 0),
     }
 }

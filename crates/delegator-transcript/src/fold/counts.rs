@@ -139,7 +139,7 @@ impl Tally {
     }
 
     fn count_type(&mut self, event: &Event<'_>) {
-        let known = match event {
+        let index = match event {
             Event::Thread(event) => match event {
                 ThreadEvent::ThreadStarted { .. } => 0,
                 ThreadEvent::TurnStarted => 1,
@@ -155,11 +155,11 @@ impl Tally {
             Event::Preamble(_) => 10,
             other => return self.types.count_other(&Text::plain(type_name(other))),
         };
-        self.types.known[known] += 1;
+        self.types.known[index] += 1;
     }
 
     pub(super) fn count_item(&mut self, details: &ItemDetails<'_>) {
-        let known = match details {
+        let index = match details {
             ItemDetails::AgentMessage { .. } => 0,
             ItemDetails::Reasoning { .. } => 1,
             ItemDetails::CommandExecution(_) => 2,
@@ -171,7 +171,7 @@ impl Tally {
             ItemDetails::CollabToolCall(_) => 8,
             ItemDetails::Other { kind } => return self.items.count_other(kind),
         };
-        self.items.known[known] += 1;
+        self.items.known[index] += 1;
     }
 
     pub(super) fn report(&self, mixed_dialect: u64) -> Counts {

@@ -1,26 +1,28 @@
 //! Tracks the commands that failed, with the errors and locations in their output.
 //!
-//! The output of a failed command is parsed once, when the command ends. Only the last run of a command counts: a later
-//! run replaces the earlier failure, and a successful run removes it. Two runs are of the same command if their scripts
-//! are equal except for white space and a final `2>&1`. A pipe is part of the script, because the exit code of
-//! `cargo test | tail` says nothing about `cargo test`.
+//! Only the last run of a command counts: a later run replaces the earlier failure, and a successful run removes it. Two
+//! runs are of the same command if their scripts are equal except for white space and a final `2>&1`. A pipe is part of
+//! the script, because the exit code of `cargo test | tail` says nothing about `cargo test`. An output is therefore
+//! stored and parsed once, when a report is requested; most are replaced before. Only a very long output is parsed at
+//! once, so that memory stays bounded.
 //!
 //! Some programs return an answer in their exit code: exit code 1 of `grep` or `diff` is no failure, unless the output
 //! contains an error with a location.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
 use super::bounded_text::BoundedText;
-use super::commands::is_failure;
-use crate::error_locations::{ErrorLocation, PlainLines, parse};
-use crate::event::{CommandExecution, ItemStatus};
+use super::finished_command::FinishedCommand;
+use crate::error_locations::{ErrorLocation, ParsedErrors, PlainLines, parse};
 use crate::shell;
 use crate::test_runs::command::ParsedCommand;
 
 const MAX_FAILURES: usize = 20;
-const MAX_COMMAND_BYTES: usize = 2 << 10;
+/// Longer outputs are parsed when the command ends, instead of being stored.
+const MAX_STORED_OUTPUT_BYTES: usize = 64 << 10;
 
 /// A command that failed and has not succeeded since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,50 +45,83 @@ pub struct CommandFailure {
 
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    list: VecDeque<CommandFailure>,
+    list: VecDeque<Failure>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    script: String,
+    exit_code: Option<i32>,
+    /// The output until it is parsed; empty if it was too long to be stored.
+    output: BoundedText,
+    output_tail: Option<BoundedText>,
+    errors: OnceCell<ParsedErrors>,
 }
 
 impl Failures {
-    pub(super) fn record(
-        &mut self,
-        command: &CommandExecution<'_>,
-        status: ItemStatus,
-        workdir: Option<&str>,
-    ) {
-        let has_failed = is_failure(status, command.exit_code);
+    pub(super) fn record(&mut self, command: &FinishedCommand<'_, '_>) {
         // Declined commands did not run; successful ones matter only if there is a failure to remove.
-        if status == ItemStatus::Declined || (!has_failed && self.list.is_empty()) {
+        if command.is_declined() || (!command.is_failure() && self.list.is_empty()) {
             return;
         }
-        let script = shell::unwrap(&BoundedText::new(&command.command, MAX_COMMAND_BYTES).resolve());
-        self.list.retain(|known| !is_same_script(&known.command, &script));
-        if !has_failed {
+        self.list.retain(|known| !is_same_script(&known.script, command.script()));
+        if !command.is_failure() {
             return;
         }
-        let program = last_program(&script);
-        let plain = if prints_text(&program) { PlainLines::AreContent } else { PlainLines::AreErrors };
-        let tail = command.output_tail.as_ref().map(|tail| tail.resolve());
-        let parsed = parse(&command.output.resolve(), tail.as_deref(), workdir, plain);
-        if command.exit_code == Some(1) && parsed.locations.is_empty() && answers_by_exit_code(&program) {
+        let failure = Failure::new(command);
+        if failure.exit_code == Some(1)
+            && answers_by_exit_code(&last_program(&failure.script))
+            && failure.errors(command.workdir).locations.is_empty()
+        {
             return;
         }
         if self.list.len() >= MAX_FAILURES {
             self.list.pop_front();
         }
-        let directory = ParsedCommand::new(&script, workdir).directory().map(str::to_owned);
-        self.list.push_back(CommandFailure {
-            command: script,
-            exit_code: command.exit_code,
-            message: parsed.message,
-            kind: parsed.kind,
-            places: parsed.locations,
-            directory,
-        });
+        self.list.push_back(failure);
     }
 
-    pub(super) fn report(&self) -> Vec<CommandFailure> {
-        self.list.iter().cloned().collect()
+    /// `workdir` is the agent's working directory.
+    pub(super) fn report(&self, workdir: Option<&str>) -> Vec<CommandFailure> {
+        self.list.iter().map(|failure| failure.report(workdir)).collect()
     }
+}
+
+impl Failure {
+    fn new(command: &FinishedCommand<'_, '_>) -> Self {
+        let (output, tail) = (&command.execution.output, command.execution.output_tail.as_ref());
+        let script = command.script().to_owned();
+        let exit_code = command.execution.exit_code;
+        let bytes = output.stored().0.len() + tail.map_or(0, |tail| tail.stored().0.len());
+        if bytes > MAX_STORED_OUTPUT_BYTES {
+            let tail = tail.map(|tail| tail.resolve());
+            let errors = parse(&output.resolve(), tail.as_deref(), command.workdir, plain_lines(&script));
+            let (output, errors) = (BoundedText::default(), OnceCell::from(errors));
+            return Self { script, exit_code, output, output_tail: None, errors };
+        }
+        let store = |text| BoundedText::new(text, MAX_STORED_OUTPUT_BYTES);
+        let (output, output_tail) = (store(output), tail.map(store));
+        Self { script, exit_code, output, output_tail, errors: OnceCell::new() }
+    }
+
+    fn errors(&self, workdir: Option<&str>) -> &ParsedErrors {
+        self.errors.get_or_init(|| {
+            let tail = self.output_tail.as_ref().map(BoundedText::resolve);
+            parse(&self.output.resolve(), tail.as_deref(), workdir, plain_lines(&self.script))
+        })
+    }
+
+    fn report(&self, workdir: Option<&str>) -> CommandFailure {
+        let ParsedErrors { locations, message, kind } = self.errors(workdir).clone();
+        let directory = ParsedCommand::from_script(&self.script, workdir).directory().map(str::to_owned);
+        let (command, exit_code) = (self.script.clone(), self.exit_code);
+        CommandFailure { command, exit_code, message, kind, places: locations, directory }
+    }
+}
+
+/// What lines like `path:line:column` are in the output of a script.
+fn plain_lines(script: &str) -> PlainLines {
+    if prints_text(&last_program(script)) { PlainLines::AreContent } else { PlainLines::AreErrors }
 }
 
 /// Whether two scripts are equal except for white space and a final `2>&1`.
@@ -152,6 +187,7 @@ fn answers_by_exit_code(program: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{CommandExecution, ItemStatus};
     use crate::json::Text;
 
     fn run(failures: &mut Failures, command: &'static str, exit_code: i32, output: &'static str) {
@@ -162,12 +198,12 @@ mod tests {
             ..CommandExecution::default()
         };
         let status = if exit_code == 0 { ItemStatus::Completed } else { ItemStatus::Failed };
-        failures.record(&command, status, Some("/w"));
+        failures.record(&FinishedCommand::new(&command, status, Some("/w")));
     }
 
     fn descriptions(failures: &Failures) -> Vec<String> {
         failures
-            .report()
+            .report(Some("/w"))
             .into_iter()
             .map(|failure| format!("{}: {}", failure.command, failure.message))
             .collect()
@@ -195,7 +231,7 @@ mod tests {
         run(&mut failures, "cargo build", 101, "error: first\n");
         run(&mut failures, "bash -lc 'cd /w/web && npm run build'", 1, "error: second\n");
         let directories: Vec<Option<String>> =
-            failures.report().into_iter().map(|failure| failure.directory).collect();
+            failures.report(Some("/w")).into_iter().map(|failure| failure.directory).collect();
         assert_eq!(directories, [None, Some("web".to_owned())]);
     }
 
@@ -219,7 +255,7 @@ mod tests {
         }
         // A search that found something and then could not read a file: its matches are not errors.
         run(&mut failures, "rg x", 2, "src/a.rs:3:5:let x = 1;\nrg: b: Permission denied\n");
-        assert_eq!(failures.report()[0].places, []);
+        assert_eq!(failures.report(Some("/w"))[0].places, []);
         assert_eq!(descriptions(&failures), ["rg x: rg: b: Permission denied"]);
         run(&mut failures, "grep-like-tool x", 1, "");
         assert_eq!(descriptions(&failures).len(), 2);
@@ -234,10 +270,11 @@ mod tests {
                 exit_code: Some(2),
                 ..CommandExecution::default()
             };
-            failures.record(&command, ItemStatus::Failed, None);
-            failures.record(&command, ItemStatus::Declined, None);
+            failures.record(&FinishedCommand::new(&command, ItemStatus::Failed, None));
+            failures.record(&FinishedCommand::new(&command, ItemStatus::Declined, None));
         }
-        let commands: Vec<String> = failures.report().into_iter().map(|failure| failure.command).collect();
+        let commands: Vec<String> =
+            failures.report(Some("/w")).into_iter().map(|failure| failure.command).collect();
         assert_eq!((commands.len(), commands[0].as_str()), (MAX_FAILURES, "make 30"));
     }
 }

@@ -14,6 +14,7 @@ mod commands;
 mod counts;
 mod failures;
 mod files;
+mod finished_command;
 mod notices;
 mod progress;
 mod recent;
@@ -47,6 +48,7 @@ use commands::CommandLog;
 use counts::Tally;
 use failures::Failures;
 use files::Files;
+use finished_command::FinishedCommand;
 use notices::Notices;
 use progress::ProgressTracker;
 use recent::RecentLines;
@@ -219,9 +221,9 @@ impl Fold {
         let status = item.status.unwrap_or(ItemStatus::Completed);
         match &item.details {
             ItemDetails::CommandExecution(command) => {
-                let workdir = self.options.workdir.as_deref();
-                self.commands.record(command, status, workdir);
-                self.failures.record(command, status, workdir);
+                let command = FinishedCommand::new(command, status, self.options.workdir.as_deref());
+                self.commands.record(&command);
+                self.failures.record(&command);
             }
             ItemDetails::FileChange { changes } if status == ItemStatus::Completed => {
                 self.files.apply(changes)
@@ -291,15 +293,15 @@ impl Fold {
             _ if dialect == Some(Dialect::Idle) && self.done => None,
             _ if dialect == Some(Dialect::Idle) && self.idle => Some("Waiting for a message".to_owned()),
             (TurnState::None, _) => self.thread_id.is_some().then(|| "Starting".to_owned()),
-            (TurnState::Running, BetweenItems::Retrying(words)) => Some(words.clone()),
-            (TurnState::Running, mood) => {
+            (TurnState::Running, BetweenItems::Retrying(activity)) => Some(activity.clone()),
+            (TurnState::Running, between_items) => {
                 Some(self.open_items.latest_activity(workdir).unwrap_or_else(|| {
-                    let words = if matches!(mood, BetweenItems::Thinking) {
+                    let activity = if matches!(between_items, BetweenItems::Thinking) {
                         "Thinking"
                     } else {
                         "Waiting for the model"
                     };
-                    words.to_owned()
+                    activity.to_owned()
                 }))
             }
             (TurnState::Completed | TurnState::Failed | TurnState::Interrupted, _) => None,
@@ -328,7 +330,7 @@ impl Fold {
             files: self.files.report(),
             commands: self.commands.report(),
             tests: self.commands.tests(),
-            failures: self.failures.report(),
+            failures: self.failures.report(self.options.workdir.as_deref()),
             mcp_calls: self.calls.mcp_report(),
             web_searches: self.calls.web_searches(),
             sub_agents: self.calls.sub_agents(),

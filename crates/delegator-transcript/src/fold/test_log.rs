@@ -16,18 +16,15 @@
 
 use serde::Serialize;
 
-use super::bounded_text::BoundedText;
-use crate::event::CommandExecution;
+use super::finished_command::FinishedCommand;
+use crate::event::{CommandExecution, ItemStatus};
 use crate::json::Text;
-use crate::shell;
-use crate::test_runs::command::ParsedCommand;
 use crate::test_runs::{self, MAX_NAMES, Runner, TestCounts};
 
 /// Runs that are compared; of older ones only the sums are stored.
 const MAX_RUNS: usize = 128;
 /// The most recent runs, which are listed in the report.
 const MAX_LISTED_RUNS: usize = 32;
-const MAX_COMMAND_BYTES: usize = 2 << 10;
 /// For longer outputs, parsing the command first is cheaper than searching the output.
 const LONG_OUTPUT_BYTES: u64 = 8 << 10;
 const MAX_SHOWN_COMMAND_BYTES: usize = 300;
@@ -99,47 +96,40 @@ pub fn test_report(command: &str, output: &str, exit_code: Option<i32>) -> Optio
         output_bytes: output.len() as u64,
         exit_code,
     };
-    log.record(&execution, None);
+    log.record(&FinishedCommand::new(&execution, ItemStatus::Completed, None));
     log.report()
 }
 
 impl TestLog {
     /// Records a command that ended.
-    pub(super) fn record(&mut self, command: &CommandExecution<'_>, workdir: Option<&str>) {
-        let output_tail = command.output_tail.as_ref();
-        let has_failed = command.exit_code.is_some_and(|code| code != 0);
-        let parse_command = || {
-            let line = BoundedText::new(&command.command, MAX_COMMAND_BYTES).resolve();
-            (ParsedCommand::new(&line, workdir), line)
-        };
+    pub(super) fn record(&mut self, command: &FinishedCommand<'_, '_>) {
+        let &CommandExecution { ref output, ref output_tail, output_bytes, exit_code, .. } =
+            command.execution;
+        let output_tail = output_tail.as_ref();
+        let has_failed = exit_code.is_some_and(|code| code != 0);
         // A long output is not searched at all if the command only prints text.
-        let parsed_early = (command.output_bytes > LONG_OUTPUT_BYTES).then(parse_command);
-        if parsed_early.as_ref().is_some_and(|(command, _)| command.only_prints_text()) {
+        if output_bytes > LONG_OUTPUT_BYTES && command.parsed().only_prints_text() {
             return;
         }
-        let may_have_results = test_runs::may_contain_results(&command.output, output_tail);
+        let candidates = test_runs::candidate_runners(output, output_tail);
         // Most commands return here.
-        if !may_have_results && (self.runs.is_empty() || !has_failed) {
+        if candidates.is_empty() && (self.runs.is_empty() || !has_failed) {
             return;
         }
-        let (parsed, line) = parsed_early.unwrap_or_else(parse_command);
-        let results = if may_have_results {
-            test_runs::parse(&parsed, &command.output, output_tail)
-        } else {
-            Vec::new()
-        };
+        let (script, parsed) = (command.script(), command.parsed());
+        let results = test_runs::parse(candidates, parsed, output, output_tail);
         let has_no_results = results.is_empty();
         // The exit code belongs to the whole command: if one runner counted a failure, it does not apply to the others.
         let exit_code_explained = results.iter().any(|(_, counts)| counts.failed > 0);
         for (runner, counts) in results {
-            let mut run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, counts);
+            let mut run = Run::new(script, runner, parsed.selectors(runner), exit_code, counts);
             run.report.ended_badly &= !exit_code_explained;
             self.add(run);
         }
         let silent_runner = parsed.named_runner().filter(|_| has_no_results && has_failed);
         if let Some(runner) = silent_runner {
             let no_counts = TestCounts { is_partial: true, ..TestCounts::default() };
-            let run = Run::new(&line, runner, parsed.selectors(runner), command.exit_code, no_counts);
+            let run = Run::new(script, runner, parsed.selectors(runner), exit_code, no_counts);
             // A run without counts matters only if it replaces another.
             if self.runs.iter().any(|earlier| earlier.is_current() && run.covers(earlier)) {
                 self.add(run);
@@ -202,14 +192,13 @@ fn add_counts(sums: &mut TestCounts, more: &TestCounts) {
 
 impl Run {
     fn new(
-        line: &str,
+        script: &str,
         runner: Runner,
         selectors: Vec<String>,
         exit_code: Option<i32>,
         counts: TestCounts,
     ) -> Self {
-        let command = shell::unwrap(line);
-        let shown = command.get(..command.floor_char_boundary(MAX_SHOWN_COMMAND_BYTES)).unwrap_or_default();
+        let shown = script.get(..script.floor_char_boundary(MAX_SHOWN_COMMAND_BYTES)).unwrap_or_default();
         let report = TestRunReport {
             command: shown.to_owned(),
             runner,

@@ -1,13 +1,17 @@
-//! Compares the cursor with serde_json, and with itself.
+//! Tests of what typed access tolerates, and of escaped text.
 
 use proptest::prelude::*;
-use serde::de::IgnoredAny;
 
 use super::text::{head_end, tail_start, unescape};
 use super::*;
 
 fn text_of(json: &str) -> String {
-    Cursor::new(json).string().expect("a string").resolve().into_owned()
+    Value::Whole(json).text().expect("a string").resolve().into_owned()
+}
+
+/// How a text ends that begins with `{"key":` and this JSON.
+fn ending_of(json: &str) -> Ending {
+    Object::read(&format!("{{\"key\":{json}")).ending
 }
 
 #[test]
@@ -15,7 +19,7 @@ fn escapes_are_resolved_and_their_length_is_known() {
     for json in
         [r#""""#, r#""plain""#, r#""a\nb\t\"q\"\\ \/ \u0041 \u00e9 \ud83d\ude00 \b\f\r""#, r#""é \u2028""#]
     {
-        let text = Cursor::new(json).string().expect("a string");
+        let text = Value::Whole(json).text().expect("a string");
         let reference: String = serde_json::from_str(json).expect("valid");
         assert_eq!(text.resolve(), reference);
         assert_eq!(text.len(), reference.len(), "{json}");
@@ -28,8 +32,10 @@ fn nesting_is_bounded_by_memory_and_not_by_the_stack() {
     for depth in [1, 63, 64, 65, 128, 129, 100_000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(is_json(&deep), "{depth}");
+        assert_eq!(ending_of(&format!("{deep}}}")), Ending::Complete, "{depth}");
         let mixed = format!("{}1{}", r#"{"a":["#.repeat(depth), "]}".repeat(depth));
         assert!(is_json(&mixed), "{depth}");
+        assert_eq!(Object::read(&mixed).ending, Ending::Complete, "{depth}");
         assert!(!is_json(&format!("{}1{}", r#"{"a":["#.repeat(depth), "}]".repeat(depth))), "{depth}");
         assert!(!is_json(&"[".repeat(depth)));
     }
@@ -37,31 +43,49 @@ fn nesting_is_bounded_by_memory_and_not_by_the_stack() {
 
 #[test]
 fn numbers_beyond_64_bits_stay_at_the_end_of_the_range() {
-    let read = |json| Cursor::new(json).integer().expect("grammatical");
+    let read = |json| Value::Whole(json).integer();
     assert_eq!(read("42"), Some(42));
     assert_eq!(read("-3.9"), Some(-3));
     assert_eq!(read("99999999999999999999999"), Some(i64::MAX));
     assert_eq!(read("-1e999"), Some(i64::MIN));
     assert_eq!(read("null"), None);
     assert_eq!(read("\"7\""), None);
+    assert_eq!(ending_of("-1e999}"), Ending::Complete);
 }
 
 #[test]
 fn truncated_json_is_distinguished_from_invalid_json() {
-    for (json, fault) in [
-        ("{\"a\":1", ScanError::Truncated),
-        ("{\"a\":\"x\\", ScanError::Truncated),
-        ("tru", ScanError::Truncated),
-        ("-", ScanError::Truncated),
-        ("{a:1}", ScanError::Syntax),
-        ("[1 2]", ScanError::Syntax),
-        ("\"\\q\"", ScanError::Syntax),
-        ("\"tab\there\"", ScanError::Syntax),
-        ("01x", ScanError::Syntax),
+    for (json, ending) in [
+        ("{\"a\":1", Ending::Truncated),
+        ("{\"a\":\"x\\", Ending::Truncated),
+        ("\"\\u00", Ending::Truncated),
+        ("tru", Ending::Truncated),
+        ("-", Ending::Truncated),
+        ("1.", Ending::Truncated),
+        ("1e+", Ending::Truncated),
+        ("", Ending::Truncated),
+        ("{a:1}", Ending::Invalid),
+        ("[1 2]", Ending::Invalid),
+        ("\"\\q\"", Ending::Invalid),
+        ("\"tab\there\"", Ending::Invalid),
+        ("01x", Ending::Invalid),
+        ("1}}", Ending::Invalid),
     ] {
-        let mut cursor = Cursor::new(json);
-        assert_eq!(cursor.skip().and_then(|()| cursor.end()), Err(fault), "{json}");
+        assert_eq!(ending_of(json), ending, "{json}");
     }
+}
+
+#[test]
+fn the_value_in_which_a_text_ends_is_available() {
+    let text = |json: &str| Object::read(json).text("b").map(|text| text.resolve().into_owned());
+    assert_eq!(text(r#"{"a":1,"b" : "begin\u00"#).as_deref(), Some("begin"));
+    assert_eq!(text(r#"{"a":1,"b""#), None);
+    let line = Object::read_line(r#"{"b":null,"item":{"id":"i","text":"begin"#).take_item();
+    let line = line.expect("an item");
+    assert_eq!((line.text("id").is_some(), line.text("text").is_some()), (true, true));
+    let nested = Object::read(r#"{"a":{"b":[1,"x"#);
+    let nested = nested.object("a").expect("an object");
+    assert_eq!(nested.list(&["b"], Value::integer), [1]);
 }
 
 #[test]
@@ -78,39 +102,23 @@ fn a_cut_never_lands_inside_an_escape() {
 
 /// Text that is nearly JSON more often than random bytes are.
 fn nearly_json() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![
-        Just("{"),
-        Just("}"),
-        Just("["),
-        Just("]"),
-        Just(","),
-        Just(":"),
-        Just("\""),
-        Just("\\"),
-        Just("\"a\""),
-        Just("\"a\":"),
-        Just("1"),
-        Just("-0"),
-        Just("1.5e3"),
-        Just("1e"),
-        Just("0"),
-        Just("true"),
-        Just("null"),
-        Just(" "),
-        Just("\t"),
-        Just("\\n"),
-        Just("\\u00e9"),
-        Just("\\ud83d"),
-        Just("é"),
-        Just("\u{1}"),
+    let pieces = [
+        "{", "}", "[", "]", ",", ":", "\"", "\\", "\"a\"", "\"a\":", "1", "-0", "1.5e3", "1e", "0", "true",
+        "null", " ", "\t", "\\n", "\\u00e9", "\\ud83d", "é", "\u{1}",
     ];
-    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..12)
+        .prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
     #[test]
     fn accepts_exactly_what_serde_json_accepts(text in nearly_json()) {
-        prop_assert_eq!(is_json(&text), serde_json::from_str::<IgnoredAny>(&text).is_ok());
+        let accepted = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+        prop_assert_eq!(is_json(&text), accepted);
+        for object in [format!("{{\"a\":{text}}}"), format!("{{\"item\":{{\"a\":{text}}}}}")] {
+            let accepted = serde_json::from_str::<IgnoredAny>(&object).is_ok();
+            prop_assert_eq!(Object::read_line(&object).ending == Ending::Complete, accepted, "{}", object);
+        }
     }
 
     #[test]

@@ -1,24 +1,23 @@
 //! Text that may still be JSON-escaped.
 //!
-//! Most strings of a stream are never used. A [`Text`] is therefore a borrowed slice of the line with its escapes,
-//! together with its unescaped length; escapes are resolved only on demand. Truncation works on the escaped form and
-//! never ends inside an escape or a character.
+//! Most strings of a stream are never used. A [`Text`] is therefore a borrowed slice of the line with its escapes, which
+//! are resolved only on demand. Truncation works on the escaped form and never ends inside an escape or a character.
 
 use std::borrow::Cow;
 
-use super::{Scan, ScanError};
+/// Why an escape could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EscapeError {
+    Invalid,
+    /// The text ended inside it.
+    Truncated,
+}
 
 /// A string of an event: borrowed from the line and still escaped, or our own.
 #[derive(Clone, Debug)]
 pub enum Text<'a> {
     /// The inside of a JSON string literal as it stands in the line, checked.
-    Json {
-        /// Between the quotes, escapes and all.
-        raw: &'a str,
-        /// Bytes of the resolved text. Every escape is longer than what it stands for, so this equals `raw.len()`
-        /// exactly when there are none.
-        len: usize,
-    },
+    Json(&'a str),
     /// Plain text.
     Plain(Cow<'a, str>),
 }
@@ -30,21 +29,14 @@ impl Default for Text<'_> {
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn json(raw: &'a str, len: usize) -> Self {
-        Self::Json { raw, len }
-    }
-
     /// The beginning of a string literal whose end is missing; a half escape at the end is dropped.
     pub(super) fn cut_json(raw: &'a str) -> Self {
-        let end = head_end(raw, raw.len());
-        let raw = raw.get(..end).unwrap_or_default();
-        Self::Json { raw, len: resolved_len(raw) }
+        Self::Json(raw.get(..head_end(raw, raw.len())).unwrap_or_default())
     }
 
     /// The end of a string literal whose beginning is missing. `at` may be in the middle of an escape.
     pub(crate) fn cut_json_tail(raw: &'a str, at: usize) -> Self {
-        let raw = raw.get(tail_start(raw, at)..).unwrap_or_default();
-        Self::Json { raw, len: resolved_len(raw) }
+        Self::Json(raw.get(tail_start(raw, at)..).unwrap_or_default())
     }
 
     /// Text of our own.
@@ -60,25 +52,25 @@ impl<'a> Text<'a> {
     /// Bytes of the resolved text.
     pub fn len(&self) -> usize {
         match self {
-            Self::Json { len, .. } => *len,
+            Self::Json(raw) => resolved_len(raw),
             Self::Plain(text) => text.len(),
         }
     }
 
     /// Whether there is no text at all.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.stored().0.is_empty()
     }
 
     /// The resolved text; borrowed when nothing had to be resolved.
     pub fn resolve(&self) -> Cow<'_, str> {
         match self {
-            Self::Json { raw, len } if raw.len() == *len => Cow::Borrowed(raw),
-            Self::Json { raw, len } => {
-                let mut text = String::with_capacity(*len);
+            Self::Json(raw) if has_escapes(raw) => {
+                let mut text = String::with_capacity(raw.len());
                 unescape(raw, &mut text);
                 Cow::Owned(text)
             }
+            Self::Json(raw) => Cow::Borrowed(raw),
             Self::Plain(text) => Cow::Borrowed(text),
         }
     }
@@ -92,7 +84,7 @@ impl<'a> Text<'a> {
     #[inline]
     pub(crate) fn simple(&self) -> Option<&str> {
         match self {
-            Self::Json { raw, len } => (raw.len() == *len).then_some(*raw),
+            Self::Json(raw) => (!has_escapes(raw)).then_some(*raw),
             Self::Plain(text) => Some(text),
         }
     }
@@ -100,7 +92,7 @@ impl<'a> Text<'a> {
     /// The text as the inside of a JSON string literal where it already is one, and whether it is.
     pub(crate) fn stored(&self) -> (&str, bool) {
         match self {
-            Self::Json { raw, len } => (raw, raw.len() != *len),
+            Self::Json(raw) => (raw, true),
             Self::Plain(text) => (text, false),
         }
     }
@@ -114,13 +106,17 @@ impl PartialEq for Text<'_> {
 
 impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
-        self.len() == other.len() && self.resolve() == other
+        self.resolve() == other
     }
+}
+
+fn has_escapes(raw: &str) -> bool {
+    memchr::memchr(b'\\', raw.as_bytes()).is_some()
 }
 
 /// Reads `\uXXXX`, or a pair of them, at `at`: how long it is and which character it means. Half a surrogate pair
 /// is grammatical JSON without meaning and becomes U+FFFD.
-pub(super) fn unicode_escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
+fn unicode_escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError> {
     let first = hex4(bytes, at + 2)?;
     if let Some(character) = char::from_u32(first) {
         return Ok((6, character));
@@ -137,12 +133,12 @@ pub(super) fn unicode_escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
     Ok((6, char::REPLACEMENT_CHARACTER))
 }
 
-fn hex4(bytes: &[u8], at: usize) -> Scan<u32> {
+fn hex4(bytes: &[u8], at: usize) -> Result<u32, EscapeError> {
     let mut code = 0;
     for index in at..at + 4 {
-        let digit = char::from(*bytes.get(index).ok_or(ScanError::Truncated)?)
+        let digit = char::from(*bytes.get(index).ok_or(EscapeError::Truncated)?)
             .to_digit(16)
-            .ok_or(ScanError::Syntax)?;
+            .ok_or(EscapeError::Invalid)?;
         code = code << 4 | digit;
     }
     Ok(code)
@@ -163,8 +159,8 @@ pub(crate) fn unescape(raw: &str, into: &mut String) {
 }
 
 /// The escape at `at`: its length and its meaning.
-fn escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
-    Ok(match bytes.get(at + 1).ok_or(ScanError::Truncated)? {
+fn escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError> {
+    Ok(match bytes.get(at + 1).ok_or(EscapeError::Truncated)? {
         b'n' => (2, '\n'),
         b't' => (2, '\t'),
         b'r' => (2, '\r'),
@@ -172,7 +168,7 @@ fn escape(bytes: &[u8], at: usize) -> Scan<(usize, char)> {
         b'f' => (2, '\u{c}'),
         b'u' => unicode_escape(bytes, at)?,
         byte @ (b'"' | b'\\' | b'/') => (2, char::from(*byte)),
-        _ => return Err(ScanError::Syntax),
+        _ => return Err(EscapeError::Invalid),
     })
 }
 
@@ -217,8 +213,8 @@ fn escape_across(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         }
         let length = match escape(bytes, start) {
             Ok((length, _)) => length,
-            Err(ScanError::Truncated) => bytes.len() - start + 1,
-            Err(ScanError::Syntax) => 2,
+            Err(EscapeError::Truncated) => bytes.len() - start + 1,
+            Err(EscapeError::Invalid) => 2,
         };
         (start + length > at).then_some((start, start + length))
     })

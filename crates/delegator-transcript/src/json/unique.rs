@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Cursor, Scan, ScanError, Text};
+use super::{Text, is_json};
 
 /// The text without repeated keys; borrowed when it has none, or is not JSON.
 pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
-    let removed = repeated_members(text).unwrap_or_default();
+    let removed = if is_json(text) { repeated_members(text) } else { Vec::new() };
     if removed.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -26,83 +26,67 @@ pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
     Cow::Owned(unique)
 }
 
-/// One open bracket; for an object with the keys it has had so far.
-enum Frame<'a> {
-    Array,
-    Object(HashSet<Cow<'a, str>>),
+/// The members to remove, in order, each with the comma before it. The grammar of `text` has been checked.
+fn repeated_members(text: &str) -> Vec<Range<usize>> {
+    let mut removed = Vec::new();
+    // The open brackets; for an object with the keys it has had so far.
+    let mut open: Vec<Option<HashSet<Cow<'_, str>>>> = Vec::new();
+    // Where the repeated member begins that is being passed over, and how many brackets are open around it.
+    let mut repeated: Option<(usize, usize)> = None;
+    let (mut at, mut comma, mut value_end, mut expects_key) = (0, 0, 0, false);
+    while let Some(byte) = text.as_bytes().get(at) {
+        if let (b',' | b'}' | b']', Some((from, depth))) = (byte, repeated)
+            && depth == open.len()
+        {
+            removed.push(from..value_end);
+            repeated = None;
+        }
+        let start = at;
+        at += 1;
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' | b':' => continue,
+            b'{' | b'[' => {
+                expects_key = *byte == b'{';
+                open.push(expects_key.then(HashSet::new));
+            }
+            b'}' | b']' => drop(open.pop()),
+            b',' => {
+                comma = start;
+                expects_key = matches!(open.last(), Some(Some(_)));
+            }
+            b'"' => {
+                at = string_end(text, at);
+                let key = text.get(start + 1..at - 1).filter(|_| std::mem::take(&mut expects_key));
+                if let (Some(key), Some(Some(keys)), None) = (key, open.last_mut(), repeated)
+                    && !keys.insert(resolved(key))
+                {
+                    repeated = Some((comma, open.len()));
+                }
+            }
+            _ => {}
+        }
+        value_end = at;
+    }
+    removed
 }
 
-/// The members to remove, in order, each with the comma before it.
-fn repeated_members(text: &str) -> Scan<Vec<Range<usize>>> {
-    let mut cursor = Cursor::new(text);
-    let (mut open, mut removed) = (Vec::new(), Vec::new());
+/// The end of the string whose inside begins at `at`, behind its quote.
+fn string_end(text: &str, mut at: usize) -> usize {
     loop {
-        let closing = match cursor.peek().ok_or(ScanError::Truncated)? {
-            b'{' => {
-                open.push(Frame::Object(HashSet::new()));
-                Some(b'}')
-            }
-            b'[' => {
-                open.push(Frame::Array);
-                Some(b']')
-            }
-            _ => None,
-        };
-        match closing {
-            Some(closing) => {
-                cursor.pos += 1;
-                if cursor.peek() != Some(closing) {
-                    if let Some(Frame::Object(keys)) = open.last_mut() {
-                        let first = key(&mut cursor)?;
-                        keys.insert(first);
-                    }
-                    continue;
-                }
-            }
-            None => cursor.skip()?,
-        }
-        if !next_value(&mut cursor, &mut open, &mut removed)? {
-            cursor.end()?;
-            return Ok(removed);
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(step) if rest[step] == b'"' => return at + step + 1,
+            Some(step) => at += step + 2,
+            None => return text.len(),
         }
     }
 }
 
-/// After a value: closes brackets, skips repeated members and moves to the next value; returns false if none follows.
-fn next_value<'a>(
-    cursor: &mut Cursor<'a>,
-    open: &mut Vec<Frame<'a>>,
-    removed: &mut Vec<Range<usize>>,
-) -> Scan<bool> {
-    while let Some(frame) = open.last_mut() {
-        let byte = cursor.peek().ok_or(ScanError::Truncated)?;
-        let at = cursor.pos;
-        cursor.pos += 1;
-        match (byte, frame) {
-            (b'}', Frame::Object(_)) | (b']', Frame::Array) => drop(open.pop()),
-            (b',', Frame::Array) => return Ok(true),
-            (b',', Frame::Object(keys)) => {
-                if keys.insert(key(cursor)?) {
-                    return Ok(true);
-                }
-                cursor.skip()?;
-                removed.push(at..cursor.pos);
-            }
-            _ => return Err(ScanError::Syntax),
-        }
+fn resolved(key: &str) -> Cow<'_, str> {
+    match Text::Json(key) {
+        text if text.simple().is_none() => Cow::Owned(text.resolve().into_owned()),
+        _ => Cow::Borrowed(key),
     }
-    Ok(false)
-}
-
-/// A key without its escapes, and the colon behind it.
-fn key<'a>(cursor: &mut Cursor<'a>) -> Scan<Cow<'a, str>> {
-    cursor.peek();
-    let key = match cursor.string()? {
-        Text::Json { raw, len } if raw.len() == len => Cow::Borrowed(raw),
-        escaped => Cow::Owned(escaped.resolve().into_owned()),
-    };
-    cursor.take(b':')?;
-    Ok(key)
 }
 
 #[cfg(test)]

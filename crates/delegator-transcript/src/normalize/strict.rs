@@ -3,7 +3,7 @@
 //! Works on the text of the line: values are copied in their order; undocumented fields are dropped, and of a repeated
 //! key the first value is written.
 
-use crate::json::{Cursor, Scan, Text, write};
+use crate::json::{Object, Text, Value, write};
 
 /// What to do with the value of a key.
 enum Rule {
@@ -22,9 +22,9 @@ enum Rule {
 
 /// Appends the documented fields of an event, whose grammar has been checked.
 pub(super) fn write_named_fields(line: &str, out: &mut Vec<u8>) {
-    let kind = value_of(line, "type");
-    // The line was parsed before, so parsing it again cannot fail.
-    let _ = object(&mut Cursor::new(line), out, &|key| top_rule(&kind, key));
+    let event = Object::read(line);
+    let kind = event.text("type").unwrap_or_default();
+    write_object(&event, out, &|key| top_rule(&kind.resolve(), key));
 }
 
 fn top_rule(kind: &str, key: &str) -> Rule {
@@ -56,62 +56,45 @@ fn item_rule(kind: &str, key: &str) -> Rule {
     }
 }
 
-/// The text of the first occurrence of a key.
-fn value_of(object: &str, wanted: &str) -> String {
-    let mut value = None;
-    let _ = Cursor::new(object).object(|cursor, key| {
-        match key.simple() {
-            Some(key) if key == wanted && value.is_none() => value = cursor.text()?,
-            _ => cursor.skip()?,
-        }
-        Ok(())
-    });
-    value.map(|text| text.resolve().into_owned()).unwrap_or_default()
-}
-
-fn object(cursor: &mut Cursor<'_>, out: &mut Vec<u8>, rule: &dyn Fn(&str) -> Rule) -> Scan<()> {
+fn write_object(source: &Object<'_>, out: &mut Vec<u8>, rule: &dyn Fn(&str) -> Rule) {
     let mut written: Vec<Text<'_>> = Vec::new();
     let mut target = write::Object::open(out);
-    cursor.object(|cursor, key| {
-        let value = cursor.raw()?;
-        if written.contains(key) {
-            return Ok(());
+    for (key, value) in source.members() {
+        let (key, Value::Whole(json)) = (Text::Json(key), value) else { continue };
+        if written.contains(&key) {
+            continue;
         }
         let name = key.resolve();
         match rule(&name) {
-            Rule::Drop => return Ok(()),
-            Rule::CopyUnlessNull if value == "null" => return Ok(()),
-            Rule::Copy | Rule::CopyUnlessNull => target.raw(&name, value),
-            Rule::Object(named) if value.starts_with('{') => {
-                target.with(&name, |out| named_only(value, out, named));
-            }
-            Rule::Objects(named) if value.starts_with('[') => target.with(&name, |out| {
-                let mut elements = Vec::new();
-                let _ = Cursor::new(value).array(|cursor| {
-                    elements.push(cursor.raw()?);
-                    Ok(())
-                });
-                write::array(out, &elements, |out, element| named_only(element, out, named));
+            Rule::Drop => continue,
+            Rule::CopyUnlessNull if value.is_null() => continue,
+            Rule::Object(named) => target.with(&name, |out| write_named(value, out, named)),
+            Rule::Objects(named) => target.with(&name, |out| match value.elements() {
+                Some(elements) => {
+                    let elements: Vec<_> = elements.collect();
+                    write::array(out, &elements, |out, element| write_named(*element, out, named));
+                }
+                None => out.extend_from_slice(json.as_bytes()),
             }),
-            Rule::Item if value.starts_with('{') => target.with(&name, |out| {
-                let kind = value_of(value, "type");
-                let _ = object(&mut Cursor::new(value), out, &|key| item_rule(&kind, key));
+            Rule::Item if value.is_object() => target.with(&name, |out| {
+                let item = Object::read(json);
+                let kind = item.text("type").unwrap_or_default();
+                write_object(&item, out, &|key| item_rule(&kind.resolve(), key));
             }),
-            // The value does not have the documented type: copied.
-            Rule::Object(_) | Rule::Objects(_) | Rule::Item => target.raw(&name, value),
+            // An item that is not an object is copied.
+            Rule::Copy | Rule::CopyUnlessNull | Rule::Item => target.raw(&name, json),
         }
-        written.push(key.clone());
-        Ok(())
-    })?;
+        drop(name);
+        written.push(key);
+    }
     target.close();
-    Ok(())
 }
 
-fn named_only(value: &str, out: &mut Vec<u8>, named: &[&str]) {
-    if !value.starts_with('{') {
-        out.extend_from_slice(value.as_bytes());
-        return;
-    }
+/// Writes the named fields of an object; any other value is copied.
+fn write_named(value: Value<'_>, out: &mut Vec<u8>, named: &[&str]) {
     let rule = |key: &str| if named.contains(&key) { Rule::Copy } else { Rule::Drop };
-    let _ = object(&mut Cursor::new(value), out, &rule);
+    match (value.object(), value) {
+        (Some(object), _) => write_object(&object, out, &rule),
+        (None, Value::Whole(json) | Value::Partial(json)) => out.extend_from_slice(json.as_bytes()),
+    }
 }

@@ -148,9 +148,14 @@ pub fn looks_like_test_run(line: &str) -> bool {
 }
 
 impl ParsedCommand {
-    /// Parses a command line as the agent gave it; `workdir` is the agent's working directory.
+    /// Parses a command line as the agent gave it.
     pub(crate) fn new(line: &str, workdir: Option<&str>) -> Self {
-        let mut pipelines = shell::pipelines(&shell::unwrap(line));
+        Self::from_script(&shell::unwrap(line), workdir)
+    }
+
+    /// Parses a script without shell wrapper; `workdir` is the agent's working directory.
+    pub(crate) fn from_script(script: &str, workdir: Option<&str>) -> Self {
+        let mut pipelines = shell::pipelines(script);
         for words in pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.0) {
             strip_wrappers(words);
         }

@@ -14,23 +14,23 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut block: Option<Block> = None;
     let mut is_name_next = false;
     for line in output.lines() {
-        let words = line.trim();
+        let text = line.trim();
         if std::mem::take(&mut is_name_next) {
-            names.failed_tests.add(words.split(" (").next().unwrap_or(words));
+            names.failed_tests.add(text.split(" (").next().unwrap_or(text));
         }
-        is_name_next = words.ends_with("error TESTERROR:");
+        is_name_next = text.ends_with("error TESTERROR:");
         if let Some(open) = &mut block
-            && !open.add_line(words)
+            && !open.add_line(text)
         {
             has_lines |= block.take().is_some_and(|block| block.add_to(&mut lines));
         }
-        if let Some(figures) = words.strip_prefix("Test summary: ") {
+        if let Some(figures) = text.strip_prefix("Test summary: ") {
             has_summary |= add(&mut summary, &parse_named_counts(figures, ',', ':'), "succeeded");
-        } else if let Some((_, figures)) = words.split_once("!  - ").filter(|(word, _)| is_verdict(word)) {
+        } else if let Some((_, figures)) = text.split_once("!  - ").filter(|(word, _)| is_verdict(word)) {
             has_lines |= add(&mut lines, &parse_named_counts(figures, ',', ':'), "passed");
-        } else if words.starts_with("Test run summary:") {
+        } else if text.starts_with("Test run summary:") {
             block = Some(Block::default());
-        } else if let Some(figures) = words.strip_prefix("Total tests:") {
+        } else if let Some(figures) = text.strip_prefix("Total tests:") {
             if figures.contains("Passed:") {
                 has_lines |=
                     add(&mut lines, &parse_named_counts(&format!("total:{figures}"), '.', ':'), "passed");

@@ -57,10 +57,10 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
 
 /// The runners that may have printed a text.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RunnerSet(u32);
+pub(crate) struct RunnerSet(u32);
 
 impl RunnerSet {
-    pub(super) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 

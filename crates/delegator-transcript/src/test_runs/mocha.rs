@@ -12,26 +12,26 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut section = Section::Before;
     let mut title: Vec<&str> = Vec::new();
     for line in output.lines() {
-        let words = line.trim();
+        let text = line.trim();
         if let Some(count) = passing(line) {
             counts.add(count, 0, 0);
             section = Section::Figures;
         } else if section == Section::Figures {
-            match leading_number(words) {
+            match leading_number(text) {
                 Some((count, " pending")) => counts.add(0, 0, count),
                 Some((count, " failing")) => {
                     counts.add(0, count, 0);
                     section = Section::Failures;
                 }
-                _ if words.is_empty() => {}
+                _ if text.is_empty() => {}
                 _ => section = Section::After,
             }
         } else if section == Section::Failures {
-            let numbered = leading_number(words).and_then(|(_, rest)| rest.strip_prefix(") "));
+            let numbered = leading_number(text).and_then(|(_, rest)| rest.strip_prefix(") "));
             let begins = numbered.filter(|_| line.starts_with("  ") && !line.starts_with("     "));
             match begins {
                 Some(first) => title = vec![first],
-                None if !title.is_empty() && line.starts_with("       ") => title.push(words),
+                None if !title.is_empty() && line.starts_with("       ") => title.push(text),
                 None => title.clear(),
             }
             if let Some(last) =

@@ -44,6 +44,7 @@ use serde::Serialize;
 use crate::control;
 use crate::json::Text;
 use command::ParsedCommand;
+pub(crate) use markers::RunnerSet;
 
 /// Names of failed tests that are stored.
 pub(crate) const MAX_NAMES: usize = 100;
@@ -216,12 +217,8 @@ impl Output<'_> {
     }
 }
 
-/// Whether the output may contain results; `tail` is its end if the middle is missing.
-pub(crate) fn may_contain_results(output: &Text<'_>, tail: Option<&Text<'_>>) -> bool {
-    !candidate_runners(output, tail).is_empty()
-}
-
-fn candidate_runners(output: &Text<'_>, tail: Option<&Text<'_>>) -> markers::RunnerSet {
+/// The runners that may have printed the output; `tail` is its end if the middle is missing.
+pub(crate) fn candidate_runners(output: &Text<'_>, tail: Option<&Text<'_>>) -> RunnerSet {
     let mut runners = markers::find_runners(output.stored().0);
     runners.merge(tail.map(|rest| markers::find_runners(rest.stored().0)).unwrap_or_default());
     runners
@@ -229,14 +226,14 @@ fn candidate_runners(output: &Text<'_>, tail: Option<&Text<'_>>) -> markers::Run
 
 /// Parses the results of all runners in the output of a command.
 pub(crate) fn parse(
+    candidates: RunnerSet,
     command: &ParsedCommand,
     output: &Text<'_>,
     tail: Option<&Text<'_>>,
 ) -> Vec<(Runner, TestCounts)> {
-    if command.only_prints_text() {
+    if candidates.is_empty() || command.only_prints_text() {
         return Vec::new();
     }
-    let candidates = candidate_runners(output, tail);
     let text = match tail {
         None => output.resolve(),
         Some(rest) => Cow::Owned(format!("{}\n{}", output.resolve(), rest.resolve())),

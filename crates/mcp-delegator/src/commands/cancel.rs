@@ -1,4 +1,7 @@
-//! `cancel`: end several tasks at once, by id or by what they have in common.
+//! `cancel`: cancel several tasks, by id or by filter.
+//!
+//! All tasks are signalled before the command waits for the first, so the total time is that of the slowest. An input
+//! without ids, `all` or a filter is refused: an empty call must never cancel everything.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +12,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::TASK_ID;
-use super::local::attach::max_cancel_time;
-use super::local::status::absolute_dir;
-use super::local::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
+use crate::commands::inputs::TASK_ID;
+use crate::commands::local::attach::max_cancel_time;
+use crate::commands::local::status::absolute_dir;
+use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::{CommandOutput, Completion, Warning};
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Example, Shape, run_typed};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Completion, Warning};
+use crate::spec::{CommandSpec, Danger, Example, Shape};
 
-/// What a task that can be cancelled is doing.
+/// State of a task that can be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LiveState {
@@ -33,14 +37,14 @@ fn ids() -> Value {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelMany {
-    /// These tasks
+    /// Task ids
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = ids(), "x-positional" = true, "default" = null))]
     pub task_ids: Vec<String>,
-    /// Every task that has not ended
+    /// All tasks that have not ended
     #[serde(default)]
     pub all: bool,
-    /// Only tasks that are queued, or that work
+    /// Only queued or only working tasks
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<LiveState>,
     /// Only tasks in or below this directory
@@ -51,35 +55,39 @@ pub struct CancelMany {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
-    /// Why, for the record
+    /// Reason, stored with the task
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub reason: Option<String>,
-    /// Only say what would be done
+    /// Report what would be cancelled; change nothing
     #[serde(default)]
     pub dry_run: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Name the tasks, or say --all, or filter by state, directory or label. All are told first, then their ends are awaited.",
+    details: "Give task ids, --all, or a filter by state, directory or label. All tasks are signalled first, then the command waits for all of them.",
     shape: Shape::Action("tasks_cancelled"),
     danger: Danger::Destructive,
     idempotent: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
     examples: &[
-        Example { command: "mcp-delegator cancel --all --dry-run", shows: "the tasks that would be ended" },
+        Example {
+            command: "mcp-delegator cancel --all --dry-run",
+            shows: "the tasks that would be cancelled",
+        },
         Example {
             command: "mcp-delegator cancel --labels team=parser --state queued",
             shows: "the queued tasks with that label, cancelled",
         },
     ],
     check,
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<CancelMany>(&["cancel"], "End several tasks at once")
+    ..CommandSpec::new::<CancelMany>(&["cancel"], "Cancel several tasks")
 };
 
-/// Nothing is ended because somebody forgot to say what.
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
+/// Requires ids, `all` or a filter, so that an empty input cancels nothing.
 fn check(input: &Value) -> Vec<Problem> {
     let is_given = |key: &str| match input.get(key) {
         Some(Value::Array(items)) => !items.is_empty(),
@@ -93,9 +101,9 @@ fn check(input: &Value) -> Vec<Problem> {
             Problem::new(
                 ErrorCode::MissingArgument,
                 "task_ids",
-                "is missing, and so are all and every filter",
+                "is missing, and neither all nor a filter is given",
             )
-            .suggest(Some("Name tasks, or say --all; --dry-run shows what would be ended.")),
+            .suggest(Some("Give task ids, or --all. --dry-run shows what would be cancelled.")),
         ],
         (true, Some(filter)) => {
             vec![Problem::new(ErrorCode::InvalidValue, filter, "cannot be given together with task_ids")]
@@ -114,10 +122,10 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
     if input.dry_run {
         let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<Task>, _>>()?;
         let tasks: Vec<Task> = tasks.into_iter().filter(|task| !task.state.is_terminal()).collect();
-        return Ok(dry_run_outcome(&tasks));
+        return Ok(dry_run_output(&tasks));
     }
     let cancelled = engine.cancel_all(&ids, input.reason.as_deref(), max_cancel_time(context))?;
-    Ok(cancelled_outcome(&cancelled))
+    Ok(cancelled_output(&cancelled))
 }
 
 fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
@@ -130,7 +138,7 @@ fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
     Filter { states, working_dir, labels: input.labels.clone(), since_ms: None }
 }
 
-fn dry_run_outcome(tasks: &[Task]) -> CommandOutput {
+fn dry_run_output(tasks: &[Task]) -> CommandOutput {
     let items: Vec<Value> = tasks
         .iter()
         .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.public_name(), "title": task.title}))
@@ -139,7 +147,7 @@ fn dry_run_outcome(tasks: &[Task]) -> CommandOutput {
     CommandOutput::done(data).fact("dry_run", true)
 }
 
-fn cancelled_outcome(cancelled: &[CancelReport]) -> CommandOutput {
+fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
     let items: Vec<Value> = cancelled
         .iter()
         .map(|entry| {
@@ -152,20 +160,21 @@ fn cancelled_outcome(cancelled: &[CancelReport]) -> CommandOutput {
             })
         })
         .collect();
-    let count = cancelled.iter().filter(|one| one.task.state == State::Cancelled).count();
+    let count = cancelled.iter().filter(|entry| entry.task.state == State::Cancelled).count();
     let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": items});
     let unfinished: Vec<&str> = cancelled
         .iter()
-        .filter(|one| one.still_ending || survivors(one) != json!([]))
-        .map(|one| one.task.id.as_str())
+        .filter(|entry| entry.still_ending || survivors(entry) != json!([]))
+        .map(|entry| entry.task.id.as_str())
         .collect();
     let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
-    let mut answer = CommandOutput::new(completion).fact("dry_run", false);
+    let mut output = CommandOutput::new(completion).fact("dry_run", false);
     if !unfinished.is_empty() {
-        let message = format!("kill_incomplete: not everything could be ended: {}", unfinished.join(", "));
-        answer.warnings.push(Warning::new("W_CANCEL_001", message));
+        let message =
+            format!("kill_incomplete: some processes could not be killed: {}", unfinished.join(", "));
+        output.warnings.push(Warning::new("W_CANCEL_001", message));
     }
-    answer
+    output
 }
 
 fn survivors(cancelled: &CancelReport) -> Value {

@@ -1,4 +1,8 @@
-//! `cleanup-registry`: end what is stuck, forget what is old.
+//! `cleanup-registry`: end stuck tasks, delete old ones.
+//!
+//! The engine decides what is stuck or old. Restore points that contain the only copy of some content are never deleted
+//! without `include_restore_points`, and nothing is deleted after a clock jump without `trust_clock`; both can be set only
+//! on the command line.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,32 +10,33 @@ use serde::{Deserialize, Serialize};
 use delegator_engine::{CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason};
 use serde_json::{Value, json};
 
-use super::local::tasks::engine;
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
-use crate::views::task as view;
+use crate::output::data::task as task_data;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
-    /// Stuck: active for longer, no supervisor
+    /// End tasks active for longer without a supervisor
     #[serde(default = "one_hour")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub stuck_task_max_age_seconds: u32,
-    /// Old: finished for longer
+    /// Delete tasks finished for longer
     #[serde(default = "one_day")]
     #[schemars(range(min = 1, max = 87_600))]
     pub old_task_max_age_hours: u32,
-    /// Only say what would be done
+    /// Report only; change nothing
     #[serde(default)]
     pub dry_run: bool,
-    /// Also drop restore points that hold content no branch has; it cannot be brought back then
+    /// Also delete restore points with content that no branch has; that content is lost for good
     #[serde(default)]
     #[schemars(extend("x-command-line" = true))]
     pub include_restore_points: bool,
-    /// Delete although the clock jumped by more than a day against the time since boot; check the date first
+    /// Delete even though the clock jumped by more than a day relative to the uptime; check the date first
     #[serde(default)]
     #[schemars(extend("x-command-line" = true))]
     pub trust_clock: bool,
@@ -51,14 +56,15 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Registry,
     failures: &[ErrorCode::LockHeld],
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
     former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
-    ..CommandSpec::declare::<CleanupRegistry>(
+    ..CommandSpec::new::<CleanupRegistry>(
         &["cleanup-registry"],
-        "End stuck tasks and forget old finished ones",
+        "End stuck tasks and delete old finished ones",
     )
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
@@ -71,39 +77,39 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
         trust_clock: input.trust_clock,
         environment: context.process.environment.clone().into_iter().collect(),
     })?;
-    let mut answer = CommandOutput::done(report(&cleaned, input.dry_run))
+    let mut output = CommandOutput::done(report(&cleaned, input.dry_run))
         .fact("dry_run", input.dry_run)
         .fact("stuck_threshold_seconds", input.stuck_task_max_age_seconds)
         .fact("old_threshold_hours", input.old_task_max_age_hours);
     if !cleaned.unclaimed.is_empty() {
         let message = format!(
-            "{} task directories with results are not in the registry; they are kept",
+            "{} task directories with results are not in the registry; they are retained",
             cleaned.unclaimed.len()
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_001", message));
+        output.warnings.push(Warning::new("W_CLEANUP_001", message));
     }
     if cleaned.retained_points_found > 0 {
         let message = format!(
-            "{} restore points without a task hold content that may exist nowhere else; they are kept, see restore_points",
+            "{} restore points without a task may contain the only copy of some content; they are retained, see restore_points",
             cleaned.retained_points_found
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_002", message));
+        output.warnings.push(Warning::new("W_CLEANUP_002", message));
     }
     if input.dry_run && cleaned.points_dropped > 0 {
         let message = format!(
-            "{} restore points would be deleted for good; see restore_points.dropped_items",
+            "{} restore points would be deleted permanently; see restore_points.dropped_items",
             cleaned.points_dropped
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_004", message));
+        output.warnings.push(Warning::new("W_CLEANUP_004", message));
     }
     if let Some(by_ms) = cleaned.clock_jumped_by_ms {
         let message = format!(
-            "the clock moved by {} hours against the time since boot: nothing is deleted without trust_clock",
+            "the clock jumped by {} hours relative to the uptime: nothing is deleted without trust_clock",
             by_ms / HOUR_MS
         );
-        answer.warnings.push(Warning::new("W_CLEANUP_003", message));
+        output.warnings.push(Warning::new("W_CLEANUP_003", message));
     }
-    Ok(answer)
+    Ok(output)
 }
 
 fn report(cleaned: &CleanReport, dry_run: bool) -> Value {
@@ -142,7 +148,7 @@ fn restore_point_json(point: &RetainedRestorePoint) -> Value {
         "repository": point.repository,
         "ref": point.reference,
         "reason": retention_reason(&point.reason),
-        "expires_ts": point.expires_at_ms.map(view::format_timestamp),
+        "expires_ts": point.expires_at_ms.map(task_data::format_timestamp),
     })
 }
 
@@ -164,18 +170,20 @@ fn count_tasks(count: u64, adjective: &str) -> String {
 fn describe(data: &Value) -> Document {
     let facts = [
         ("stuck", &data["stuck_tasks"]["task_ids"]),
-        ("age of the oldest in hours", &data["old_tasks"]["oldest_age_hours"]),
+        ("age of the oldest task in hours", &data["old_tasks"]["oldest_age_hours"]),
         ("leftovers found", &data["leftovers"]["found"]),
         ("leftovers removed", &data["leftovers"]["removed"]),
-        ("kept though not in the registry", &data["unclaimed"]),
-        ("restore points kept", &data["restore_points"]["kept"]),
-        ("restore points dropped", &data["restore_points"]["dropped"]),
+        ("retained, but not in the registry", &data["unclaimed"]),
+        ("restore points retained", &data["restore_points"]["kept"]),
+        ("restore points deleted", &data["restore_points"]["dropped"]),
     ];
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), scalar(value)));
     let facts = facts.filter(|(_, value)| !matches!(value.as_str(), "" | "-" | "0")).collect();
     let document = Document::titled(data["summary"].as_str().unwrap_or_default()).block(Block::Facts(facts));
-    let lists =
-        [("items", "Restore points kept:"), ("dropped_items", "Restore points deleted, or to be deleted:")];
+    let lists = [
+        ("items", "Restore points retained:"),
+        ("dropped_items", "Restore points deleted, or to be deleted:"),
+    ];
     lists.into_iter().fold(document, |document, (key, heading)| {
         match data["restore_points"][key].as_array() {
             Some(points) if !points.is_empty() => {
@@ -189,8 +197,5 @@ fn describe(data: &Value) -> Document {
 fn restore_point_table(points: &[Value]) -> Block {
     let columns = ["task_id", "repository", "ref", "reason", "expires_ts"];
     let rows = points.iter().map(|point| columns.iter().map(|column| scalar(&point[*column])).collect());
-    Block::Table {
-        columns: vec!["kept restore point of", "repository", "ref", "reason", "expires"],
-        rows: rows.collect(),
-    }
+    Block::Table { columns: vec!["task", "repository", "ref", "reason", "expires"], rows: rows.collect() }
 }

@@ -1,16 +1,16 @@
-//! `completions`: a script that teaches a shell our words.
+//! `completions`: print a shell completion script.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::tree;
+use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{
-    CommandSpec, Danger, Example, FormerName, OutputSchema, PROGRAM, RawOutput, Toolset, run_typed,
-};
+use crate::input::tree;
+use crate::output::outcome::CommandOutput;
+use crate::spec::version::PROGRAM;
+use crate::spec::{CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -29,7 +29,7 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// A text in a format of its own, where someone asked for it in an envelope.
+/// Raw text, for output in an envelope.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RawText {
     pub text: String,
@@ -43,15 +43,17 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     examples: &[Example {
         command: "mcp-delegator completions bash > ~/.local/share/bash-completion/completions/mcp-delegator",
-        shows: "completions for bash, from the next shell on",
+        shows: "completions for bash, active in new shells",
     }],
     former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Completions>(&["completions"], "Print a completion script for a shell")
+    ..CommandSpec::new::<Completions>(&["completions"], "Print a completion script for a shell")
 };
 
-fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     use clap_complete::Shell as Known;
     let shell = match input.shell {
         Shell::Bash => Known::Bash,
@@ -61,7 +63,7 @@ fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
         Shell::Zsh => Known::Zsh,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut tree::completable(), PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut tree::completable(context.catalog()), PROGRAM, &mut script);
     Ok(raw_text(script))
 }
 

@@ -1,17 +1,19 @@
-//! `config show`: every setting in force, and who set it.
+//! `config show`: every effective setting and its source.
+//!
+//! Values are those for a task in the current directory. Secret settings are replaced by a marker and never printed.
 
 use delegator_config::{Origin, Setting as Configured};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::Paging;
+use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::requests::page::paginate;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::paging::{Paging, paginate};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShow {
@@ -19,7 +21,7 @@ pub struct ConfigShow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub key: Option<String>,
-    /// Only settings that something other than the default has set
+    /// Only settings that differ from the default
     #[serde(default)]
     pub changed: bool,
     #[serde(flatten)]
@@ -29,9 +31,9 @@ pub struct ConfigShow {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Settings {
     pub settings: Vec<Setting>,
-    /// The user's configuration file, if there is one.
+    /// Path of the user's configuration file, if it exists.
     pub user_file: Option<String>,
-    /// The project's file, if there is one.
+    /// Path of the project file, if it exists.
     pub project_file: Option<String>,
     pub state_dir: Option<String>,
 }
@@ -50,7 +52,7 @@ pub struct Setting {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Flags win over variables, variables over the project's file, that over the user's file, that over defaults.",
+    details: "Precedence: flags, environment variables, the project file, the user's file, defaults.",
     shape: Shape::List("settings"),
     danger: Danger::Safe,
     idempotent: true,
@@ -64,13 +66,14 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Settings>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
+    ..CommandSpec::new::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
 };
 
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
 fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppError> {
-    // What would hold for a task here, the project's limits included.
+    // Shows the settings for a task in the current directory, including the limits of its project file.
     let directory = &context.process.current_dir;
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.clone());
     let config = &context.config.for_work_tree(&directory)?;
@@ -94,13 +97,13 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
         project_file: text(&config.project_file),
         state_dir: text(&context.state_dir),
     };
-    let mut answer = CommandOutput::done(json!(data));
-    answer.page = Some(page);
-    Ok(answer)
+    let mut output = CommandOutput::done(json!(data));
+    output.page = Some(page);
+    Ok(output)
 }
 
 fn to_setting(setting: &Configured) -> Setting {
-    // What the redactor cannot recognise by its form, it must not have to.
+    // Secret settings are hidden here, because the redactor may not recognise their values.
     let hide = |value: Value| {
         if setting.key.secret && !value.is_null() { "[REDACTED:config]".into() } else { value }
     };
@@ -127,7 +130,7 @@ fn unknown_key(context: &Context<'_>, key: &str) -> AppError {
         AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'.")).context("key", key);
     match delegator_domain::similar_names::nearest(key, known) {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("'mcp-delegator config show' lists all settings."),
+        None => error.suggest("Run 'mcp-delegator config show' to list all settings."),
     }
 }
 

@@ -1,13 +1,13 @@
-//! Commands whose names are settled and whose rooms are not built yet.
+//! Declared commands: their names and inputs are fixed, but they are not implemented yet.
 //!
-//! They stand here so that their names cannot be taken by something else and callers get an honest answer. Each moves
-//! to a file of its own when it is built.
+//! Declaring them reserves the names and makes calls fail with UNSUPPORTED. Each moves to its own file when it is
+//! implemented.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::inputs::{NoInputs, TASK_ID, TaskIdInput};
-use crate::spec::{CommandSpec, Danger, RawOutput, Shape, Toolset};
+use crate::commands::inputs::{TASK_ID, TaskIdInput};
+use crate::spec::{CommandSpec, Danger, NoInputs, RawOutput, Shape, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -18,10 +18,10 @@ macro_rules! inputs {
 }
 
 inputs!(Send {
-    /// The task's id
+    /// Task id
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
     task_id: String,
-    /// The message
+    /// Message text
     #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true, "x-stdin" = true))]
     text: String,
 });
@@ -41,20 +41,20 @@ inputs!(Dashboard {
 });
 
 inputs!(Worker {
-    /// Where the database is; without a password
+    /// Database URL, without a password
     #[serde(skip_serializing_if = "Option::is_none")]
     database_url: Option<String>,
-    /// File that holds the database's address
+    /// File that contains the database URL
     #[serde(skip_serializing_if = "Option::is_none")]
     database_url_file: Option<String>,
-    /// The worker's name
+    /// Name of the worker
     #[schemars(length(min = 1, max = 128))]
     name: String,
-    /// Tasks at once
+    /// Maximum number of concurrent tasks
     #[serde(default = "four")]
     #[schemars(range(min = 1, max = 1024))]
     slots: u32,
-    /// What this machine offers, as key=value
+    /// Labels of this machine, as key=value
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     #[schemars(extend("default" = null))]
     labels: std::collections::BTreeMap<String, String>,
@@ -64,10 +64,10 @@ inputs!(Worker {
 });
 
 inputs!(Discard {
-    /// The task's id
+    /// Task id
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
     task_id: String,
-    /// Really do it
+    /// Confirm the deletion
     #[serde(default)]
     confirm_destructive: bool,
 });
@@ -84,7 +84,7 @@ pub const ANSWER: CommandSpec = CommandSpec {
     shape: Shape::Action("question_answered"),
     requires_person: true,
     toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<Send>(&["answer"], "Answer the question a running agent asks")
+    ..CommandSpec::declare::<Send>(&["answer"], "Answer a question of a running agent")
 };
 pub const DIFF: CommandSpec = CommandSpec {
     danger: Danger::Safe,
@@ -94,7 +94,7 @@ pub const DIFF: CommandSpec = CommandSpec {
 };
 pub const APPLY: CommandSpec = CommandSpec {
     shape: Shape::Action("changes_applied"),
-    ..CommandSpec::declare::<TaskIdInput>(&["apply"], "Bring a task's changes into the original tree")
+    ..CommandSpec::declare::<TaskIdInput>(&["apply"], "Apply a task's changes to the original work tree")
 };
 pub const DISCARD: CommandSpec = CommandSpec {
     shape: Shape::Action("worktree_discarded"),
@@ -106,24 +106,24 @@ pub const WATCH: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     open_ended: true,
     toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<Watch>(&["watch"], "Live view of the tasks in the terminal")
+    ..CommandSpec::declare::<Watch>(&["watch"], "Show tasks live in the terminal")
 };
 pub const DASHBOARD: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     open_ended: true,
     toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<Dashboard>(&["dashboard"], "Live view of the tasks in the browser")
+    ..CommandSpec::declare::<Dashboard>(&["dashboard"], "Show tasks live in the browser")
 };
 pub const WORKER: CommandSpec = CommandSpec {
     network: true,
     open_ended: true,
     toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<Worker>(&["worker"], "Work on fleet tasks on this machine")
+    ..CommandSpec::declare::<Worker>(&["worker"], "Run fleet tasks on this machine")
 };
 pub const FLEET_STATUS: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     network: true,
     shape: Shape::Show("fleet"),
-    ..CommandSpec::declare::<NoInputs>(&["fleet", "status"], "Show workers, slots and the queue of the fleet")
+    ..CommandSpec::declare::<NoInputs>(&["fleet", "status"], "Show workers, slots and queue of the fleet")
 };

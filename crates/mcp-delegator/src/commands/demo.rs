@@ -1,16 +1,16 @@
-//! `demo`: the whole way, offline, with a built-in agent.
+//! `demo`: run a complete task offline with a built-in agent.
 //!
-//! A small repository with a bug and a failing test is made in a temporary directory; a scripted agent really runs the
-//! test, edits the file, runs the test again and reports. Everything in between (registry, supervisor, events, results)
-//! is what a real agent gets.
+//! The demo creates a small repository with a bug and a failing test in a temporary directory. A scripted agent runs the
+//! test, edits the file, runs the test again and reports. Registry, supervisor, events and results are the same as for
+//! a real agent.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the demo makes its repository with git, and shows what git says"
+    reason = "the demo creates its repository with git and prints git's diff"
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Command as Process;
 
 use delegator_domain::task::Mode;
 use delegator_engine::{AgentProgram, Engine};
@@ -19,20 +19,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::{AgentInputs, SubmissionInputs};
-use super::local::attach::attach;
-use super::local::run::foreground_outcome;
-use super::local::tasks::{TaskRequest, build_submission};
+use crate::commands::context::Context;
+use crate::commands::inputs::{AgentInputs, SubmissionInputs};
+use crate::commands::local::attach::attach;
+use crate::commands::local::run::foreground_output;
+use crate::commands::local::tasks::{TaskRequest, build_submission};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::internal_modes::SCRIPTED_AGENT;
-use crate::outcome::{CommandOutput, Completion, WaitHint};
-use crate::run::Context;
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Completion, WaitHint};
+use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset};
+
+/// First argument of the scripted agent mode.
+pub const SCRIPTED_AGENT: &str = "scripted-agent";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Demo {
-    /// Keep the repository and the state directory to look around in
+    /// Keep the repository and the state directory for inspection
     #[serde(default)]
     pub keep: bool,
 }
@@ -40,39 +43,38 @@ pub struct Demo {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
-    pub kept: bool,
+    #[serde(rename = "kept")]
+    pub retained: bool,
     pub task: String,
-    /// What the task's own answer said.
+    /// Data of the task itself.
     pub result: Value,
-    /// What git says was changed.
+    /// Output of `git diff`.
     pub diff: String,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Makes a small git repository with a failing test, lets a scripted agent fix it, and shows what happened. Needs git and sh, no account and no network.",
+    details: "Creates a small git repository with a failing test, lets a scripted agent fix it, and shows the result. Requires git and sh, but no account and no network.",
     shape: Shape::Show("demo"),
     toolset: Toolset::Hidden,
     failures: &[ErrorCode::DependencyMissing, ErrorCode::AgentFailed],
     examples: &[Example {
         command: "mcp-delegator demo --keep",
-        shows: "the same, with the repository left to look at",
+        shows: "the same, and keeps the repository",
     }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<DemoOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Demo>(
-        &["demo"],
-        "Delegate a task to a built-in agent, offline, to see the whole way",
-    )
+    ..CommandSpec::new::<Demo>(&["demo"], "Run an example task offline with a built-in agent")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let demo_dir = tempfile::Builder::new()
         .prefix("mcp-delegator-demo-")
         .tempdir()
-        .map_err(|error| io_error("Making a directory for the demo", &error))?;
+        .map_err(|error| io_error("Creating a directory for the demo", &error))?;
     let repository = demo_dir.path().join("repository");
-    make_repository(&repository).map_err(|error| io_error("Making the demo's repository", &error))?;
+    make_repository(&repository).map_err(|error| io_error("Creating the demo repository", &error))?;
     let engine = Engine {
         state_dir: demo_dir.path().join("state"),
         max_concurrent: 2,
@@ -103,33 +105,32 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
             call_budget: None,
         },
     )?)?;
-    // Whoever lets go of it ends this process at once, and so leaves the place as it is.
+    // Detaching ends this process without running destructors, so the directory remains.
     let reattach = WaitHint::in_state_dir(&submitted.task.id, &engine.state_dir);
     let waited = attach(context, &engine, reattach, None)?;
-    let answer = foreground_outcome(&engine, waited)?;
-    let diff =
-        git(&repository, &["diff"]).map_err(|error| io_error("Asking git for the difference", &error))?;
-    let kept = input.keep;
-    let demo_path = if kept { demo_dir.keep() } else { demo_dir.path().to_owned() };
+    let output = foreground_output(&engine, waited)?;
+    let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
+    let keep = input.keep;
+    let demo_path = if keep { demo_dir.keep() } else { demo_dir.path().to_owned() };
     let wrap = |result: Value| {
         json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
-            kept,
+            retained: keep,
             task: demo::task().to_owned(),
             result,
             diff: diff.clone(),
         })
     };
-    Ok(match answer.completion {
-        Completion::Done(data) => CommandOutput { completion: Completion::Done(wrap(data)), ..answer },
-        other => CommandOutput { completion: other, ..answer },
+    Ok(match output.completion {
+        Completion::Done(data) => CommandOutput { completion: Completion::Done(wrap(data)), ..output },
+        other => CommandOutput { completion: other, ..output },
     })
 }
 
 fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {
     let task = json!({"task": demo::task()});
     let agent = json!({"working_dir": repository.display().to_string(), "idle_timeout_sec": 30, "hard_timeout_sec": 60});
-    // Both are literals of ours that fit their types; a test runs this very path.
+    // Both are constant values of the right type; a test runs this code.
     (
         serde_json::from_value(task).unwrap_or_else(|_| unreachable!()),
         serde_json::from_value(agent).unwrap_or_else(|_| unreachable!()),
@@ -146,9 +147,9 @@ fn make_repository(repository: &Path) -> std::io::Result<()> {
     git(repository, &["commit", "--quiet", "-m", "A calendar with a bug"]).map(drop)
 }
 
-/// git without anything the user or a template has configured.
+/// Runs git without user, system or template configuration.
 fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
-    let output = Command::new("git")
+    let output = Process::new("git")
         .args([
             "-c",
             "user.name=demo",
@@ -183,15 +184,15 @@ fn describe(data: &Value) -> Document {
         ("task id".to_owned(), scalar(&result["task_id"])),
     ];
     let next = if data["kept"] == true {
-        format!("Look around in {}", scalar(&data["repository"]))
+        format!("Inspect the result in {}", scalar(&data["repository"]))
     } else {
-        "Now with a real agent: mcp-delegator local run 'your task'".to_owned()
+        "Next, use a real agent: mcp-delegator local run 'your task'".to_owned()
     };
-    Document::titled("A task, delegated")
+    Document::titled("Demo task")
         .block(Block::Facts(facts))
-        .block(Block::Text("The agent said:".to_owned()))
+        .block(Block::Text("Final message of the agent:".to_owned()))
         .block(Block::Verbatim(scalar(&result["final_message"])))
-        .block(Block::Text("What git says:".to_owned()))
+        .block(Block::Text("Output of git diff:".to_owned()))
         .block(Block::Verbatim(scalar(&data["diff"])))
         .block(Block::Text(next))
 }

@@ -1,4 +1,7 @@
-//! `doctor`: is everything there that a task needs?
+//! `doctor`: check that everything a task needs is available.
+//!
+//! Each check reports ok, warning or problem, with a suggestion. The command changes nothing unless
+//! `--set-aside-damaged` is given.
 
 use std::ffi::OsStr;
 
@@ -7,20 +10,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::local::status::long_log_message;
-use super::local::tasks::{configured_agent, engine};
+use crate::commands::context::Context;
+use crate::commands::local::status::long_log_message;
+use crate::commands::local::tasks::{configured_agent, engine};
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, OutputSchema, Shape, run_typed};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, OutputSchema, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
-    /// If the registry is damaged, keep its files under another name and start with an empty one
+    /// If the registry is damaged, rename its files and start with an empty registry
     #[serde(default)]
     pub set_aside_damaged: bool,
-    /// Write a report to send along with a question
+    /// Write a report for a bug report
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true))]
     pub bundle: Option<String>,
@@ -29,7 +33,7 @@ pub struct Doctor {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Checks {
     pub checks: Vec<Check>,
-    /// Whether nothing stands in the way of a task.
+    /// Whether no check has the status problem.
     pub is_healthy: bool,
 }
 
@@ -39,19 +43,20 @@ pub struct Check {
     /// ok, warning or problem.
     pub status: &'static str,
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub suggestion: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Agent, its version, the sandbox it needs, what holds its processes together, and the state directory.",
+    details: "Checks the agent and its version, its sandbox, process containment and the state directory.",
     idempotent: true,
     shape: Shape::List("checks"),
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Checks>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Doctor>(&["doctor"], "Check that everything a task needs is there")
+    ..CommandSpec::new::<Doctor>(&["doctor"], "Check that everything a task needs is available")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {
@@ -79,11 +84,11 @@ fn agent(context: &Context<'_>) -> Check {
         Ok(agent) => {
             let program = agent.program.display();
             match agent.version {
-                None => check("agent", "warning", format!("{program} does not tell its version"), None),
+                None => check("agent", "warning", format!("{program} does not report its version"), None),
                 Some(version) if version > (0, 166, 0) => {
                     let (major, minor, patch) = version;
                     let message = format!(
-                        "{program} is {major}.{minor}.{patch}, newer than any we know (0.166.0); it is tried"
+                        "{program} is version {major}.{minor}.{patch}, newer than the last tested version (0.166.0); it will be used anyway"
                     );
                     check("agent", "warning", message, None)
                 }
@@ -95,7 +100,8 @@ fn agent(context: &Context<'_>) -> Check {
     }
 }
 
-/// Codex cannot make its sandbox helper where its home lies below the temporary directory, and says so only on stderr.
+/// Codex cannot create its sandbox helper if CODEX_HOME is below the temporary directory, and reports that only on
+/// stderr.
 fn codex_home(context: &Context<'_>) -> Check {
     let variable =
         |name: &str| context.process.environment.get(OsStr::new(name)).map(std::path::PathBuf::from);
@@ -106,11 +112,11 @@ fn codex_home(context: &Context<'_>) -> Check {
             "codex_home",
             "problem",
             format!(
-                "{} lies below {}; Codex then runs no sandboxed command",
+                "{} is below {}; Codex cannot run sandboxed commands there",
                 home.display(),
                 temporary.display()
             ),
-            Some("Point CODEX_HOME or TMPDIR elsewhere."),
+            Some("Set CODEX_HOME or TMPDIR to another directory."),
         ),
         Some(home) => check("codex_home", "ok", home.display().to_string(), None),
         None => check("codex_home", "warning", "neither CODEX_HOME nor HOME is set".into(), None),
@@ -122,25 +128,23 @@ fn sandbox() -> Check {
     let landlock = read("/sys/kernel/security/lsm").contains("landlock");
     let namespaces = read("/proc/sys/user/max_user_namespaces").trim().parse::<u64>().unwrap_or(0) > 0;
     match (landlock, namespaces) {
-        (_, true) => check("sandbox", "ok", "user namespaces can be made".into(), None),
-        (true, false) => check("sandbox", "ok", "landlock is there".into(), None),
+        (_, true) => check("sandbox", "ok", "user namespaces are available".into(), None),
+        (true, false) => check("sandbox", "ok", "landlock is available".into(), None),
         (false, false) => check(
             "sandbox",
             "warning",
-            "neither user namespaces nor landlock were found; sandboxed modes may not work".into(),
-            Some(
-                "Raise user.max_user_namespaces, or ask for mode danger-full-access where that is acceptable.",
-            ),
+            "neither user namespaces nor landlock are available; sandboxed modes may not work".into(),
+            Some("Raise user.max_user_namespaces, or use mode danger-full-access where that is acceptable."),
         ),
     }
 }
 
-/// Either holds; the group also finds what a killed supervisor left and nobody marked.
+/// Both kinds of containment work. A control group also finds unmarked processes of a supervisor that was killed.
 fn containment(context: &Context<'_>) -> Check {
     let message = match (context.config.text("containment"), best_containment()) {
         (Some("subreaper"), _) => "subreaper, as configured",
-        (_, "cgroup") => "cgroup: every task gets a control group of its own",
-        _ => "subreaper: no control group (cgroup v2) can be made here",
+        (_, "cgroup") => "cgroup: every task runs in its own control group",
+        _ => "subreaper: control groups (cgroup v2) cannot be created here",
     };
     check("containment", "ok", message.to_owned(), None)
 }
@@ -153,10 +157,10 @@ fn state_dir(context: &Context<'_>) -> Check {
             "problem",
             error.message,
             Some(
-                "If it is damaged: mcp-delegator doctor --set-aside-damaged keeps it aside and starts anew.",
+                "If the registry is damaged, run 'mcp-delegator doctor --set-aside-damaged' to rename it and start with an empty one.",
             ),
         ),
-        Ok((None, path)) => check("state_dir", "ok", format!("{} (nothing there yet)", path.display()), None),
+        Ok((None, path)) => check("state_dir", "ok", format!("{} (empty)", path.display()), None),
         Ok((Some((counts, long_log)), path)) => {
             let tasks: u64 = counts.iter().map(|(_, count)| count).sum();
             let message = format!("{}, {tasks} tasks", path.display());
@@ -174,6 +178,8 @@ fn describe(data: &Value) -> Document {
     let rows = data["checks"].as_array().into_iter().flatten();
     let rows =
         rows.map(|check| ["status", "name", "message", "suggestion"].map(|key| scalar(&check[key])).to_vec());
-    Document::default()
-        .block(Block::Table { columns: vec!["status", "check", "what", "do"], rows: rows.collect() })
+    Document::default().block(Block::Table {
+        columns: vec!["status", "check", "message", "suggestion"],
+        rows: rows.collect(),
+    })
 }

@@ -1,19 +1,20 @@
-//! `help`: what there is, for people. The same text as `--help`.
+//! `help`: show help for a command; the same text as `--help`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cli::help;
+use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document};
+use crate::input::help;
+use crate::output::documents::document::{Block, Document};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Help {
-    /// The words of a command or group
+    /// Command or group
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
@@ -38,19 +39,20 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Hidden,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<HelpOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Help>(&["help"], "Show help for a command")
+    ..CommandSpec::new::<Help>(&["help"], "Show help for a command")
 };
 
-fn run(_: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
-    let mut command = help::command_at("help", &input.command)?;
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
+    let mut command = help::command_at(context.catalog(), "help", &input.command)?;
     let commands = command
         .get_subcommands()
-        .filter(|below| !below.is_hide_set())
-        .map(|below| HelpCommand {
-            name: below.get_name().to_owned(),
-            summary: below.get_about().map(ToString::to_string).unwrap_or_default(),
+        .filter(|subcommand| !subcommand.is_hide_set())
+        .map(|subcommand| HelpCommand {
+            name: subcommand.get_name().to_owned(),
+            summary: subcommand.get_about().map(ToString::to_string).unwrap_or_default(),
         })
         .collect();
     let text = help::render_help(&command);

@@ -1,4 +1,7 @@
-//! `import`: take a past Codex session into the registry.
+//! `import`: import a past Codex session as a task.
+//!
+//! The engine reads the session file and stores a finished task; importing the same session again returns that task.
+//! Over MCP only files below `allowed_roots` can be imported.
 
 use std::fs::File;
 use std::io;
@@ -10,17 +13,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::local::tasks::engine;
+use crate::commands::context::{Context, Surface};
+use crate::commands::events::source::open_allowed_file;
+use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, Surface};
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape, run_typed};
-use crate::transcript_source::open_allowed_file;
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Example, OutputSchema, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Import {
-    /// A session file Codex left behind
+    /// Session file of Codex
     #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
     pub rollout: String,
 }
@@ -31,12 +35,12 @@ pub struct Imported {
     pub thread_id: Option<String>,
     pub state: String,
     pub summary: Option<String>,
-    /// It had been imported before.
+    /// The session was imported before.
     pub replayed: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Afterwards it can be read with results, and gone on with by resume.",
+    details: "The imported task works with results and resume.",
     shape: Shape::Action("session_imported"),
     idempotent: true,
     failures: &[ErrorCode::NotFound],
@@ -45,10 +49,11 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the session as a task",
     }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Imported>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Import>(&["import"], "Take a past Codex session into the registry")
+    ..CommandSpec::new::<Import>(&["import"], "Import a past Codex session as a task")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = Path::new(&input.rollout);
@@ -59,21 +64,21 @@ fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> 
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
     let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;
     let task = imported.task;
-    let mut answer = CommandOutput::done(json!(Imported {
+    let mut output = CommandOutput::done(json!(Imported {
         task_id: task.id.to_string(),
         thread_id: task.thread_id.clone(),
         state: task.state.public_name().to_owned(),
         summary: task.ended.as_ref().and_then(|ended| ended.summary.clone()),
         replayed: imported.replayed,
     }));
-    answer.message = Some(format!("Imported as {}", task.id));
-    Ok(answer)
+    output.message = Some(format!("Imported as {}", task.id));
+    Ok(output)
 }
 
 fn open_rollout(path: &Path) -> Result<File, AppError> {
     File::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            AppError::new(ErrorCode::NotFound, format!("There is no file {}.", path.display()))
+            AppError::new(ErrorCode::NotFound, format!("The file {} does not exist.", path.display()))
         }
         _ => EngineError::NotImportable { path: path.to_owned(), problem: error.to_string() }.into(),
     })

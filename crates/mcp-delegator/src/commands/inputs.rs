@@ -1,4 +1,7 @@
-//! Inputs that several commands share. Doc comments are the descriptions every surface shows.
+//! Inputs shared by several commands, and the checks between them.
+//!
+//! Doc comments of fields are the descriptions in help and MCP tools, so they are short and have no final period. The
+//! checks look only at the input; checks against configuration and file system are in `preflight`.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ErrorCode, Problem, truncate_text};
-use crate::views::structured_output;
+use crate::output::data::structured_output;
 
-/// Ids are the only part of a path a caller ever names, so their alphabet is closed.
+/// Ids become parts of file names, so their alphabet is closed.
 pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
 pub const THREAD_ID: &str = "^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$";
-/// Providers put slashes into names of models; no part of one is empty, `.` or `..`, so that none reads as a path.
+/// Model names may contain slashes. No part may be empty, `.` or `..`, so that a model name is never a path.
 pub const MODEL: &str = "^[0-9A-Za-z_@]([./]?[0-9A-Za-z_:@+-]){0,127}$";
-/// Codex makes a file name of a profile's name.
+/// Codex uses the profile name as a file name.
 pub const PLAIN_NAME: &str = "^[0-9A-Za-z_]([.]?[0-9A-Za-z_-]){0,63}$";
 const ENVIRONMENT_VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
@@ -72,34 +75,34 @@ pub enum Stack {
     Rust,
 }
 
-/// What to do, and for whom it is kept: inputs of every command that accepts a task.
+/// Inputs of every command that submits a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmissionInputs {
-    /// What to do
+    /// Task text
     #[schemars(
         length(min = 1, max = 100_000),
         extend("x-positional" = true, "x-stdin" = true, "x-length" = true)
     )]
     pub task: String,
-    /// The same key with the same input returns the first task instead of starting another
+    /// Repeating a call with the same key and input returns the first task instead of starting another
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-advanced" = true, "x-length" = true))]
     pub idempotency_key: Option<String>,
-    /// Labels to keep, show and filter by
+    /// Labels, for display and filters
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-advanced" = true, "default" = null))]
     pub labels: BTreeMap<String, String>,
-    /// Accept a task that plainly asks to rewrite git history
+    /// Accept a task text that asks to rewrite git history
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub allow_destructive_git: bool,
-    /// Run beside another writing task in the same work tree
+    /// Run in parallel with another writing task in the same work tree
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub allow_parallel_writes: bool,
 }
 
-/// How an agent is run on this machine: inputs of run, exec and resume.
+/// Agent settings: inputs of run, exec and resume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
     /// Absolute path (default: current or the thread's)
@@ -110,11 +113,11 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL))]
     pub model: Option<String>,
-    /// Seconds without activity
+    /// Idle limit, in seconds
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 300))]
     pub idle_timeout_sec: Option<u32>,
-    /// Seconds in all
+    /// Hard limit, in seconds
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 1200))]
     pub hard_timeout_sec: Option<u32>,
@@ -122,59 +125,59 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), extend("x-unbuilt" = true))]
     pub agent: Option<String>,
-    /// Where the agent works: the directory itself, or a git worktree of its own
+    /// Where the agent works: in the directory itself, or in its own git worktree
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true))]
     pub isolation: Option<Isolation>,
-    /// A command, as a list of words, run by us in the agent's sandbox once it has completed, to check its work
+    /// Command, as an argv list, that mcp-delegator runs in the agent's sandbox after completion to check the work
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "x-words" = true, "default" = null))]
     pub verify: Vec<String>,
-    /// JSON Schema of the final answer
+    /// JSON Schema of the agent's final message
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-advanced" = true))]
     pub output_schema: Option<Map<String, Value>>,
-    /// Profile of the agent's own configuration
+    /// Profile in the agent's own configuration
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
     pub profile: Option<String>,
-    /// How hard the model shall think, in the agent's own words
+    /// Reasoning effort, passed to the agent unchanged
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
     pub reasoning_effort: Option<String>,
-    /// Absolute paths of images to show the agent
+    /// Absolute paths of images to attach
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
     pub images: Vec<String>,
-    /// Further directories the agent may write to, as absolute paths
+    /// Additional directories the agent may write to, as absolute paths
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
     pub add_dirs: Vec<String>,
-    /// Run outside a git repository too
+    /// Allow running outside a git repository
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub skip_git_repo_check: bool,
-    /// What the commands the agent runs see of the environment
+    /// Environment variables visible to the commands that the agent runs
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub env_policy: EnvPolicy,
-    /// Variables of the agent that its commands may see under allow-list
+    /// Names of the visible variables for env_policy allow-list
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
     pub env_allow_list: Vec<String>,
-    /// Carry uncommitted changes into the worktree
+    /// Copy uncommitted changes into the worktree
     #[serde(default)]
     #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
     pub carry_dirty: bool,
-    /// Tokens the task may use
+    /// Token limit of the task
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000u64), extend("x-advanced" = true, "x-unbuilt" = true))]
     pub budget: Option<u64>,
-    /// Keep what a task cut by a limit has done
+    /// Keep partial results of a task that reached a limit
     #[serde(default)]
     #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
     pub salvage: bool,
-    /// Keep the agent open for messages
+    /// Keep the agent running for further messages
     #[serde(default)]
     #[schemars(extend("x-advanced" = true, "x-unbuilt" = true))]
     pub live: bool,
@@ -188,42 +191,26 @@ pub struct AgentInputs {
     pub on_failure: Option<String>,
 }
 
-/// The one task a command is about.
+/// The task that a command refers to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskIdInput {
-    /// The task
+    /// Task id
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
     pub task_id: String,
 }
 
-/// Which part of a list: inputs of every command that lists something small and known.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Paging {
-    /// Items per page (default all)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub limit: Option<u32>,
-    /// Where to go on, from an earlier answer
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512))]
-    pub cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NoInputs {}
-
-/// Text that is going to an agent must say something.
+/// The task text must not be blank.
 pub fn check_task_text(input: &Value) -> Vec<Problem> {
     match input.get("task").and_then(Value::as_str) {
         Some(task) if task.trim().is_empty() => vec![
             Problem::new(ErrorCode::InvalidValue, "task", "must not be blank")
-                .suggest(Some("Say what the agent shall do.")),
+                .suggest(Some("Describe what the agent should do.")),
         ],
         _ => Vec::new(),
     }
 }
 
-/// A task that may write must not plainly ask for history to be thrown away, unless the caller says that it may.
+/// Refuses a writing task whose text asks to rewrite git history, unless the caller allows it.
 fn history_rewrite_problem(input: &Value) -> Option<Problem> {
     let writes =
         matches!(input.get("mode").and_then(Value::as_str), Some("workspace-write" | "danger-full-access"));
@@ -232,39 +219,39 @@ fn history_rewrite_problem(input: &Value) -> Option<Problem> {
     }
     let found = history_rewriting::find(input.get("task")?.as_str()?)?;
     let problem = format!(
-        "plainly asks for {} (\"{}\", at character {})",
+        "asks for {} (\"{}\", at character {})",
         found.description,
         truncate_text(&found.phrase),
         found.position
     );
     let suggestion =
-        format!("Instead, {}. If it is meant, set allow_destructive_git to true.", found.alternative);
+        format!("Instead, {}. If it is intended, set allow_destructive_git to true.", found.alternative);
     let mut problem = Problem::new(ErrorCode::PolicyBlocked, "task", problem).suggest(Some(suggestion));
     problem.context.insert("found".into(), truncate_text(&found.phrase).into());
     problem.context.insert("position".into(), found.position.into());
     Some(problem)
 }
 
-/// An answer can be held only to a schema that is one.
+/// `output_schema` must be a valid JSON Schema.
 fn output_schema_problem(input: &Value) -> Option<Problem> {
     let unusable =
         structured_output::schema_problem(input.get("output_schema").filter(|given| given.is_object())?)?;
     let message = format!("is not a JSON Schema: {}", truncate_text(&unusable));
-    let suggestion = "Give a JSON Schema that refers to nothing outside itself.";
+    let suggestion = "Give a JSON Schema without external references.";
     Some(Problem::new(ErrorCode::InvalidValue, "output_schema", message).suggest(Some(suggestion)))
 }
 
-/// Labels are printed, and filtered by on command lines.
+/// Labels are printed and used as command line filters, so their characters are restricted.
 pub fn check_labels(input: &Value) -> Vec<Problem> {
     let labels = input.get("labels").and_then(Value::as_object).into_iter().flatten();
     let problems = labels.filter_map(|(key, value)| {
         let has_control = |text: &str| text.chars().any(char::is_control);
         let problem = if key.is_empty() || key.starts_with('-') {
-            "has a name that is empty or begins with -"
+            "has an empty name or a name that begins with -"
         } else if key.contains('=') {
-            "has a name with = in it, which ends a name where labels are filtered by"
+            "has a name that contains =, which separates name and value in filters"
         } else if has_control(key) || value.as_str().is_some_and(has_control) {
-            "has a control character in its name or value"
+            "contains a control character"
         } else {
             return None;
         };
@@ -274,7 +261,7 @@ pub fn check_labels(input: &Value) -> Vec<Problem> {
     problems.collect()
 }
 
-/// The rules between the inputs of one agent run.
+/// Rules between the inputs of an agent run.
 pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
     let mut problems = check_task_text(input);
     problems.extend(check_labels(input));
@@ -298,7 +285,7 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
             problems.push(
                 Problem::new(ErrorCode::InvalidValue, "working_dir", "must be an absolute path")
                     .value(path.into())
-                    .suggest(Some("Give the path from the root, as in /home/me/project.")),
+                    .suggest(Some("Give an absolute path such as /home/me/project.")),
             );
         }
         _ => {}

@@ -1,4 +1,6 @@
-//! `logs`: what a task's agent printed, as it was stored.
+//! `logs`: the stored output of a task's agent.
+//!
+//! The stored streams are already redacted. With `--follow` new lines are printed until the task ends.
 
 use std::time::{Duration, Instant};
 
@@ -9,20 +11,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::TaskIdInput;
-use super::local::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
+use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, run_typed};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::output::screen::{Flow, ItemFormat};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Logs {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Show it as it comes, until the task ends
+    /// Print new output until the task ends
     #[serde(default)]
     pub follow: bool,
 }
@@ -33,24 +36,25 @@ pub struct LogsOutput {
     pub state: String,
     pub stdout: String,
     pub stderr: String,
-    /// What the verify command printed, where one was run
+    /// Output of the verify command, if one was run
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Standard output (the events), standard error and what the verify command printed, redacted, also while the task runs.",
+    details: "Standard output (the events), standard error and the output of the verify command, redacted; also while the task runs.",
     open_ended: true,
     shape: Shape::Show("logs"),
     danger: Danger::Safe,
     idempotent: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
-    examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "what the agent printed" }],
+    examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "the agent's output" }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<LogsOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Logs>(&["logs"], "Show what a task's agent printed")
+    ..CommandSpec::new::<Logs>(&["logs"], "Show the output of a task's agent")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
@@ -70,21 +74,21 @@ fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     })))
 }
 
-/// How long to wait before looking again.
+/// Poll interval for new output.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// All streams as they come, lines whole, until the task has ended and all of it is shown.
+/// Prints complete lines of all streams as they arrive, until the task has ended.
 fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<CommandOutput, AppError> {
     let mut shown_bytes = [0_usize; 3];
     loop {
-        // Asked before reading: what was written before the end is then read for certain.
+        // Query the state before reading, so that everything written before the end is printed.
         let task = engine.wait(id, Some(Instant::now() + POLL_INTERVAL), |_| true)?.task;
         let ended = task.state.is_terminal();
         for (which, shown) in
             [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].into_iter().zip(&mut shown_bytes)
         {
             let stored = engine.read_stored(id, which)?;
-            // A stream that was shortened meanwhile is shown again from its beginning.
+            // A stream that was truncated meanwhile is printed again from its beginning.
             let from = if *shown > stored.len() { 0 } else { *shown };
             let whole =
                 stored[from..].iter().rposition(|byte| *byte == b'\n').map_or(from, |at| from + at + 1);

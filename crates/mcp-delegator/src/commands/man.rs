@@ -1,18 +1,19 @@
-//! `man`: the manual, for `man -l -` or a package.
+//! `man`: print a manual page, for `man -l -` or a package.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::completions::{RawText, raw_text};
-use crate::cli::help;
+use crate::commands::completions::{RawText, raw_text};
+use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, io_error};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset, run_typed};
+use crate::input::help;
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Man {
-    /// The words of a command; without them, the program's own page
+    /// Command (default: the page of the program)
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
@@ -29,12 +30,14 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator man config show", shows: "the page of one command" },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Man>(&["man"], "Print the manual page")
+    ..CommandSpec::new::<Man>(&["man"], "Print the manual page")
 };
 
-fn run(_: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
-    let command = help::command_at("man", &input.command)?;
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
+    let command = help::command_at(context.catalog(), "man", &input.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
     Ok(raw_text(page))

@@ -1,4 +1,6 @@
-//! `manifest`: everything a program needs to know to call us.
+//! `manifest`: a machine-readable description of all commands.
+//!
+//! It is generated from the command specs, including declared commands. The etag changes whenever any of them changes.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +8,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::Paging;
-use crate::cli::globals::Format;
+use crate::commands::context::Context;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Completion};
-use crate::requests::page::{fingerprint, paginate};
-use crate::run::Context;
+use crate::output::documents::document::{Block, Document};
+use crate::output::envelopes::{cli as cli_envelope, schema as envelope_schema, tool as tool_envelope};
+use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
+use crate::spec::formats::Format;
+use crate::spec::paging::{Paging, fingerprint, paginate};
+use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{
-    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, mcp_tool,
-    run_typed,
+    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, tool_schema,
 };
-use crate::views::document::{Block, Document};
-use crate::views::{PRODUCT_VERSION, cli_envelope, envelope_schema, tool_envelope};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
-    /// Only commands that can be run in this version
+    /// Only commands that are available in this version
     #[serde(default)]
     pub available_only: bool,
-    /// Answer "not modified" if the manifest still has this etag
+    /// Return "not modified" if the manifest still has this etag
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
@@ -39,19 +41,20 @@ pub struct Manifest {
     pub version: &'static str,
     pub envelope_version: &'static str,
     pub schema_version: &'static str,
-    pub commands: Vec<Command>,
+    pub commands: Vec<CommandEntry>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Command {
+#[schemars(rename = "Command")]
+pub struct CommandEntry {
     /// Dotted path, as in `meta.command`.
     pub name: String,
-    /// The words to type.
+    /// Path on the command line.
     pub path: Vec<&'static str>,
     pub summary: &'static str,
     pub description: String,
     pub available: bool,
-    /// The tool's name over MCP; null for commands that are no tools.
+    /// Name of the MCP tool; null for commands that are not tools.
     pub tool: Option<String>,
     pub toolset: Option<&'static str>,
     pub category: &'static str,
@@ -62,18 +65,18 @@ pub struct Command {
     pub raw_output: bool,
     pub introduced: &'static str,
     pub input_schema: Value,
-    /// Inputs that are settled but not served yet.
+    /// Inputs that are declared but not available yet.
     pub unavailable_inputs: Vec<String>,
     /// Inputs that may be given by position, in order.
     pub positional: Vec<String>,
     /// Name of the schema of `data`, for the command `schema`.
     pub output_schema: String,
-    /// The definition an MCP server lists.
+    /// The definition in the MCP tool list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp: Option<Value>,
     pub exit_codes: BTreeMap<String, ExitCodeEntry>,
     pub examples: Vec<CommandExample>,
-    /// Names that lead here by a redirect.
+    /// Names that redirect to this command.
     pub former_names: Vec<String>,
 }
 
@@ -84,7 +87,7 @@ pub struct CommandExample {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Names, inputs, exit codes and MCP tools of all commands, also of those that are not built yet (available: false).",
+    details: "Names, inputs, exit codes and MCP tools of all commands, including those that are not available yet (available: false).",
     shape: Shape::Show("manifest"),
     danger: Danger::Safe,
     idempotent: true,
@@ -99,14 +102,16 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     former_names: &[FormerName { path: &["tools"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Manifest>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<ManifestInputs>(&["manifest"], "Describe every command for programs")
+    ..CommandSpec::new::<ManifestInputs>(&["manifest"], "Describe every command for programs")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
     let prefix = context.config.tool_prefix();
-    let commands: Vec<Command> = spec::all()
+    let commands: Vec<CommandEntry> = context
+        .catalog()
         .iter()
         .filter(|spec| !input.available_only || spec.is_available())
         .map(|spec| describe_command(spec, prefix))
@@ -119,18 +124,18 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
     let count = commands.len();
     let (commands, page) = paginate(commands, &input.paging, &query)?;
     let manifest = Manifest {
-        name: spec::PROGRAM,
+        name: spec::version::PROGRAM,
         version: PRODUCT_VERSION,
         envelope_version: tool_envelope::ENVELOPE_VERSION,
         schema_version: cli_envelope::SCHEMA_VERSION,
         commands,
     };
-    let mut answer = CommandOutput::done(json!(manifest)).fact("etag", etag).fact("count", count);
-    answer.page = Some(page);
-    Ok(answer)
+    let mut output = CommandOutput::done(json!(manifest)).fact("etag", etag).fact("count", count);
+    output.page = Some(page);
+    Ok(output)
 }
 
-fn describe_command(spec: &'static CommandSpec, prefix: &str) -> Command {
+fn describe_command(spec: &'static CommandSpec, prefix: &str) -> CommandEntry {
     let inputs = spec.inputs();
     let is_tool = spec.toolset != Toolset::Hidden;
     let names = |include: fn(&spec::Property) -> bool| {
@@ -141,7 +146,7 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> Command {
             .map(|property| property.name.clone())
             .collect()
     };
-    Command {
+    CommandEntry {
         name: spec.name(),
         path: spec.path.to_vec(),
         summary: spec.about,
@@ -160,7 +165,7 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> Command {
         unavailable_inputs: names(|property| property.unavailable),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
-        mcp: is_tool.then(|| mcp_tool::tool_definition(spec, prefix, Format::Markdown)),
+        mcp: is_tool.then(|| tool_schema::tool_definition(spec, prefix, Format::Markdown)),
         exit_codes: exit_codes(spec),
         examples: spec
             .examples
@@ -178,10 +183,10 @@ fn describe(data: &Value) -> Document {
         .into_iter()
         .flatten()
         .map(|command| {
-            let words = command["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let path = command["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let available = if command["available"] == true { "yes" } else { "no" };
             vec![
-                words.collect::<Vec<_>>().join(" "),
+                path.collect::<Vec<_>>().join(" "),
                 cell(command, "tool"),
                 available.to_owned(),
                 cell(command, "summary"),

@@ -1,30 +1,44 @@
-//! `queue pause` and `queue resume`: hold the queue, and let it go.
+//! `queue pause` and `queue resume`.
+//!
+//! A pause is stored in the registry, so it affects all processes that use the state directory. It never stops a running
+//! task.
 
 use serde_json::{Value, json};
 
-use super::inputs::NoInputs;
-use super::local::tasks::engine;
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Shape, run_typed};
-use crate::views::document::Document;
+use crate::output::documents::document::Document;
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, NoInputs, Shape};
 
 pub const PAUSE: CommandSpec = CommandSpec {
-    details: "What runs goes on, and tasks are still accepted. It holds for everybody who uses this state directory.",
+    details: "Running tasks continue, and new tasks are still accepted. This affects every user of the state directory.",
     shape: Shape::Action("queue_paused"),
     idempotent: true,
+    ..CommandSpec::new::<NoInputs>(
+        &["queue", "pause"],
+        "Pause the queue: start no queued task until it is resumed",
+    )
+};
+
+pub const PAUSE_COMMAND: Command = Command {
     describe,
     run: Some(|context, input| run_typed(context, input, pause)),
-    ..CommandSpec::declare::<NoInputs>(&["queue", "pause"], "Start no queued task until resumed")
+    ..Command::new(&PAUSE)
 };
 
 pub const RESUME: CommandSpec = CommandSpec {
     shape: Shape::Action("queue_resumed"),
     idempotent: true,
+    ..CommandSpec::new::<NoInputs>(&["queue", "resume"], "Resume the queue: start queued tasks again")
+};
+
+pub const RESUME_COMMAND: Command = Command {
     describe,
     run: Some(|context, input| run_typed(context, input, resume)),
-    ..CommandSpec::declare::<NoInputs>(&["queue", "resume"], "Start queued tasks again")
+    ..Command::new(&RESUME)
 };
 
 fn pause(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {

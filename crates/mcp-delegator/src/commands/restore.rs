@@ -1,4 +1,7 @@
-//! `restore`: bring work trees back to what they were before a task; list and delete restore points.
+//! `restore`: restore work trees to their state before a task; list and delete restore points.
+//!
+//! The engine compares the work tree with the restore point, saves the current state as an undo point, then changes
+//! files. A restore or deletion requires `confirm_destructive`; `--drop` is refused over MCP.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,13 +12,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::TASK_ID;
-use super::local::tasks::engine;
+use crate::commands::context::Context;
+use crate::commands::inputs::TASK_ID;
+use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape, run_typed};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape};
 
 mod output;
 
@@ -23,42 +27,42 @@ use output::{RestoreOutput, describe, summary_sentence, warnings};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restore {
-    /// The task
+    /// Task id
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
     pub task_id: Option<String>,
-    /// Really do it
+    /// Confirm the change
     #[serde(default)]
     pub confirm_destructive: bool,
-    /// Only say what would be done
+    /// Report what would be done; change nothing
     #[serde(default)]
     pub dry_run: bool,
-    /// Move HEAD and its branch back, too; commits made since stay reachable by the undo point
+    /// Also move HEAD and its branch back; newer commits stay reachable through the undo point
     #[serde(default)]
     pub force: bool,
-    /// Go back to before the last restore of this task
+    /// Revert the last restore of this task
     #[serde(default)]
     pub undo: bool,
-    /// Delete the task's restore points and what only they hold, instead of restoring
+    /// Delete the task's restore points, including content that exists only there, instead of restoring
     #[serde(default)]
     #[schemars(extend("x-command-line" = true))]
     pub drop: bool,
-    /// List the restore points of a repository, also of tasks that are no longer in the registry
+    /// List the restore points of a repository, including tasks that are no longer in the registry
     #[serde(default)]
     pub list: bool,
-    /// A directory in the repository, to list it or to find a task that is no longer in the registry (default: the
-    /// current directory)
+    /// Directory in the repository, for --list and for tasks that are no longer in the registry (default: the current
+    /// directory)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Files, permissions, directories and index come back as they were, in every work tree the task could \
-              write to; files that were not there are removed; files the restore point had to leave out are never \
-              touched. HEAD and its branch move only with --force. The present state is kept first: --undo goes back \
-              to it. Refused while a writing task is not over. Works after the task has left the registry, from \
-              within its repository.",
+    details: "Restores files, permissions, directories and index in every work tree the task could write to. Files \
+              that did not exist are removed; files that the restore point excludes are never touched. HEAD and its \
+              branch move only with --force. The current state is saved first: --undo returns to it. Refused while \
+              a writing task is active. Works for tasks that are no longer in the registry, from within their \
+              repository.",
     shape: Shape::Action("tree_restored"),
     danger: Danger::Destructive,
     failures: &[
@@ -73,7 +77,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     examples: &[
         Example {
             command: "mcp-delegator restore T-local-… --dry-run",
-            shows: "what would be brought back, without doing it",
+            shows: "what would be restored, without changing anything",
         },
         Example {
             command: "mcp-delegator restore --list",
@@ -83,10 +87,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     check,
     preflight: preflight_directory,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RestoreOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Restore>(&["restore"], "Bring back the tree as it was before a task")
+    ..CommandSpec::new::<Restore>(&["restore"], "Restore the work tree to its state before a task")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
@@ -98,29 +103,39 @@ fn check(input: &Value) -> Vec<Problem> {
     if is_true("list") {
         let other = ["undo", "force", "drop"].into_iter().find(|key| is_true(key));
         if let Some(field) = other.or(has_task.then_some("task_id")) {
-            refuse(ErrorCode::InvalidValue, field, "cannot be given together with list", "Leave one out.");
+            refuse(
+                ErrorCode::InvalidValue,
+                field,
+                "cannot be given together with list",
+                "Give only one of them.",
+            );
         }
         return problems;
     }
     if !has_task {
-        let hint = "Name the task; --list shows which tasks have restore points here.";
+        let hint = "Give the task id; --list shows the tasks with restore points here.";
         refuse(ErrorCode::MissingArgument, "task_id", "is missing", hint);
     }
     if let Some(field) = ["undo", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
-        refuse(ErrorCode::InvalidValue, field, "cannot be given together with drop", "Leave one out.");
+        refuse(
+            ErrorCode::InvalidValue,
+            field,
+            "cannot be given together with drop",
+            "Give only one of them.",
+        );
     }
     if !is_true("confirm_destructive") && !is_true("dry_run") {
         let problem = match is_true("drop") {
-            true => "must be true: what only the restore point holds is lost",
-            false => "must be true: files of the work tree are overwritten and removed",
+            true => "must be true, because content that exists only in the restore point is lost",
+            false => "must be true, because files in the work tree are overwritten and removed",
         };
-        let hint = "Look first with --dry-run, then give --confirm-destructive.";
+        let hint = "Check with --dry-run first, then give --confirm-destructive.";
         refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint);
     }
     problems
 }
 
-/// A directory outside the allowed roots is not searched.
+/// Refuses a directory outside `allowed_roots`.
 fn preflight_directory(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let Some(given) = input.get("working_dir").and_then(Value::as_str) else { return Vec::new() };
     let path = context.current_dir.join(given);
@@ -141,19 +156,19 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &start_dir))?;
         let done = if input.dry_run { "would be deleted" } else { "deleted" };
         let message = format!("{} restore points {done}", points.len());
-        return Ok(answer(RestoreOutput::dropped(&id, points, input.dry_run), message));
+        return Ok(command_output(RestoreOutput::dropped(&id, points, input.dry_run), message));
     }
     let request = RestoreRequest { dry_run: input.dry_run, include_head: input.force, undo: input.undo };
     let restored = engine.restore(&id, request, (&environment, &start_dir))?;
     let (message, warnings) = (summary_sentence(&restored.trees, input.dry_run), warnings(&restored));
-    let answer = answer(RestoreOutput::restored(&id, restored, input.dry_run), message);
-    Ok(CommandOutput { warnings, ..answer })
+    let output = command_output(RestoreOutput::restored(&id, restored, input.dry_run), message);
+    Ok(CommandOutput { warnings, ..output })
 }
 
-fn answer(output: RestoreOutput, message: String) -> CommandOutput {
-    let mut answer = CommandOutput::done(json!(output));
-    answer.message = Some(message);
-    answer
+fn command_output(data: RestoreOutput, message: String) -> CommandOutput {
+    let mut output = CommandOutput::done(json!(data));
+    output.message = Some(message);
+    output
 }
 
 fn list(
@@ -164,13 +179,13 @@ fn list(
     let points = engine.list_restore_points(start_dir, environment)?;
     let points = points.ok_or_else(|| {
         AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", start_dir.display()))
-            .suggest("Name a directory of the repository with --working-dir.")
+            .suggest("Give a directory of the repository with --working-dir.")
     })?;
     let message = format!("{} restore points", points.len());
-    Ok(answer(RestoreOutput::listed(points), message))
+    Ok(command_output(RestoreOutput::listed(points), message))
 }
 
-/// The task: by its id or a beginning of it, and by its whole id also when the registry does not know it any more.
+/// Finds the task by its id or a prefix. A complete id is accepted even if the task is no longer in the registry.
 fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
     match (engine.resolve(given), given.parse()) {
         (Err(EngineError::UnknownTask { .. }), Ok(id)) => Ok(id),

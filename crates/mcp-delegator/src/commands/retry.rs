@@ -1,4 +1,7 @@
-//! `retry`: an ended task again, as a new one.
+//! `retry`: start an ended task again as a new task.
+//!
+//! It reuses the stored text and inputs. A stored value with a redacted secret cannot be reused: the call is refused
+//! instead of running with the marker.
 
 use delegator_domain::task::Mode;
 use delegator_engine::EngineError;
@@ -7,26 +10,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::{self, AgentInputs, TaskIdInput, check_task_text};
-use super::local::AGENT_FAILURES;
-use super::local::exec::accepted_outcome;
-use super::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::context::Context;
+use crate::commands::inputs::{self, AgentInputs, TaskIdInput, check_task_text};
+use crate::commands::local::AGENT_FAILURES;
+use crate::commands::local::exec::accepted_output;
+use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{Category, CommandSpec, Shape, run_typed};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{Category, CommandSpec, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retry {
     #[serde(flatten)]
-    pub of: TaskIdInput,
-    /// What to do instead (default: the same)
+    pub target: TaskIdInput,
+    /// New task text (default: the same)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub task: Option<String>,
 }
 
-/// What a task was given, as it was kept; inputs of commands that differ are left alone.
+/// The stored inputs of a task; inputs of other commands are ignored.
 #[derive(Debug, Deserialize)]
 struct StoredInputs {
     #[serde(flatten)]
@@ -36,20 +40,24 @@ struct StoredInputs {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "With the same inputs, in the same directory and on the same thread; with today's environment and configuration.",
+    details: "Uses the same inputs, directory and thread, with the current environment and configuration.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_retried"),
     network: true,
     failures: AGENT_FAILURES,
     check: check_task_text,
-    describe: crate::views::task_document::accepted,
+    ..CommandSpec::new::<Retry>(&["retry"], "Start an ended task again as a new task")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::accepted,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Retry>(&["retry"], "Start an ended task again as a new one")
+    ..Command::new(&SPEC)
 };
 
 fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolve_task(&engine, &input.of.task_id)?)?;
+    let task = engine.task(&resolve_task(&engine, &input.target.task_id)?)?;
     if !task.state.is_terminal() {
         return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
     }
@@ -59,12 +67,12 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     };
     let mut stored = stored_inputs(&task, &text)?;
     if let Some(input) = redacted_input(&task) {
-        let problem = format!("The input {input} of {} held a secret, which was not kept.", task.id);
+        let problem = format!("The input {input} of {} contained a secret, which was not stored.", task.id);
         return Err(AppError::new(ErrorCode::WrongState, problem)
             .context("task_id", task.id.as_str())
-            .suggest("Submit the task anew."));
+            .suggest("Submit a new task with all inputs."));
     }
-    // A key names one task, and that one has ended.
+    // An idempotency key belongs to one task, which has ended.
     stored.submission.idempotency_key = None;
     stored.agent.working_dir = Some(task.working_dir.clone());
     let mut record = task.input.clone();
@@ -90,26 +98,26 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    let mut answer = accepted_outcome(&engine, submitted, "background")?;
-    answer.facts.insert("retry_of".into(), task.id.as_str().into());
-    Ok(answer)
+    let mut output = accepted_output(&engine, submitted, "background")?;
+    output.facts.insert("retry_of".into(), task.id.as_str().into());
+    Ok(output)
 }
 
-/// The text as it was kept. One from which a secret was taken is not the same task any more.
+/// The stored task text. A text with a redacted secret cannot be used again.
 fn stored_text(task: &Task, stored: Vec<u8>) -> Result<String, AppError> {
     let refuse = |reason: &str| {
         AppError::new(ErrorCode::WrongState, format!("The text of {} {reason}.", task.id))
             .context("task_id", task.id.as_str())
-            .suggest("Give it again with --task.")
+            .suggest("Give the text with --task.")
     };
     match String::from_utf8(stored) {
-        Ok(text) if text.contains("[REDACTED:") => Err(refuse("held a secret, which was not kept")),
+        Ok(text) if text.contains("[REDACTED:") => Err(refuse("contained a secret, which was not stored")),
         Ok(text) if !text.trim().is_empty() => Ok(text),
-        _ => Err(refuse("was not kept")),
+        _ => Err(refuse("was not stored")),
     }
 }
 
-/// An input from which a secret was taken. Labels only describe a task; it starts without their secrets, too.
+/// The first input with a redacted secret. Labels are ignored: they only describe a task.
 fn redacted_input(task: &Task) -> Option<&str> {
     let inputs = task.input.as_object().into_iter().flatten();
     let mut functional = inputs.filter(|(key, _)| key.as_str() != "labels");
@@ -120,7 +128,10 @@ fn stored_inputs(task: &Task, text: &str) -> Result<StoredInputs, AppError> {
     let mut stored = task.input.as_object().cloned().unwrap_or_default();
     stored.insert("task".to_owned(), text.into());
     serde_json::from_value(Value::Object(stored)).map_err(|error| {
-        AppError::new(ErrorCode::Internal, format!("The inputs of {} cannot be read: {error}.", task.id))
-            .context("input", json!(task.input))
+        AppError::new(
+            ErrorCode::Internal,
+            format!("The stored inputs of {} could not be read: {error}.", task.id),
+        )
+        .context("input", json!(task.input))
     })
 }

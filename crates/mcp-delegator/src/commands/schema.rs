@@ -1,29 +1,31 @@
-//! `schema`: the JSON Schemas of everything we read and write.
+//! `schema`: JSON Schemas of all inputs and outputs.
+//!
+//! Schemas are generated from the command specs and the output types; none is written by hand here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inputs::Paging;
-use super::manifest::output_schema;
+use crate::commands::context::Context;
+use crate::commands::manifest::output_schema;
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Completion};
-use crate::requests::page::{fingerprint, paginate};
-use crate::run::Context;
+use crate::output::documents::document::{Block, Document};
+use crate::output::envelopes::schema as envelope_schema;
+use crate::output::outcome::{CommandOutput, Completion};
+use crate::spec::catalog::Catalog;
+use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::{
-    self, Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
-    run_typed,
+    Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
 };
-use crate::views::document::{Block, Document};
-use crate::views::envelope_schema;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
-    /// Which schema; without it, the names of all
+    /// Name of the schema (default: list all names)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub name: Option<String>,
-    /// Answer "not modified" if the schema still has this etag
+    /// Return "not modified" if the schema still has this etag
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
@@ -31,7 +33,7 @@ pub struct SchemaInputs {
     pub paging: Paging,
 }
 
-/// The names of all schemas, or one schema, whose keys are those of JSON Schema.
+/// The names of all schemas, or one JSON Schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = true))]
 pub struct SchemaOutput {
@@ -55,20 +57,21 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
     examples: &[
         Example { command: "mcp-delegator schema", shows: "the names" },
-        Example { command: "mcp-delegator schema agent", shows: "the envelope of every answer in a pipe" },
+        Example { command: "mcp-delegator schema agent", shows: "the envelope of every output in a pipe" },
         Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
     ],
     former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SchemaOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
+    ..CommandSpec::new::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
-        Some(name) => find_schema(name, context.config.tool_prefix())?,
-        None => json!(schema_names()),
+        Some(name) => find_schema(context.catalog(), name, context.config.tool_prefix())?,
+        None => json!(schema_names(context.catalog())),
     };
     let etag = fingerprint(&data);
     if input.etag.as_deref() == Some(&etag) {
@@ -79,37 +82,34 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
         return Ok(CommandOutput::done(data).raw(text).fact("etag", etag));
     }
     let query = json!({"command": "schema", "etag": etag});
-    let (schemas, page) = paginate(schema_names(), &input.paging, &query)?;
+    let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
-    let mut answer =
+    let mut output =
         CommandOutput::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);
-    answer.page = Some(page);
-    answer.shape = Some(Shape::List("schemas"));
-    Ok(answer)
+    output.page = Some(page);
+    output.shape = Some(Shape::List("schemas"));
+    Ok(output)
 }
 
-fn schema_names() -> Vec<SchemaName> {
+fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
     let entry = |name: String, describes: String| SchemaName { name, describes };
     let mut names = vec![
-        entry("agent".into(), "Envelope of every answer in a pipe (002)".into()),
-        entry("standard".into(), "Envelope in files (004)".into()),
-        entry("error".into(), "Envelope of a failed tool call (000)".into()),
+        entry("agent".into(), "CLI envelope: every output in a pipe".into()),
+        entry("standard".into(), "Standard envelope: output in files".into()),
+        entry("error".into(), "Tool envelope of a failed call".into()),
     ];
     names
         .extend(Category::ALL.map(|category| {
             entry(category.name().into(), format!("Tool envelope {}", category.schema_id()))
         }));
     names.extend(
-        spec::all()
-            .iter()
-            .map(|spec| entry(spec.name(), format!("Input and output of '{}'", spec.cli_path()))),
+        catalog.iter().map(|spec| entry(spec.name(), format!("Input and output of '{}'", spec.cli_path()))),
     );
     names
 }
 
-/// Names are known under everything a caller may have in front of them: the id, the number of the contract, the
-/// dotted path, the words, the tool's name.
-fn find_schema(name: &str, prefix: &str) -> Result<Value, AppError> {
+/// Finds a schema by id, envelope name, dotted path, command line path or tool name.
+fn find_schema(catalog: Catalog, name: &str, prefix: &str) -> Result<Value, AppError> {
     let short_name = name
         .strip_prefix("codex://schema/v3.6/")
         .or_else(|| name.strip_prefix("codex/v3.6/"))
@@ -124,19 +124,19 @@ fn find_schema(name: &str, prefix: &str) -> Result<Value, AppError> {
     if let Some(category) = Category::ALL.into_iter().find(|category| category.name() == short_name) {
         return Ok(envelope_schema::tool(category));
     }
-    let matches_name = |spec: &&&CommandSpec| {
+    let matches_name = |spec: &&'static CommandSpec| {
         spec.name() == short_name
             || spec.cli_path() == short_name
             || spec.snake_name() == short_name
             || spec.tool_name(prefix) == short_name
     };
-    match spec::all().iter().find(matches_name) {
+    match catalog.iter().find(matches_name) {
         Some(spec) => Ok(command_schema(spec)),
-        None => Err(not_found(name)),
+        None => Err(not_found(catalog, name)),
     }
 }
 
-/// Input and output of one command, as `--schema` shows them.
+/// Input and output schema of one command, as printed by `--schema`.
 pub fn command_schema(spec: &CommandSpec) -> Value {
     json!({
         "command": spec.name(),
@@ -146,15 +146,15 @@ pub fn command_schema(spec: &CommandSpec) -> Value {
     })
 }
 
-fn not_found(name: &str) -> AppError {
-    let names = schema_names();
+fn not_found(catalog: Catalog, name: &str) -> AppError {
+    let names = schema_names(catalog);
     let nearest =
         delegator_domain::similar_names::nearest(name, names.iter().map(|schema| schema.name.as_str()));
     let error =
         AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("'mcp-delegator schema' lists the names."),
+        None => error.suggest("Run 'mcp-delegator schema' to list the names."),
     }
 }
 

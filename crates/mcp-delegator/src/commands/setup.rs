@@ -1,7 +1,9 @@
-//! `setup`: tell a host program about this server.
+//! `setup`: register this server with an MCP host.
 //!
-//! The host's file is touched only where the host is: its file, or the directory the file belongs in, must be there.
-//! What was there before is kept beside it.
+//! The host's file is edited only if the host is installed: its configuration file, or the directory of that file, must
+//! exist. The previous content is saved in a backup beside it.
+
+pub mod hosts;
 
 use std::fs;
 use std::io;
@@ -13,14 +15,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::commands::context::Context;
+use crate::commands::setup::hosts::{Edit, EntryError, Host, HostDirs};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::hosts::{Edit, EntryError, Host, HostDirs};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset};
 
-/// What is put behind the name of a file to keep what was in it.
+/// Suffix of the backup file.
 const BACKUP: &str = ".before-mcp-delegator";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,10 +50,10 @@ impl HostName {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Setup {
-    /// The program that shall call us
+    /// Program that uses this server
     #[schemars(extend("x-positional" = true))]
     pub host: HostName,
-    /// Print what belongs into the file, and nothing else, instead of writing it
+    /// Print only the entry instead of writing it
     #[serde(default)]
     pub print: bool,
 }
@@ -58,19 +61,19 @@ pub struct Setup {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupOutput {
     pub host: HostName,
-    /// The host's file
+    /// Configuration file of the host
     pub file: String,
     /// The file was changed
     pub changed: bool,
-    /// What was in it before
+    /// Backup of the previous content
     pub backup: Option<String>,
-    /// The entry alone, as it stands in a file with nothing else
+    /// The entry, as a complete file
     pub entry: String,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Puts one entry into the host's own configuration and leaves the rest of it as it is; what was there before is \
-              kept beside it. A second time changes nothing.",
+    details: "Adds one entry to the host's own configuration and changes nothing else; the previous file is saved beside it. \
+              Running it again changes nothing.",
     shape: Shape::Action("host_configured"),
     idempotent: true,
     raw: RawOutput::With("print"),
@@ -78,18 +81,19 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::NotFound, ErrorCode::PermissionDenied],
     examples: &[
         Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
-        Example { command: "mcp-delegator setup cursor --print", shows: "what to write, without writing it" },
+        Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SetupOutput>),
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Setup>(&["setup"], "Tell a host program about this server")
+    ..CommandSpec::new::<Setup>(&["setup"], "Register this server with an MCP client")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let host = input.host.host();
     let program = context.process.program.as_deref().and_then(Path::to_str);
-    let command = program.unwrap_or(crate::spec::PROGRAM);
+    let command = program.unwrap_or(crate::spec::version::PROGRAM);
     let file = file_of(context, host)?;
     let mut output = SetupOutput {
         host: input.host,
@@ -99,59 +103,66 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
         entry: host.sample(command),
     };
     let message = if input.print {
-        format!("This belongs into {}", file.display())
+        format!("Add this entry to {}", file.display())
     } else {
         let current = read_config(&file)?;
         match host
             .edit(current.as_deref().unwrap_or_default(), command)
             .map_err(|error| edit_error(error, &file))?
         {
-            Edit::Unchanged => format!("{} has the entry already", file.display()),
+            Edit::Unchanged => format!("{} already contains the entry", file.display()),
             Edit::Changed(after) => {
                 output.backup = write_config(&file, current.as_deref(), &after)
                     .map_err(|error| file_error(&file, &error))?
                     .map(|backup| backup.display().to_string());
                 output.changed = true;
-                format!("{} was changed; start the host anew", file.display())
+                format!("{} was changed; restart the host", file.display())
             }
         }
     };
-    let mut answer = CommandOutput::done(json!(output)).raw(output.entry);
-    answer.message = Some(message);
-    Ok(answer)
+    let mut command_output = CommandOutput::done(json!(output)).raw(output.entry);
+    command_output.message = Some(message);
+    Ok(command_output)
 }
 
 fn file_of(context: &Context<'_>, host: Host) -> Result<PathBuf, AppError> {
     let directory =
         |name: &str| context.process.variable(name).map(Path::new).filter(|path| path.is_absolute());
     let home = directory("HOME").ok_or_else(|| {
-        AppError::new(ErrorCode::ConfigInvalid, "HOME is not set, so the host's file is unknown.")
+        AppError::new(
+            ErrorCode::ConfigInvalid,
+            "The host's configuration file is unknown, because HOME is not set.",
+        )
     })?;
     let (config, codex, claude) =
         (directory("XDG_CONFIG_HOME"), directory("CODEX_HOME"), directory("CLAUDE_CONFIG_DIR"));
     Ok(host.config_file(HostDirs { home, config, codex, claude }))
 }
 
-/// The host's file, or nothing where there is only its directory.
+/// Content of the host's file; `None` if only its directory exists.
 fn read_config(file: &Path) -> Result<Option<String>, AppError> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(file, &error)),
-        // The home directory is everybody's: that it is there says nothing about a host.
+        // The home directory always exists, so it does not show that the host is installed.
         Err(_) if is_host_directory(file) => Ok(None),
-        Err(_) => Err(AppError::new(ErrorCode::NotFound, format!("There is no {}.", file.display()))
-            .context("path", file.display().to_string())
-            .suggest("Is the host installed? Start it once, or give --print to see what to write.")),
+        Err(_) => {
+            Err(AppError::new(ErrorCode::NotFound, format!("The file {} does not exist.", file.display()))
+                .context("path", file.display().to_string())
+                .suggest(
+                    "Check that the host is installed and start it once, or use --print to see the entry.",
+                ))
+        }
     }
 }
 
 fn is_host_directory(file: &Path) -> bool {
     let is_hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
-    // A file that is hidden itself lies in a directory that is not the host's own.
+    // A hidden file lies directly in the home directory, which is not the host's own.
     !file.file_name().is_some_and(is_hidden) && file.parent().is_some_and(Path::is_dir)
 }
 
-/// Writes, and says where the old text is kept.
+/// Writes the file and returns the path of the backup.
 fn write_config(file: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
     let Some(before) = before else {
         replace_text(file, after, 0o600)?;
@@ -169,7 +180,7 @@ fn write_config(file: &Path, before: Option<&str>, after: &str) -> io::Result<Op
 fn file_error(file: &Path, error: &io::Error) -> AppError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            let message = format!("{} may not be read and written by you.", file.display());
+            let message = format!("You do not have permission to read and write {}.", file.display());
             AppError::new(ErrorCode::PermissionDenied, message).context("path", file.display().to_string())
         }
         _ => io_error(&format!("Changing {}", file.display()), error),
@@ -179,7 +190,7 @@ fn file_error(file: &Path, error: &io::Error) -> AppError {
 fn edit_error(error: EntryError, file: &Path) -> AppError {
     AppError::new(ErrorCode::ConfigInvalid, format!("{}: {error}.", file.display()))
         .context("path", file.display().to_string())
-        .suggest("Nothing was changed. Give --print to see the entry, and put it in by hand.")
+        .suggest("Nothing was changed. Use --print to see the entry, and add it by hand.")
 }
 
 fn describe(data: &Value) -> Document {

@@ -4,13 +4,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::inputs::NoInputs;
+use crate::commands::Command;
+use crate::commands::context::Context;
 use crate::error::AppError;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, OutputSchema, PROGRAM, Shape, Toolset};
-use crate::views::document::{Block, Document};
-use crate::views::{PRODUCT_VERSION, tool_envelope};
+use crate::output::documents::document::{Block, Document};
+use crate::output::envelopes::tool as tool_envelope;
+use crate::output::outcome::CommandOutput;
+use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
+use crate::spec::{CommandSpec, Danger, NoInputs, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
@@ -25,10 +26,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Hidden,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Version>),
-    describe,
-    run: Some(run),
-    ..CommandSpec::declare::<NoInputs>(&["version"], "Show the version")
+    ..CommandSpec::new::<NoInputs>(&["version"], "Show the version")
 };
+
+pub const COMMAND: Command = Command { describe, run: Some(run), ..Command::new(&SPEC) };
 
 fn run(_: &Context<'_>, _: Value) -> Result<CommandOutput, AppError> {
     let version = Version {

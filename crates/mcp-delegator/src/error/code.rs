@@ -1,12 +1,12 @@
-//! The error map: one table from what went wrong to what every vocabulary calls it.
+//! The error map: one table from an error code to its exit code and its name in every envelope.
 //!
-//! An [`ErrorCode`] is the most precise thing this program says about a failure. Everything a surface needs
-//! (exit code, the word of each envelope, whether a retry is safe) is looked up in [`ErrorCode::facts`], one
-//! exhaustive `match`: a new code does not compile until it has every column. `docs/errors.md` is generated from it.
+//! An [`ErrorCode`] is the most precise classification of a failure. [`ErrorCode::facts`] looks up everything the
+//! output needs (exit code, name in each envelope, whether a retry is safe). It is one exhaustive `match`, so a new
+//! code does not compile until every column is filled. `docs/errors.md` is generated from it.
 
-use super::exit::ExitCode;
+use crate::error::exit::ExitCode;
 
-/// The families of failures; `details.kind` of the tool envelope.
+/// Error families; `details.kind` of the tool envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
     Usage,
@@ -70,7 +70,7 @@ impl ErrorKind {
     }
 }
 
-/// Where in the pipeline it happened; `validation` guarantees that nothing was changed.
+/// The stage at which the error occurred; `validation` guarantees that nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Validation,
@@ -88,14 +88,14 @@ impl Phase {
     }
 }
 
-/// May the identical call be made again?
+/// Whether the identical call may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retryable {
     Yes,
     No,
-    /// Only for commands declared safe: they change nothing, so asking again is harmless.
+    /// Only for commands declared safe: they change nothing, so repeating them is harmless.
     IfSafe,
-    /// Only while the state that stood in the way can still change; the error itself says which.
+    /// Only while the blocking state can still change; the error itself decides (see [`super::Retry`]).
     WhileStateCanChange,
 }
 
@@ -115,21 +115,21 @@ pub enum SideEffects {
 pub struct Facts {
     pub kind: ErrorKind,
     pub exit: ExitCode,
-    /// `error.code` of the agent envelope (002).
+    /// `error.code` of the CLI envelope.
     pub agent: &'static str,
     pub phase: Phase,
     pub retryable: Retryable,
     pub side_effects: SideEffects,
-    /// `error.type` and `error.code` of the standard envelope (004).
+    /// `error.type` and `error.code` of the standard envelope.
     pub standard: (&'static str, &'static str),
-    /// `error.code` of the tool envelope (000).
+    /// `error.code` of the tool envelope.
     pub tool: &'static str,
 }
 
 macro_rules! error_codes {
     ($($variant:ident => $kind:ident, $exit:ident, $agent:literal, $phase:ident, $retry:ident, $effects:ident,
-       $kind004:literal $code004:literal, $tool:literal;)*) => {
-        /// Everything that can go wrong, as precisely as callers may branch on it.
+       $standard_type:literal $standard_code:literal, $tool:literal;)*) => {
+        /// Every error a caller can branch on.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorCode { $($variant),* }
 
@@ -145,7 +145,7 @@ macro_rules! error_codes {
                         phase: Phase::$phase,
                         retryable: Retryable::$retry,
                         side_effects: SideEffects::$effects,
-                        standard: ($kind004, $code004),
+                        standard: ($standard_type, $standard_code),
                         tool: $tool,
                     }),*
                 }

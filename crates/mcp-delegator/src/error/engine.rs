@@ -1,14 +1,16 @@
-//! What the engine reports, in the vocabulary of the door.
+//! Converts engine errors into [`AppError`]: error code, context for programs and a suggestion.
+//!
+//! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this module
+//! only chooses the code and the hint.
 
 use std::path::{Path, PathBuf};
 
-use delegator_domain::task::Mode;
+use delegator_domain::task::{Mode, State, TaskId};
 use delegator_engine::{DirectoryProblem, EngineError, FileProblem, RestoreError, VariableAccess};
 use delegator_registry::RegistryError;
 
-use super::os_limits::os_limit_error;
-use super::{AppError, ErrorCode, Problem, Retry};
-use crate::commands::local::tasks::AGENT;
+use crate::error::os_limits::os_limit_error;
+use crate::error::{AGENT, AppError, ErrorCode, Problem, Retry};
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
@@ -18,44 +20,27 @@ impl From<EngineError> for AppError {
         }
         match error {
             EngineError::Registry(error) => registry_error(error),
-            EngineError::UnknownTask { given } => AppError::new(ErrorCode::TaskNotFound, message)
-                .context("task_id", given)
-                .suggest("'mcp-delegator local status' lists the tasks."),
-            EngineError::InvalidTaskId { given } => AppError::new(ErrorCode::InvalidId, message)
-                .context("task_id", given)
-                .suggest("An id is T-local- and 32 digits 0-9a-f; at least the first 8 of them will do."),
-            EngineError::AmbiguousTask { candidates, .. } => {
-                let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
-                AppError::new(ErrorCode::InvalidId, message)
-                    .context("candidates", candidates)
-                    .suggest("Give more of the id.")
-            }
+            EngineError::UnknownTask { given } => unknown_task(message, given),
+            EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
+            EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
             EngineError::UnknownThread { given } => {
                 AppError::new(ErrorCode::ThreadNotFound, message).context("thread_id", given)
             }
-            EngineError::NotEnded { task, state } => {
-                let error = AppError::new(ErrorCode::WrongState, message)
-                    .context("state", state.public_name())
-                    .context("task_id", task.as_str())
-                    .suggest(format!("Wait for it first: mcp-delegator local wait {task}"));
-                AppError { retry: Retry::Later(None), ..error }
-            }
-            EngineError::AlreadyEnded { task, state } => AppError::new(ErrorCode::WrongState, message)
-                .context("state", state.public_name())
-                .context("task_id", task.as_str()),
+            EngineError::NotEnded { task, state } => not_ended(message, state, &task),
+            EngineError::AlreadyEnded { task, state } => wrong_state(message, state, "task_id", &task),
             EngineError::ModeTooWide { requested, allowed } => {
                 AppError::from_problems(vec![mode_too_wide(requested, allowed)])
             }
             EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Choose a directory that holds the project alone.")
+                .suggest("Choose a directory that contains only the project.")
                 .context("field", input),
             EngineError::VariableNotAllowed { name, right } => {
                 AppError::from_problems(vec![variable_not_allowed("env_allow_list", &name, right)])
             }
             EngineError::NestingTooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Do it in this task, or raise max_depth in your own configuration."),
+                .suggest("Do the work in this task, or raise max_depth in your own configuration."),
             EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Wait for one of them, or raise max_children in your own configuration."),
+                .suggest("Wait for a child task to end, or raise max_children in your own configuration."),
             EngineError::UnusableDirectory { input, path, problem } => {
                 AppError::from_problems(vec![directory_problem(input, &path, &problem)])
             }
@@ -67,41 +52,19 @@ impl From<EngineError> for AppError {
             }
             EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
                 .context("task_id", task.as_str())
-                .suggest("Name a directory of the repository the task worked in with --working-dir."),
+                .suggest("Give a directory of the task's repository with --working-dir."),
             EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
-                let list = |trees: &[PathBuf]| -> Vec<String> {
-                    trees.iter().map(|tree| tree.display().to_string()).collect()
-                };
-                restore_error(source, message)
-                    .context("restored", list(&restored))
-                    .context("failed", failed.display().to_string())
-                    .context("untouched", list(&untouched))
-                    .suggest("Run restore again, or go back with --undo.")
+                restore_incomplete(restore_error(source, message), &restored, &failed, &untouched)
             }
-            EngineError::WorkTreeBusy { busy, state, .. } => {
-                let error = AppError::new(ErrorCode::WrongState, message)
-                    .context("state", state.public_name())
-                    .context("busy_task_id", busy.as_str())
-                    .suggest(format!("Wait for it, or end it: mcp-delegator local cancel {busy}"));
-                AppError { retry: Retry::Later(None), ..error }
-            }
-            EngineError::ClockJumped { by_ms } => {
-                let error = AppError::new(ErrorCode::WrongState, message)
-                    .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
-                    .suggest(
-                        "Check the date. If it is right, repeat the call with trust_clock (--trust-clock).",
-                    );
-                AppError { retry: Retry::Later(None), ..error }
-            }
+            EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
+            EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
             EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
             EngineError::Restore(error) => restore_error(error, message),
             EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
-                .suggest("Session files lie under sessions/ in Codex's home."),
+                .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
             EngineError::Agent(_) => AppError::new(ErrorCode::DependencyMissing, message)
-                .suggest("Install it, or name it with codex_bin or MCP_DELEGATOR_CODEX_BIN."),
-            EngineError::NoSandbox { .. } => AppError::new(ErrorCode::Unsupported, message)
-                .context("field", "verify")
-                .suggest("Set verify_unsandboxed in your own configuration to let it run without one."),
+                .suggest("Install it, or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN."),
+            EngineError::NoSandbox { .. } => no_sandbox(message),
             EngineError::Plan(_) => AppError::new(ErrorCode::DependencyVersion, message),
             EngineError::Launch { .. } | EngineError::Randomness { .. } => {
                 AppError::new(ErrorCode::Internal, message)
@@ -113,25 +76,96 @@ impl From<EngineError> for AppError {
     }
 }
 
-/// A mode above what the user allows.
-pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
-    let message = format!("is more than the configured max_mode, {}, allows", allowed.name());
-    Problem::new(ErrorCode::PolicyBlocked, "mode", message)
-        .value(requested.name().into())
-        .suggest(Some("Ask for less, or let the user raise max_mode in their own configuration."))
+fn retry_later(error: AppError) -> AppError {
+    AppError { retry: Retry::Later(None), ..error }
 }
 
-/// A variable a caller asks for, and the agent is not given.
+fn unknown_task(message: String, given: String) -> AppError {
+    AppError::new(ErrorCode::TaskNotFound, message)
+        .context("task_id", given)
+        .suggest("Run 'mcp-delegator local status' to list the tasks.")
+}
+
+fn invalid_task_id(message: String, given: String) -> AppError {
+    AppError::new(ErrorCode::InvalidId, message)
+        .context("task_id", given)
+        .suggest("A task id is T-local- followed by 32 hexadecimal digits; the first 8 digits are enough.")
+}
+
+fn ambiguous_task(message: String, candidates: &[TaskId]) -> AppError {
+    let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+    AppError::new(ErrorCode::InvalidId, message)
+        .context("candidates", candidates)
+        .suggest("Give more digits of the id.")
+}
+
+/// `task_key` is the context key of the task whose state prevents the call.
+fn wrong_state(message: String, state: State, task_key: &str, task: &TaskId) -> AppError {
+    AppError::new(ErrorCode::WrongState, message)
+        .context("state", state.public_name())
+        .context(task_key, task.as_str())
+}
+
+fn not_ended(message: String, state: State, task: &TaskId) -> AppError {
+    let error = wrong_state(message, state, "task_id", task);
+    retry_later(error.suggest(format!("Wait for the task first: mcp-delegator local wait {task}")))
+}
+
+fn work_tree_busy(message: String, state: State, busy: &TaskId) -> AppError {
+    let error = wrong_state(message, state, "busy_task_id", busy);
+    retry_later(error.suggest(format!("Wait for task {busy}, or run: mcp-delegator local cancel {busy}")))
+}
+
+fn no_sandbox(message: String) -> AppError {
+    AppError::new(ErrorCode::Unsupported, message)
+        .context("field", "verify")
+        .suggest("Set verify_unsandboxed in your own configuration to run it without a sandbox.")
+}
+
+fn restore_incomplete(
+    error: AppError,
+    restored: &[PathBuf],
+    failed: &Path,
+    untouched: &[PathBuf],
+) -> AppError {
+    let list =
+        |trees: &[PathBuf]| -> Vec<String> { trees.iter().map(|tree| tree.display().to_string()).collect() };
+    error
+        .context("restored", list(restored))
+        .context("failed", failed.display().to_string())
+        .context("untouched", list(untouched))
+        .suggest("Run restore again, or revert it with --undo.")
+}
+
+fn clock_jumped(message: String, by_ms: i64) -> AppError {
+    retry_later(
+        AppError::new(ErrorCode::WrongState, message)
+            .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
+            .suggest(
+                "Check the system date. If it is right, repeat the call with trust_clock (--trust-clock).",
+            ),
+    )
+}
+
+/// The requested mode exceeds the configured `max_mode`.
+pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
+    let message = format!("exceeds the configured max_mode, {}", allowed.name());
+    Problem::new(ErrorCode::PolicyBlocked, "mode", message)
+        .value(requested.name().into())
+        .suggest(Some("Request a lower mode, or have the user raise max_mode in their own configuration."))
+}
+
+/// `env_allow_list` names a variable that the agent does not receive.
 pub fn variable_not_allowed(field: &str, name: &str, permission: VariableAccess) -> Problem {
     let (message, suggestion) = match permission {
         VariableAccess::Never => (
-            format!("names {name}, which is never passed to an agent"),
-            format!("Leave {name} out: variables that make programs run code never pass."),
+            format!("contains {name}, which is never passed to an agent"),
+            format!("Remove {name}: variables that make programs run code are never passed on."),
         ),
         VariableAccess::Passed | VariableAccess::NotListed => (
-            format!("names {name}, which the agent is not given"),
+            format!("contains {name}, which is not passed to the agent"),
             format!(
-                "Leave {name} out, or let the user add it to agents.{AGENT}.env in their own configuration."
+                "Remove {name}, or have the user add it to agents.{AGENT}.env in their own configuration."
             ),
         ),
     };
@@ -140,18 +174,18 @@ pub fn variable_not_allowed(field: &str, name: &str, permission: VariableAccess)
     problem.suggest(Some(suggestion))
 }
 
-/// A directory an agent may not work in, or cannot.
+/// A directory that does not exist, cannot be used, or lies outside `allowed_roots`.
 pub fn directory_problem(field: &str, path: &Path, problem: &DirectoryProblem) -> Problem {
     let (code, suggestion) = match problem {
         DirectoryProblem::Missing => {
-            (ErrorCode::InvalidValue, "Create it, or name one that exists.".to_owned())
+            (ErrorCode::InvalidValue, "Create the directory, or give one that exists.".to_owned())
         }
         DirectoryProblem::NotADirectory | DirectoryProblem::Unusable(_) => {
-            (ErrorCode::InvalidValue, "Name a directory that can be used.".to_owned())
+            (ErrorCode::InvalidValue, "Give a directory that this user can enter.".to_owned())
         }
         DirectoryProblem::OutsideRoots { roots } => {
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-            (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+            (ErrorCode::PolicyBlocked, format!("Give a path in {}.", roots.join(" or ")))
         }
     };
     Problem::new(code, field, problem.to_string())
@@ -159,19 +193,20 @@ pub fn directory_problem(field: &str, path: &Path, problem: &DirectoryProblem) -
         .suggest(Some(suggestion))
 }
 
-/// A file a caller may not have read, or that cannot be.
+/// A file that cannot be read, or that this caller may not read.
 pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem {
     let (code, suggestion) = match problem {
         FileProblem::Missing | FileProblem::NotAFile | FileProblem::Unreadable(_) => {
-            (ErrorCode::InvalidValue, "Name a regular file that can be read.".to_owned())
+            (ErrorCode::InvalidValue, "Give a regular file that can be read.".to_owned())
         }
         FileProblem::OutsideRoots { roots } => {
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-            (ErrorCode::PolicyBlocked, format!("Name one in {}.", roots.join(" or ")))
+            (ErrorCode::PolicyBlocked, format!("Give a path in {}.", roots.join(" or ")))
         }
-        FileProblem::OwnState => {
-            (ErrorCode::PolicyBlocked, "Name a file elsewhere; a task is named by its id.".to_owned())
-        }
+        FileProblem::OwnState => (
+            ErrorCode::PolicyBlocked,
+            "Give a file outside the state directory; refer to a task by its id.".to_owned(),
+        ),
     };
     Problem::new(code, field, problem.to_string())
         .value(path.display().to_string().into())
@@ -188,7 +223,7 @@ fn restore_error(error: RestoreError, message: String) -> AppError {
         | RestoreError::CheckedOutElsewhere { .. } => AppError::new(ErrorCode::WrongState, message),
         RestoreError::Incomplete { undo, .. } => AppError::new(ErrorCode::IoError, message)
             .context("undo_point", undo)
-            .suggest("Run restore again, or go back with --undo."),
+            .suggest("Run restore again, or revert it with --undo."),
         RestoreError::Git(_) => AppError::new(ErrorCode::IoError, message),
     }
 }
@@ -201,7 +236,7 @@ fn registry_error(error: RegistryError) -> AppError {
         }
         RegistryError::Busy { .. } => AppError::new(ErrorCode::LockHeld, message),
         RegistryError::Damaged { .. } => AppError::new(ErrorCode::ConfigInvalid, message).suggest(
-            "'mcp-delegator doctor --set-aside-damaged' keeps it under another name and starts anew.",
+            "Run 'mcp-delegator doctor --set-aside-damaged' to rename the damaged files and start with an empty registry.",
         ),
         RegistryError::NeedsNewerWriter { .. } | RegistryError::StateDir(_) => {
             AppError::new(ErrorCode::ConfigInvalid, message)
@@ -210,7 +245,7 @@ fn registry_error(error: RegistryError) -> AppError {
     }
 }
 
-/// Errors below are written without a capital and a stop; what people read has both.
+/// Lower crates write errors without a capital letter and a period; messages to users have both.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let capital = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();

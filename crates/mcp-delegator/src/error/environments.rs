@@ -1,9 +1,9 @@
-//! What the environments file reports, in the vocabulary of the door.
+//! Converts errors of the environments file into [`AppError`]: error code, context and suggestion.
 
 use delegator_config::environments::{EnvironmentsError, sample};
 
-use super::engine::sentence;
-use super::{AppError, ErrorCode, io_error, truncate_text};
+use crate::error::engine::sentence;
+use crate::error::{AppError, ErrorCode, io_error, truncate_text};
 
 impl From<EnvironmentsError> for AppError {
     fn from(error: EnvironmentsError) -> Self {
@@ -12,13 +12,13 @@ impl From<EnvironmentsError> for AppError {
             EnvironmentsError::Missing { path } => AppError::new(ErrorCode::NotFound, message)
                 .context("path", path.display().to_string())
                 .context("sample", sample())
-                .detail(format!("A file to begin with:\n{}", sample()))
-                .suggest("Write the file, or add an environment with 'mcp-delegator env add'."),
+                .detail(format!("Sample file:\n{}", sample()))
+                .suggest("Create the file, or add an environment with 'mcp-delegator env add'."),
             EnvironmentsError::Invalid(error) => error.into(),
             EnvironmentsError::Exists { id, path } => AppError::new(ErrorCode::AlreadyExists, message)
                 .context("env_id", id)
                 .context("path", path.display().to_string())
-                .suggest("Take another id, or remove the old one first with 'mcp-delegator env remove'."),
+                .suggest("Choose another id, or first remove the existing environment with 'mcp-delegator env remove'."),
             EnvironmentsError::Unknown { id, path, nearest } => {
                 unknown_environment(&id, nearest.as_deref()).context("path", path.display().to_string())
             }
@@ -35,6 +35,6 @@ fn unknown_environment(id: &str, nearest: Option<&str>) -> AppError {
             .context("env_id", truncate_text(id));
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("'mcp-delegator cloud list-environments' lists them."),
+        None => error.suggest("Run 'mcp-delegator cloud list-environments' to list the environments."),
     }
 }

@@ -1,6 +1,8 @@
-//! Exit codes: the whole set, so that no call site ever writes a number.
+//! The complete set of exit codes.
+//!
+//! Call sites use these names; no other code writes a number. Codes are only added: scripts depend on their meaning.
 
-/// How the process ends. The numbers are a promise to scripts and never change meaning.
+/// Exit code of the process. Scripts depend on the numbers: a number never changes its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ExitCode {
@@ -73,31 +75,35 @@ impl ExitCode {
         }
     }
 
-    /// What the code means to a caller, in at most 120 characters.
+    /// Meaning of the code, in at most 120 characters.
     pub fn meaning(self) -> &'static str {
         match self {
-            ExitCode::Success => "Done. Also a question about a failed task that was answered.",
-            ExitCode::GeneralError => "A bug, a panic or an I/O error of our own: look before trying again.",
+            ExitCode::Success => "Success. Also a successful query about a failed task.",
+            ExitCode::GeneralError => {
+                "A bug, a panic or an I/O error in mcp-delegator: check the state before retrying."
+            }
             ExitCode::ArgError => {
-                "A bad flag, value or payload, or a missing confirmation. Nothing happened."
+                "A bad flag, value or payload, or a missing confirmation. Nothing was changed."
             }
             ExitCode::PartialFailure => "Some items of a batch failed, some succeeded.",
             ExitCode::Precondition => {
-                "Wrong state, bad configuration, a missing dependency or an unbuilt feature."
+                "Wrong state, bad configuration, a missing dependency or an unavailable feature."
             }
-            ExitCode::NotFound => "The task, thread, schema or file is not known.",
-            ExitCode::Conflict => "It exists already, or the version or idempotency key does not match.",
+            ExitCode::NotFound => "The task, thread, schema or file does not exist.",
+            ExitCode::Conflict => {
+                "The object exists already, or the version or idempotency key does not match."
+            }
             ExitCode::PermissionDenied => "Refused by the operating system, the sandbox or our policy.",
             ExitCode::AuthRequired => "Not signed in, or the credentials have expired.",
-            ExitCode::PaymentRequired => "The plan's quota or billing stands in the way.",
-            ExitCode::Timeout => "A limit was hit: the call's own, or the agent's idle or hard limit.",
-            ExitCode::RateLimited => "Too many requests upstream: wait, then try again.",
-            ExitCode::Unavailable => {
-                "The network, the service or our supervisor cannot be reached: try again."
+            ExitCode::PaymentRequired => "The quota is exhausted, or payment is required.",
+            ExitCode::Timeout => {
+                "A time limit was reached: the call's own, or the agent's idle or hard limit."
             }
-            ExitCode::Redirected => "The command has another name: run error.redirect.command.",
-            ExitCode::Incomplete => "The time for this call ran out; the work goes on.",
-            ExitCode::AgentFailed => "The agent's run ended in failure.",
+            ExitCode::RateLimited => "Too many requests upstream: wait, then retry.",
+            ExitCode::Unavailable => "The network, the service or the supervisor cannot be reached: retry.",
+            ExitCode::Redirected => "The command was renamed: run error.redirect.command.",
+            ExitCode::Incomplete => "The time limit of this call passed; the task continues.",
+            ExitCode::AgentFailed => "The agent's run failed.",
             ExitCode::Interrupted => "Cancelled by SIGINT (Ctrl-C).",
             ExitCode::Terminated => "Cancelled by SIGTERM.",
         }

@@ -1,13 +1,15 @@
-//! Failures as the door sees them.
+//! The error type of commands.
 //!
-//! Rooms below return precise error types of their own. At the door they become an [`AppError`]: a code from the
-//! error map, a sentence for people, facts for programs, and the hint. Exit code and vocabulary follow from the code.
+//! Lower crates return precise error types of their own. This module converts them into an [`AppError`]: a code from
+//! the error map, a message for people, context for programs and a suggestion. The exit code and the name in each
+//! envelope follow from the code; no other module chooses them.
 
 pub mod code;
 pub mod engine;
 pub mod environments;
 pub mod exit;
 mod os_limits;
+pub mod panic;
 
 use std::time::Duration;
 
@@ -18,10 +20,13 @@ use serde_json::{Map, Value};
 pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
 pub use exit::ExitCode;
 
-/// What a caller gave is repeated to them only as far as it helps.
+/// Name of the built-in agent.
+pub const AGENT: &str = "codex";
+
+/// Longest part of a caller's input that a message repeats.
 const MAX_ECHO_CHARS: usize = 200;
 
-/// A text as it may stand in a message.
+/// The text, shortened to `MAX_ECHO_CHARS` for use in a message.
 pub fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(MAX_ECHO_CHARS) {
         None => text.to_owned(),
@@ -29,24 +34,24 @@ pub fn truncate_text(text: &str) -> String {
     }
 }
 
-/// The known name that was meant; all of them where none is near.
+/// Suggests the known name nearest to `given`, or lists all known names.
 pub fn suggest_nearest<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match similar_names::nearest(given, known.clone()) {
         Some(name) => format!("Did you mean {name}?"),
-        None => format!("There are {}.", known.collect::<Vec<_>>().join(", ")),
+        None => format!("Known: {}.", known.collect::<Vec<_>>().join(", ")),
     }
 }
 
-/// One thing wrong with the input. A call reports all of them together.
+/// One problem with the input. A call reports all of its problems together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     pub code: ErrorCode,
-    /// The input as the caller knows it: a property name, or a flag that is not known.
+    /// Name of the input: a property name, or the unknown flag.
     pub field: String,
     pub problem: String,
     pub value: Option<Value>,
     pub suggestion: Option<String>,
-    /// Where it stands, and whatever else a program may want to know.
+    /// Details for programs, such as file and line.
     pub context: Map<String, Value>,
 }
 
@@ -73,12 +78,12 @@ impl Problem {
     }
 }
 
-/// When the identical call may be made again.
+/// When the identical call may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// As the error map says for this code and command.
+    /// As declared in the error map for this code and command.
     AsDeclared,
-    /// It can succeed later; the wait is known only sometimes.
+    /// The call can succeed later, after this delay if it is known.
     Later(Option<Duration>),
     Never,
 }
@@ -95,16 +100,16 @@ pub struct Redirect {
 pub struct AppError {
     pub code: ErrorCode,
     pub message: String,
-    /// A longer explanation or the words of whoever refused.
+    /// A longer explanation, or the message of the underlying error.
     pub detail: Option<String>,
-    /// Facts a program may act on; `details` of 000 and 004, `meta.error_context` of 002.
+    /// Context for programs: `details` of the tool and standard envelopes, `meta.error_context` of the CLI envelope.
     pub context: Map<String, Value>,
     pub problems: Vec<Problem>,
     pub phase: Phase,
     pub retry: Retry,
-    /// The next step, phrased for whoever called.
+    /// What the caller can do next.
     pub suggestion: Option<String>,
-    /// A command line that mends it.
+    /// A command line that fixes the problem.
     pub fix_command: Option<String>,
     pub redirect: Option<Redirect>,
 }
@@ -125,7 +130,7 @@ impl AppError {
         }
     }
 
-    /// All problems of one call as one error. The code is theirs where they agree.
+    /// One error for all problems of a call. It has their code if they share one, else `ArgError`.
     pub fn from_problems(problems: Vec<Problem>) -> Self {
         let code = match problems.split_first() {
             Some((first, rest)) if rest.iter().all(|other| other.code == first.code) => first.code,
@@ -183,7 +188,7 @@ fn problem_sentence(problem: &Problem) -> String {
     format!("{}: {}", problem.field, problem.problem)
 }
 
-/// An I/O error of our own, with what was being done.
+/// An I/O error of this process; `doing` names the operation.
 pub fn io_error(doing: &str, error: &std::io::Error) -> AppError {
     let message = format!("{doing}: {error}");
     os_limits::os_limit_error(error.raw_os_error(), &message)

@@ -1,40 +1,39 @@
-//! Failures for want of a system resource, which the identical call may not meet again.
+//! Errors caused by a shortage of a system resource (files, memory, processes).
 //!
-//! The operating system reports them by number. Everything here works on that number, wherever in the chain of errors
-//! it stands. `E2BIG` is the exception: the same call meets it again, and the message names standard input instead.
+//! They are recognised by `errno`, wherever it stands in the chain of errors, and are retryable: the identical call
+//! may succeed once another process has released the resource. `E2BIG` is the exception: the same call fails again,
+//! so its suggestion is to pass the text on standard input.
 
 use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::{AppError, ErrorCode, Retry};
+use crate::error::{AppError, ErrorCode, Retry};
 
-/// Long enough for another call to end and release what it holds.
+/// Long enough for another call to end and release its resources.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The error, if its cause is a shortage or an over-long argument.
+/// The error for this `errno`, if it is a resource shortage or an argument that is too long.
 pub(super) fn os_limit_error(os_error: Option<i32>, message: &str) -> Option<AppError> {
     let errno = Errno::from_raw_os_error(os_error?);
     if errno == Errno::TOOBIG {
         return Some(AppError::new(ErrorCode::InvalidValue, message).context("errno", "E2BIG").suggest(
             "The system takes at most 128 KiB in one argument, and 2 MiB in all of them and the environment. \
-                          Give '-' in place of the text and the text itself on standard input.",
+                          Give '-' instead of the text, and the text on standard input.",
         ));
     }
     let (name, hint) = match errno {
         Errno::MFILE => (
             "EMFILE",
-            "This process has as many files open as its limit allows. Try again, or raise the limit (ulimit -n).",
+            "This process has reached its limit of open files. Try again, or raise the limit (ulimit -n).",
         ),
         Errno::NFILE => {
-            ("ENFILE", "The system has as many files open as it allows. Try again, or raise fs.file-max.")
+            ("ENFILE", "The system has reached its limit of open files. Try again, or raise fs.file-max.")
         }
-        Errno::NOMEM => {
-            ("ENOMEM", "The system has no memory left for this. Try again when other programs have ended.")
-        }
+        Errno::NOMEM => ("ENOMEM", "The system is out of memory. Try again when other programs have ended."),
         Errno::AGAIN => (
             "EAGAIN",
-            "No more processes or threads may be started. Try again when some have ended, or raise the limit (ulimit -u).",
+            "The limit of processes and threads is reached. Try again when some have ended, or raise the limit (ulimit -u).",
         ),
         _ => return None,
     };

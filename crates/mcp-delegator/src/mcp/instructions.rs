@@ -1,34 +1,13 @@
 //! The server instructions that a client shows its model: the workflow with the served tools, in under two kilobytes.
 
-use super::codex_compat::CompatTool;
-use super::toolbox::Toolbox;
-use crate::cli::globals::Format;
+use crate::mcp::codex_compat::CompatTool;
+use crate::mcp::tools::toolbox::Toolbox;
+use crate::spec::formats::Format;
 
 pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
     let has = |name: &str| toolbox.serves(name);
-    let mut steps: Vec<String> = Vec::new();
-    if has("local_exec") {
-        steps.push(format!(
-            "{prefix}local_exec {{task, working_dir, mode}} returns a task_id at once. mode read-only (default) only reads \
-             and reports; workspace-write edits files. Write the task for an agent without your context: what to do, \
-             where, how to check it."
-        ));
-    }
-    if has("local_wait") {
-        steps.push(format!(
-            "{prefix}local_wait {{task_id}} returns when the task ends. If the call expires first (state working), call it \
-             again; waiting is free, do not poll the status in a loop."
-        ));
-    }
-    if has("local_results") {
-        steps.push(format!(
-            "{prefix}local_results {{task_id}} returns what the task did: final message, files, tests, tokens, errors. \
-             Read it before you rely on the work."
-        ));
-    }
-    let numbered = steps.iter().enumerate().map(|(at, step)| format!("{}. {step}", at + 1));
-    let workflow: Vec<String> = if steps.len() > 1 { numbered.collect() } else { steps };
+    let workflow = workflow(toolbox);
     let further: Vec<String> = [
         ("local_run", "starts a short task and waits for it in one call; write modes need confirm: true."),
         ("local_resume", "{task_id, task} continues the same thread."),
@@ -69,10 +48,38 @@ pub fn instructions(toolbox: &Toolbox) -> String {
     parts.join("\n\n")
 }
 
+/// The steps exec, wait and results, numbered if more than one of these tools is served.
+fn workflow(toolbox: &Toolbox) -> Vec<String> {
+    let prefix = toolbox.prefix();
+    let has = |name: &str| toolbox.serves(name);
+    let mut steps: Vec<String> = Vec::new();
+    if has("local_exec") {
+        steps.push(format!(
+            "{prefix}local_exec {{task, working_dir, mode}} returns a task_id at once. mode read-only (default) only reads \
+             and reports; workspace-write edits files. Write the task for an agent without your context: what to do, \
+             where, how to check it."
+        ));
+    }
+    if has("local_wait") {
+        steps.push(format!(
+            "{prefix}local_wait {{task_id}} returns when the task ends. If the call expires first (state working), call it \
+             again; waiting is free, do not poll the status in a loop."
+        ));
+    }
+    if has("local_results") {
+        steps.push(format!(
+            "{prefix}local_results {{task_id}} returns what the task did: final message, files, tests, tokens, errors. \
+             Read it before you rely on the work."
+        ));
+    }
+    let numbered = steps.iter().enumerate().map(|(at, step)| format!("{}. {step}", at + 1));
+    if steps.len() > 1 { numbered.collect() } else { steps }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::toolbox::{ToolSelection, Toolbox};
     use super::*;
+    use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
 
     fn default_selection() -> ToolSelection {
         ToolSelection {
@@ -87,7 +94,7 @@ mod tests {
     }
 
     fn instructions_for(choice: ToolSelection) -> String {
-        instructions(&Toolbox::select(&choice).unwrap())
+        instructions(&Toolbox::select(crate::app::catalog::catalog(), &choice).unwrap())
     }
 
     #[test]

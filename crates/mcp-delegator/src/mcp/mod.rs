@@ -1,46 +1,25 @@
 //! The MCP server: the same commands as tools.
 //!
 //! ```text
-//! stdio ─┐             ┌ toolbox       which tools are served, under which names
-//!        ├─ server ────┤ call_handler  admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ server_state: render ▸ redact
-//! http ──┘  (rmcp)     ├ waiting       all waits on one thread, progress notifications
-//!                      ├ handles       the tasks extension; handle_status: the registry's state of a handle
-//!                      ├ codex_compat  the two tools of Codex's former server
-//!                      └ resources, prompts, confirmation
-//! decode: parses a line of stdin; recover: finds the id in a line that is not valid JSON
-//! listeners: whether a client is connected to receive a response
+//! transport/stdio ─┐             ┌ tools            admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ render ▸ redact
+//!                  ├─ server ────┤ tasks_extension  handles for runs and waits that outlive the server
+//! transport/http ──┘  (rmcp)     ├ codex_compat     the two tools of Codex's former server
+//!                                └ resources, prompts, instructions
 //! ```
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one thread
 //! watches all tasks for all calls. An error in a call, a panic included, becomes the response of that call, and the
-//! server keeps running. Only the transport writes to stdout. `fixtures` serves the official conformance suite and is
-//! never part of a release.
+//! server keeps running. Only the transport writes to stdout.
 
-pub mod advice;
-pub mod backlog;
-pub mod call_handler;
 pub mod codex_compat;
-pub mod confirmation;
-mod confirmation_text;
-pub mod decode;
-#[cfg(feature = "conformance-fixtures")]
-pub mod fixtures;
-pub mod handle_requests;
-pub mod handle_status;
-pub mod handles;
-pub mod http;
 pub mod instructions;
-pub mod listeners;
-pub mod params_check;
 pub mod prompts;
-mod recover;
 pub mod resources;
+pub mod serve;
 pub mod server;
-pub mod server_state;
-pub mod stdio;
-pub mod token;
-pub mod toolbox;
-pub mod waiting;
+pub mod tasks_extension;
+pub mod tools;
+pub mod transport;
 
 use crate::error::{AppError, io_error};
 

@@ -3,7 +3,7 @@
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 
-use super::toolbox::Toolbox;
+use crate::mcp::tools::toolbox::Toolbox;
 
 /// The modes that `delegate` accepts.
 pub const MODES: [&str; 2] = ["read-only", "workspace-write"];

@@ -4,12 +4,13 @@ use delegator_registry::{Filter, TaskFile};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
+use crate::commands::cloud::environment_template::{self, Template};
+use crate::commands::context::Context;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::environment_template::{self, Template};
 use crate::error::{AppError, ErrorCode};
-use crate::run::Context;
+use crate::output::data::task as task_data;
+use crate::output::envelopes::schema as envelope_schema;
 use crate::spec::Category;
-use crate::views::{envelope_schema, task as view};
 
 const SCHEMA: &str = "codex://schema/v3.6/";
 const TEMPLATE: &str = "codex://environment-template/";
@@ -105,16 +106,18 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         engine.mark_read(&task.id)?;
     }
     let mut report = match task.state.is_terminal() {
-        true => Value::Object(view::result(&task, &files, None)),
-        false => {
-            view::running(&(&task).into(), files.snapshot.as_ref(), jiff::Timestamp::now().as_millisecond())
-        }
+        true => Value::Object(task_data::result(&task, &files, None)),
+        false => task_data::running(
+            &(&task).into(),
+            files.snapshot.as_ref(),
+            jiff::Timestamp::now().as_millisecond(),
+        ),
     };
     report["title"] = task.title.clone().into();
     report["working_dir"] = task.working_dir.clone().into();
     report["mode"] = task.mode.name().into();
     report["labels"] = json!(task.labels);
-    report["created_ts"] = view::format_timestamp(task.created_at_ms).into();
+    report["created_ts"] = task_data::format_timestamp(task.created_at_ms).into();
     Ok(contents(uri, "application/json", pretty(&report)))
 }
 

@@ -17,18 +17,18 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
-use super::params_check::params_error;
-use super::server_state::ServerState;
-use super::{instructions, prompts, resources};
+use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
-use crate::run::Context;
-use crate::views::PRODUCT_VERSION;
+use crate::mcp::tools::server_state::ServerState;
+use crate::mcp::transport::params_check::params_error;
+use crate::mcp::{instructions, prompts, resources};
+use crate::spec::version::PRODUCT_VERSION;
 
 /// One server; clones share its state.
 #[derive(Debug, Clone)]
 pub struct Server {
-    pub(super) state: Arc<ServerState>,
-    pub(super) wait_thread: Arc<WaitThread>,
+    pub(in crate::mcp) state: Arc<ServerState>,
+    pub(in crate::mcp) wait_thread: Arc<WaitThread>,
 }
 
 impl Server {
@@ -37,7 +37,7 @@ impl Server {
     }
 
     /// Runs something short on a blocking thread, with the context of a call.
-    pub(super) async fn with_context<T: Send + 'static>(
+    pub(in crate::mcp) async fn with_context<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Context<'_>) -> Result<T, AppError> + Send + 'static,
     ) -> Result<T, AppError> {
@@ -46,7 +46,7 @@ impl Server {
     }
 }
 
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub(in crate::mcp) async fn run_blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, AppError> + Send + 'static,
 ) -> Result<T, AppError> {
     let lost = |_| Err(AppError::new(ErrorCode::Internal, "The thread of this call ended without a result."));
@@ -62,7 +62,7 @@ fn refuse_cursor(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> 
 }
 
 /// The protocol error for requests that are not tool calls.
-pub(super) fn to_rpc_error(error: &AppError) -> ErrorData {
+pub(in crate::mcp) fn to_rpc_error(error: &AppError) -> ErrorData {
     let code = match error.code {
         ErrorCode::NotFound | ErrorCode::TaskNotFound => RpcCode::RESOURCE_NOT_FOUND,
         ErrorCode::InvalidId | ErrorCode::InvalidValue => RpcCode::INVALID_PARAMS,
@@ -71,7 +71,7 @@ pub(super) fn to_rpc_error(error: &AppError) -> ErrorData {
     ErrorData::new(code, error.message.clone(), None)
 }
 
-pub(super) fn invalid_params(message: String) -> ErrorData {
+pub(in crate::mcp) fn invalid_params(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
@@ -84,7 +84,7 @@ impl ServerHandler for Server {
             .enable_completions()
             .enable_tasks()
             .build();
-        let name = Implementation::new(crate::spec::PROGRAM, PRODUCT_VERSION);
+        let name = Implementation::new(crate::spec::version::PROGRAM, PRODUCT_VERSION);
         ServerConfig::new(capabilities)
             .with_server_info(name)
             .with_instructions(instructions::instructions(&self.state.toolbox))

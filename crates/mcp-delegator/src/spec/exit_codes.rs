@@ -1,13 +1,16 @@
-//! The exit codes a command can end with, and what each promises a caller.
+//! The exit codes of a command, with retry and side-effect guarantees for each.
+//!
+//! They are derived from the command's declared failures and the error map, so the manifest cannot contradict either.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::CommandSpec;
-use crate::error::{AppError, ErrorCode, ExitCode, Retry, Retryable, SideEffects, code::ErrorKind};
+use crate::error::code::ErrorKind;
+use crate::error::{AppError, ErrorCode, ExitCode, Retry, Retryable, SideEffects};
+use crate::spec::CommandSpec;
 
-/// Failures every command can have.
+/// Failures that any command can have.
 const COMMON_FAILURES: &[ErrorCode] = &[
     ErrorCode::Internal,
     ErrorCode::IoError,
@@ -34,7 +37,7 @@ pub struct ExitCodeEntry {
     pub error_codes: Vec<&'static str>,
 }
 
-/// The command's whole map, keyed by the number as text.
+/// The exit code map of the command, keyed by the number as text.
 pub fn exit_codes(spec: &CommandSpec) -> BTreeMap<String, ExitCodeEntry> {
     let unsupported: &[ErrorCode] = if spec.is_available() { &[] } else { &[ErrorCode::Unsupported] };
     let mut codes: Vec<ErrorCode> = [COMMON_FAILURES, spec.failures, unsupported].concat();
@@ -62,16 +65,16 @@ fn exit_code_entry(spec: &CommandSpec, exit: ExitCode, codes: &[ErrorCode]) -> E
     ExitCodeEntry {
         name: exit.name().to_owned(),
         description: exit.meaning().to_owned(),
-        // One number may stand for several failures; the promise made for it holds for all of them, but for the one
-        // a caller brings about with a flag.
+        // One number may stand for several failures: it is retryable only if all of them are. `WarningsAsErrors` does not
+        // count, because it occurs only with --strict-warnings.
         retryable: !unconditional.is_empty() && unconditional.iter().all(|code| retryable(spec, **code)),
         side_effects: if exit == ExitCode::Success { "complete" } else { side_effects(spec, codes) },
         error_codes,
     }
 }
 
-/// Whether this very failure may be answered by making the identical call again: the error's own word, else the
-/// promise of the command.
+/// Whether the identical call may be repeated after this error: decided by the error itself, or else by the
+/// error map and the command.
 pub fn is_retryable(spec: &CommandSpec, error: &AppError) -> bool {
     match error.retry {
         Retry::Never => false,

@@ -1,25 +1,25 @@
-//! From an input type to the one flat JSON Schema that every surface uses.
+//! Converts an input type into the flat JSON Schema used by the command line, MCP and the validator.
 //!
-//! schemars describes the Rust type; hosts and people need something plainer: no `null` beside a type, no integer
-//! formats, nothing behind `$ref`, and no unknown keys. Properties may carry markers of ours (`x-…`) that say how a
-//! surface offers them; they never leave in a published schema.
+//! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no `$ref`, no
+//! unknown keys. Properties may carry markers (`x-…`) that control how the command line and the MCP tool offer them;
+//! markers never appear in a published schema.
 //!
 //! | marker | meaning |
 //! |---|---|
-//! | `x-positional` | on the command line it may also be given by position |
+//! | `x-positional` | may also be given by position on the command line |
 //! | `x-stdin` | the value `-` means standard input |
-//! | `x-advanced` | rarely needed: in the MCP tool it lives in the `options` object |
-//! | `x-length` | callers make it up, so they are told how long it may be |
-//! | `x-words` | a list that is a command: on the command line also as one text |
-//! | `x-unbuilt` | settled, but not served yet |
-//! | `x-command-line` | for the user alone: refused over MCP, and not in the tool's schema |
-//! | `x-default` | what holds unless the configuration says otherwise |
+//! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
+//! | `x-length` | the description states the allowed length |
+//! | `x-words` | an argv list; the command line also accepts it as one string |
+//! | `x-unbuilt` | declared, but not available in this version |
+//! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
+//! | `x-default` | the default value, unless the configuration sets another |
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::CommandSpec;
+use crate::spec::CommandSpec;
 
 pub fn schema_of<I: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
@@ -31,17 +31,17 @@ pub fn schema_of<I: JsonSchema>() -> Schema {
         .into_root_schema_for::<I>()
 }
 
-/// How a value is written on a command line.
+/// Type of an input; it decides how the value is written on a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PropertyType {
     Flag,
     Integer,
     Text,
-    /// Repeatable; also as one JSON array.
+    /// Repeatable, or one JSON array.
     List,
-    /// Repeatable `key=value`; also as one JSON object.
+    /// Repeatable `key=value`, or one JSON object.
     Pairs,
-    /// A JSON object, or the path of a file that holds one.
+    /// A JSON object, or the path of a file that contains one.
     Object,
 }
 
@@ -56,11 +56,11 @@ pub struct Property {
     pub advanced: bool,
     pub unavailable: bool,
     pub command_line_only: bool,
-    /// One text with spaces is split into words.
+    /// An argv list: one string with spaces is split like a shell would.
     pub is_argv: bool,
-    /// Its length stands beside its description.
+    /// The description states the allowed length.
     pub shows_length: bool,
-    /// A default that is not the input's own but the configuration's.
+    /// Default that comes from the configuration, not from the input type.
     pub configured_default: Option<Value>,
     /// The schema of the value, without our markers.
     pub schema: Value,
@@ -76,7 +76,7 @@ impl Property {
             .unwrap_or_default()
     }
 
-    /// What holds if the input is not given, where that can be said.
+    /// The default value, if the input has one.
     pub fn default(&self) -> Option<&Value> {
         self.schema.get("default").or(self.configured_default.as_ref())
     }
@@ -87,7 +87,7 @@ impl Property {
     }
 }
 
-/// The inputs of one command, in declaration order.
+/// Inputs of one command, in declaration order.
 #[derive(Debug, Clone)]
 pub struct InputSchema {
     pub properties: Vec<Property>,
@@ -118,22 +118,22 @@ impl InputSchema {
         self.properties.iter().map(|property| property.name.as_str())
     }
 
-    /// The schema as it is published: beside the inputs, what every call may carry.
+    /// The published schema: the inputs, `options` and `format`.
     pub fn published_schema(&self) -> Value {
         let mut schema = self.to_value();
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             if self.properties.iter().any(|property| property.advanced) {
-                let description = "Any of the inputs that are rarely needed may stand in here instead.";
+                let description = "Rarely needed inputs may also be given in this object.";
                 properties.insert("options".into(), json!({"type": "object", "description": description}));
             }
-            let description = "How the answer shall look; the flag --format wins.";
+            let description = "Output format; the flag --format takes precedence.";
             let formats = json!({"type": "string", "enum": ["human", "markdown", "json", "jsonl"], "description": description});
             properties.entry("format").or_insert(formats);
         }
         schema
     }
 
-    /// The schema inputs are validated against.
+    /// The schema for validation.
     pub fn to_value(&self) -> Value {
         let properties: Map<String, Value> = self
             .properties
@@ -195,7 +195,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
     }
 }
 
-/// Doc comments are wrapped for reading in the source; a description is one line.
+/// Joins the lines of a wrapped doc comment: a description is one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -213,7 +213,7 @@ fn property_type(schema: &Value) -> PropertyType {
     }
 }
 
-/// Takes out what schemars says about the Rust type and no caller needs.
+/// Removes details of the Rust type that callers do not need: `null` types, integer formats and titles.
 fn strip_rust_details(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(strip_rust_details),
@@ -243,7 +243,7 @@ fn strip_rust_details(schema: &mut Value) {
     }
 }
 
-/// `anyOf: [X, null]` says "optional", which `required` says already.
+/// Replaces `anyOf: [X, null]` by `X`: `required` already states that the input is optional.
 fn remove_null_alternative(object: &mut Map<String, Value>) {
     let Some(Value::Array(options)) = object.get_mut("anyOf") else { return };
     options.retain(|option| option.get("type") != Some(&json!("null")));

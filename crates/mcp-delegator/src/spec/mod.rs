@@ -1,43 +1,48 @@
-//! The command registry: one typed definition per command.
+//! Command specs: one typed definition per command.
 //!
-//! A [`CommandSpec`] is all there is to know about a command: its path, its input type, what it may answer and who
-//! may call it. The clap tree, the MCP tool, the manifest, help, completions, man pages and the documentation are
-//! generated from it, so a command cannot exist in only one of them, or differ between two.
+//! A [`CommandSpec`] states a command's path, input type, failures, output and toolset. The clap tree, the MCP tool,
+//! the manifest, help, completions, man pages and the documentation are generated from it, so the command line and MCP
+//! cannot differ.
 //!
-//! A command whose `run` is `None` is *declared*: its name and inputs are settled and stand in the manifest as
-//! `available: false`, but it is absent from help and tool lists, and answers UNSUPPORTED.
+//! A command that is not `available` is only *declared*: the manifest lists it with `available: false`, help and tool lists
+//! omit it, and calling it fails with UNSUPPORTED.
 
+pub mod catalog;
 pub mod exit_codes;
+pub mod formats;
+pub mod globals;
 pub mod input_schema;
-pub mod mcp_tool;
-pub mod waiting;
+pub mod paging;
+pub mod process;
+pub mod shell;
+pub mod tool_schema;
+pub mod version;
 
 use std::path::Path;
 
 use delegator_config::Config;
 use delegator_domain::task::Mode;
-use serde::Serialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::commands;
-use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::views::document::Document;
+use crate::error::{ErrorCode, Problem};
 pub use input_schema::{InputSchema, Property, PropertyType};
-use waiting::BlockingCommand;
+use version::PROGRAM;
 
-pub const PROGRAM: &str = "mcp-delegator";
+/// The input of a command that takes none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NoInputs {}
 
-/// What a call that names no command is attributed to.
+/// The spec of a call that names no command.
 pub const ROOT: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<commands::inputs::NoInputs>(&[], "Hand coding tasks to coding agents")
+    ..CommandSpec::declare::<NoInputs>(&[], "Delegate coding tasks to coding agents")
 };
 
-/// The five categories of the tool envelope (000).
+/// The five categories of the tool envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Category {
     ExecutionAck,
@@ -71,16 +76,16 @@ impl Category {
     }
 }
 
-/// The shape of `data` in the standard envelope (004).
+/// The shape of `data` in the standard envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// `data` already holds the array under this plural.
+    /// `data` contains the array under this key.
     List(&'static str),
     Show(&'static str),
     Action(&'static str),
 }
 
-/// What a call can do to the world.
+/// What a call can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Danger {
     /// Changes nothing.
@@ -105,9 +110,9 @@ pub enum Toolset {
     Local,
     Cloud,
     Registry,
-    /// Beyond the fifteen; served only when asked for.
+    /// Not among the fifteen default tools; served only if configured.
     Extra,
-    /// Never a tool: protocol servers, live views, shell plumbing.
+    /// Never an MCP tool: servers, live views, shell integration.
     Hidden,
 }
 
@@ -123,7 +128,7 @@ impl Toolset {
     }
 }
 
-/// The tools a caller can call.
+/// The tools that an MCP server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedTools {
     pub prefix: String,
@@ -132,13 +137,13 @@ pub struct ServedTools {
 }
 
 impl ServedTools {
-    /// What a tool is called, if it is there.
+    /// The tool's name with prefix, if the tool is served.
     pub fn prefixed_name(&self, name: &str) -> Option<String> {
         self.names.iter().any(|served| served == name).then(|| format!("{}{name}", self.prefix))
     }
 }
 
-/// A name the command had, or that people expect it to have.
+/// A former or expected name of a command; it redirects to the command.
 #[derive(Debug, Clone, Copy)]
 pub struct FormerName {
     pub path: &'static [&'static str],
@@ -151,7 +156,7 @@ pub struct Example {
     pub shows: &'static str,
 }
 
-/// Where a call would be made, as far as one may look before it is.
+/// What preflight checks may read: configuration and directories of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct PreflightContext<'a> {
     pub config: &'a Config,
@@ -159,17 +164,17 @@ pub struct PreflightContext<'a> {
     pub state_dir: Option<&'a Path>,
 }
 
-/// How far agents may go under this configuration.
+/// The widest mode that this configuration allows.
 pub fn max_mode(config: &Config) -> Mode {
     config.text("max_mode").and_then(Mode::from_name).unwrap_or(Mode::ReadOnly)
 }
 
-/// When a command writes its own format, and an envelope only on request.
+/// When a command prints its own format instead of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RawOutput {
     Never,
     Always,
-    /// Where this input is true.
+    /// If this input is true.
     With(&'static str),
 }
 
@@ -183,12 +188,10 @@ impl RawOutput {
     }
 }
 
-pub type Handler = fn(&Context<'_>, Value) -> Result<CommandOutput, AppError>;
-
-/// Where the shape of `data` is written down.
+/// Where the schema of `data` comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum OutputSchema {
-    /// The `data` of the command's 000 category.
+    /// The schema of the command's tool envelope category.
     Category,
     Type(fn() -> schemars::Schema),
 }
@@ -196,6 +199,8 @@ pub enum OutputSchema {
 #[derive(Debug)]
 pub struct CommandSpec {
     pub path: &'static [&'static str],
+    /// False for a declared command: its name and inputs are fixed, but it is not implemented.
+    pub available: bool,
     pub about: &'static str,
     pub details: &'static str,
     pub category: Category,
@@ -203,40 +208,44 @@ pub struct CommandSpec {
     pub danger: Danger,
     pub idempotent: bool,
     pub network: bool,
-    /// Its run length depends on its input, so a timeout says nothing about the next try.
+    /// The duration depends on the input, so a retry after a timeout may time out again.
     pub open_ended: bool,
     pub raw: RawOutput,
-    /// Its items come one by one; in a pipe, a line each.
+    /// Prints items as they arrive; in a pipe, one line each.
     pub streams: bool,
     pub toolset: Toolset,
     pub requires_person: bool,
-    /// Failures beyond those every command can have.
+    /// Failures besides those that any command can have.
     pub failures: &'static [ErrorCode],
     pub examples: &'static [Example],
     pub former_names: &'static [FormerName],
     pub input: fn() -> schemars::Schema,
-    /// The input as its own type has it: aliases resolved, defaults filled in.
+    /// Converts the input to its canonical form: aliases resolved, defaults filled in.
     pub canonicalize: fn(Value) -> Result<Value, serde_json::Error>,
-    /// Rules between inputs that a schema cannot say.
+    /// Rules between inputs that a schema cannot express.
     pub check: fn(&Value) -> Vec<Problem>,
-    /// What the surroundings have against the input. It looks, and changes nothing.
+    /// Checks the input against configuration and file system. It must not change anything.
     pub preflight: fn(&Value, &PreflightContext<'_>) -> Vec<Problem>,
     pub output: OutputSchema,
-    /// The data for a reader.
-    pub describe: fn(&Value) -> Document,
-    pub run: Option<Handler>,
-    /// For a command that stays with tasks: `run` in two halves.
-    pub blocking: Option<BlockingCommand>,
 }
 
 impl CommandSpec {
-    /// A definition with the cautious defaults; each command states where it differs.
+    /// The spec of an implemented command, with cautious defaults; each command states where it differs.
+    pub const fn new<I>(path: &'static [&'static str], about: &'static str) -> CommandSpec
+    where
+        I: schemars::JsonSchema + DeserializeOwned + Serialize,
+    {
+        CommandSpec { available: true, ..CommandSpec::declare::<I>(path, about) }
+    }
+
+    /// The spec of a command that is not implemented yet.
     pub const fn declare<I>(path: &'static [&'static str], about: &'static str) -> CommandSpec
     where
         I: schemars::JsonSchema + DeserializeOwned + Serialize,
     {
         CommandSpec {
             path,
+            available: false,
             about,
             details: "",
             category: Category::RegistryInfo,
@@ -257,21 +266,18 @@ impl CommandSpec {
             check: |_| Vec::new(),
             preflight: |_, _| Vec::new(),
             output: OutputSchema::Category,
-            describe: Document::from_value,
-            run: None,
-            blocking: None,
         }
     }
 
     pub fn is_available(&self) -> bool {
-        self.run.is_some()
+        self.available
     }
 
     pub fn is_safe(&self) -> bool {
         self.danger == Danger::Safe
     }
 
-    /// `local.exec`: the name in 002. A call that named no command is told under the program's own name.
+    /// `local.exec`: the name in the CLI envelope. A call without a command has the program's name.
     pub fn name(&self) -> String {
         match self.path {
             [] => PROGRAM.to_owned(),
@@ -279,12 +285,12 @@ impl CommandSpec {
         }
     }
 
-    /// `local exec`: the words to type.
+    /// `local exec`: the path as typed on the command line.
     pub fn cli_path(&self) -> String {
         self.path.join(" ")
     }
 
-    /// `local_exec`: the name in 004, and in 000 behind the prefix.
+    /// `local_exec`: the name in the standard envelope and, after the prefix, in the tool envelope.
     pub fn snake_name(&self) -> String {
         self.path.join("_").replace('-', "_")
     }
@@ -303,41 +309,4 @@ impl CommandSpec {
 
 fn canonicalize<I: DeserializeOwned + Serialize>(input: Value) -> Result<Value, serde_json::Error> {
     serde_json::from_value::<I>(input).and_then(|typed| serde_json::to_value(&typed))
-}
-
-/// Turns a handler over a typed input into one over the validated JSON.
-pub fn run_typed<I: DeserializeOwned>(
-    context: &Context<'_>,
-    input: Value,
-    run: impl FnOnce(&Context<'_>, I) -> Result<CommandOutput, AppError>,
-) -> Result<CommandOutput, AppError> {
-    run(context, serde_json::from_value(input).map_err(input_rejected)?)
-}
-
-/// What passed the schema and yet is not what the command takes is a mistake of ours.
-pub fn input_rejected(error: serde_json::Error) -> AppError {
-    AppError::new(ErrorCode::Internal, format!("Validated input was refused: {error}"))
-}
-
-/// Every command, in the order of the manifest.
-pub fn all() -> &'static [&'static CommandSpec] {
-    commands::ALL
-}
-
-pub fn find(path: &[&str]) -> Option<&'static CommandSpec> {
-    all().iter().copied().find(|spec| spec.path == path)
-}
-
-/// The heading of a group of commands.
-pub fn group_about(path: &[&str]) -> &'static str {
-    match path {
-        ["local"] => "Tasks on this machine",
-        ["cloud"] => "Tasks in an environment: our own fleet or hosted Codex",
-        ["queue"] => "Hold or release the queue",
-        ["events"] => "Read what an agent said",
-        ["fleet"] => "The workers around the database",
-        ["env"] => "The environments of the cloud commands",
-        ["config"] => "The configuration in force",
-        _ => "",
-    }
 }

@@ -32,7 +32,7 @@ Each case is a test: it sets up the project, runs the task with the real program
 (`wait` and `results`, or `run` and `results`). A field that differs fails the test, unless the case lists it as missed; a missed field that
 is right fails the test as well. So the score below is what the tests enforce. Run them with `cargo nextest run -p mcp-delegator --test corpus`.
 
-Compiler and test runner outputs are recordings of real ones (see `delegator-transcript/tests/test_runs` and `error_places`), printed by a
+Compiler and test runner outputs are recordings of real ones (see `delegator-transcript/tests/test_runs` and `error_locations`), printed by a
 script in the project that exits with the real exit code.
 ";
 

@@ -68,7 +68,12 @@ fn a_declining_user_refuses_the_call() {
             // The model must not learn from the error how to bypass the user.
             assert_eq!(result["structuredContent"]["error"]["details"]["declined"], true, "{result}");
             let text = result["content"][0]["text"].as_str().unwrap();
-            assert!(text.contains("The user was asked") && !text.contains("confirm to true"), "{text}");
+            let reason = if user_response["action"] == "cancel" {
+                "The user closed the confirmation"
+            } else {
+                "The user declined"
+            };
+            assert!(text.contains(reason) && !text.contains("confirm to true"), "{text}");
         }
         let status = client.envelope("_codex_local_status", json!({}));
         assert_eq!(status["data"]["summary"], json!({"running": 0, "queued": 0, "recently_completed": 0}));

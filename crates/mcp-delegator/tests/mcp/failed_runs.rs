@@ -41,7 +41,7 @@ fn a_failed_run_has_the_same_facts_in_markdown_and_json() {
             assert_eq!(list_value(markdown, name).map(str::to_owned), expected, "{name}: {markdown}");
         }
         assert_eq!(
-            (list_value(markdown, "retryable"), list_value(markdown, "place")),
+            (list_value(markdown, "retryable"), list_value(markdown, "location")),
             (Some("no"), Some("x.c:3:7")),
             "{markdown}"
         );

@@ -121,7 +121,7 @@ fn a_token_file_without_http_is_refused() {
     let envelope: Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
     let problem = &envelope["meta"]["error_context"]["problems"][0];
     assert_eq!(problem["field"], "token_file", "{envelope}");
-    assert!(problem["problem"].as_str().unwrap().contains("goes with http"), "{envelope}");
+    assert!(problem["problem"].as_str().unwrap().contains("requires http"), "{envelope}");
 }
 
 /// With `--log-format json`, every line on stderr is a JSON log entry.

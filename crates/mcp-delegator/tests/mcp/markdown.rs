@@ -116,7 +116,7 @@ fn a_queued_task_shows_its_position_and_what_it_waits_for() {
     let first = client.exec();
     let arguments = json!({"task": "x", "idempotency_key": "k"});
     let queued = call_markdown(&mut client, "_codex_local_exec", arguments.clone());
-    assert!(queued.contains("- place in the queue: 1\n"), "{queued}");
+    assert!(queued.contains("- queue position: 1\n"), "{queued}");
     assert!(!queued.contains("replayed"), "{queued}");
     assert!(
         call_markdown(&mut client, "_codex_local_exec", arguments).contains("- replayed: yes"),
@@ -133,7 +133,7 @@ fn a_queued_task_shows_its_position_and_what_it_waits_for() {
     assert!(blocked.contains(&format!("- waits for: {first} (")), "{blocked}");
     assert!(blocked.contains(&format!("- thread: {thread}\n")), "{blocked}");
     let status = call_markdown(&mut client, "_codex_local_status", json!({}));
-    assert!(status.contains("| queued | place | waits for |"), "{status}");
+    assert!(status.contains("| queued | position | waits for |"), "{status}");
     release_agents(&stage);
     stage.wait(&first);
 }
@@ -265,7 +265,7 @@ fn a_cancel_reports_its_signals_and_repeats_its_response() {
     }
     let markdown = call_markdown(&mut client, "_codex_local_cancel", json!({"task_id": running}));
     assert!(markdown.starts_with(&format!("# Task {running} cancelled\n")), "{markdown}");
-    assert!(markdown.contains("SIGKILL") && markdown.contains("- was: working\n"), "{markdown}");
+    assert!(markdown.contains("SIGKILL") && markdown.contains("- previous state: working\n"), "{markdown}");
 }
 
 #[test]

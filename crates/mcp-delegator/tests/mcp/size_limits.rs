@@ -51,7 +51,7 @@ fn first_warning(envelope: &Value) -> &str {
 }
 
 #[test]
-fn long_events_are_shortened_and_the_newest_are_kept() {
+fn long_events_are_shortened_and_the_newest_are_retained() {
     let (stage, mut client, id) = finished_task(&vec![message_step(3_000); 30]);
     let all = json!({"task_id": id, "include_events": true, "include_output": true});
     let (envelope, length) = call_in_both_formats(&mut client, "_codex_local_results", &all);

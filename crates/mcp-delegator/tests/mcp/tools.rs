@@ -1,7 +1,7 @@
 //! Which tools a server offers, and how they are described.
 
 use delegator_testkit::stage::Stage;
-use mcp_delegator::spec;
+use mcp_delegator::app::catalog::catalog;
 use serde_json::{Value, json};
 
 use crate::client::{
@@ -113,7 +113,7 @@ fn defaults_and_ranges_are_in_the_descriptions() {
         let description = tool["inputSchema"]["properties"][property]["description"].as_str();
         description.unwrap_or_else(|| panic!("{name} {property} has no description")).to_owned()
     };
-    for spec in spec::all() {
+    for spec in catalog().iter() {
         let name = spec.tool_name("_codex_");
         if !DEFAULT_TOOLS.contains(&name.as_str()) {
             continue;
@@ -231,7 +231,7 @@ fn an_invalid_tool_selection_is_refused_with_empty_stdout() {
                 "--exclude-tools",
                 "local_status,local_wait,local_results",
             ],
-            vec!["No tool"],
+            vec!["no tool to serve"],
         ),
     ] {
         let run = stage.world.run([&["serve"], args.as_slice()].concat());

@@ -252,7 +252,7 @@ fn command_line_only_inputs_are_refused() {
     );
     let (_, suggestion) = problem_text(&refused, "include_restore_points");
     assert!(
-        suggestion.contains("cleanup-registry in a terminal with the flag --include-restore-points"),
+        suggestion.contains("'cleanup-registry' in a terminal with --include-restore-points"),
         "{suggestion}"
     );
     let accepted = client.envelope("_codex_cleanup_registry", json!({"include_restore_points": false}));

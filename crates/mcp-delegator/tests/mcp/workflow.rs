@@ -216,11 +216,11 @@ fn suggestions_name_tools() {
     let id =
         client.envelope("c_local_exec", json!({"task": "x"}))["data"]["task_id"].as_str().unwrap().to_owned();
     let early = client.envelope("c_local_results", json!({"task_id": id}));
-    let advice = format!("Wait for it first: c_local_wait {}", json!({"task_id": id}));
+    let advice = format!("Wait for the task first: c_local_wait {}", json!({"task_id": id}));
     assert_eq!(early["error"]["details"]["suggestion"], advice, "{early}");
     let unknown =
         client.call("c_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
-    assert!(text(&unknown).contains("c_local_status lists the tasks"), "{unknown}");
+    assert!(text(&unknown).contains("c_local_status to list the tasks"), "{unknown}");
     release_agents(&stage);
     stage.wait(&id);
 }

@@ -87,7 +87,10 @@ fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(1)));
     assert_eq!(data["leftovers"], json!({"found": 1, "removed": 1}));
     assert_eq!(data["summary"], "Cleaned 1 stuck task, deleted 1 old task");
-    assert!(response["warnings"].to_string().contains("not in the registry; they are kept"), "{response}");
+    assert!(
+        response["warnings"].to_string().contains("not in the registry; they are retained"),
+        "{response}"
+    );
     assert!(!mixed.has_directory(&mixed.old) && !mixed.is_registered(&mixed.old));
     assert!(!mixed.has_directory(&mixed.never_submitted));
     assert!(mixed.has_directory(&mixed.recent) && mixed.is_registered(&mixed.recent));

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use mcp_delegator::spec::{CommandSpec, all};
+use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::spec::CommandSpec;
 use rusqlite::Connection;
 
 use crate::stage::{Stage, successful_turn};
@@ -58,7 +59,7 @@ fn assert_every_command_refuses(stage: &Stage, next_step: &str) {
     let file = stage.database();
     let before = std::fs::read(&file).ok();
     let mut commands = 0;
-    for spec in all().iter().filter(|spec| spec.is_available()) {
+    for spec in catalog().iter().filter(|spec| spec.is_available()) {
         let Some(args) = task_call(spec) else { continue };
         commands += 1;
         for envelope in ["agent", "tool"] {

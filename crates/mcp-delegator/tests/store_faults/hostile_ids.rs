@@ -1,7 +1,8 @@
 //! Invalid task ids: an id is the only path component from outside, so every command refuses an invalid one before
 //! any file access.
 
-use mcp_delegator::spec::{CommandSpec, Property, all};
+use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::spec::{CommandSpec, Property};
 use serde_json::{Map, Value, json};
 
 use crate::stage::{Stage, successful_turn};
@@ -56,7 +57,7 @@ fn f39_an_invalid_id_is_refused_by_every_command() {
     let known = stage.exec(&[]);
     stage.wait_for_end(&known);
     let mut commands = 0;
-    for spec in all().iter().filter(|spec| spec.is_available()) {
+    for spec in catalog().iter().filter(|spec| spec.is_available()) {
         for property in spec.inputs().properties.iter().filter(|candidate| names_tasks(candidate)) {
             commands += 1;
             for (number, id) in hostile_ids().into_iter().enumerate() {

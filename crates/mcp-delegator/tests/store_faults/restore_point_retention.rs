@@ -118,7 +118,7 @@ fn a_restore_point_without_unique_content_is_dropped_with_its_task() {
 }
 
 #[test]
-fn the_user_can_drop_kept_restore_points() {
+fn the_user_can_drop_retained_restore_points() {
     let (stage, id) = stage_after_task(true);
     // Before the task is removed from the registry, and after.
     for _ in 0..2 {

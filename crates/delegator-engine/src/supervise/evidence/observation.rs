@@ -67,16 +67,16 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
     let workdir = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
     let mut writer = RestorePointWriter::new(context.task, context.dir, context.environment);
     let mut directories = directories(context, &workdir);
-    let (mut trees, mut not_watched) = (Vec::new(), Vec::new());
+    let (mut trees, mut not_observed) = (Vec::new(), Vec::new());
     let is_full = |trees: &[TreeObservation]| trees.len() >= MAX_TREES || began.elapsed() > TOTAL_TIMEOUT;
     while let Some(directory) = directories.pop_front() {
         // The working directory is always observed.
         if !trees.is_empty() && is_full(&trees) {
             // An inner repository is listed in the restore point of the outer one.
             if context.add_dirs.contains(&directory) {
-                writer.skip(&directory, "there are too many directories");
+                writer.skip(&directory, "the task has too many directories");
             }
-            not_watched.push(directory);
+            not_observed.push(directory);
             continue;
         }
         let tree = TreeObservation::take(&directory, &workdir, context.dir.path(), || match context.writes {
@@ -92,7 +92,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         let is_new = |inner: &PathBuf| !directories.contains(inner) && *inner != workdir;
         let inner: Vec<PathBuf> = inner.into_iter().filter(is_new).collect();
         directories.extend(inner);
-        not_watched.extend(
+        not_observed.extend(
             linked.into_iter().filter(|linked| *linked != workdir && !context.add_dirs.contains(linked)),
         );
         trees.push(tree);
@@ -101,7 +101,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
     Some(Observation {
         workdir: fd,
         trees,
-        not_observed: not_watched,
+        not_observed,
         writes: context.writes,
         since_ms,
         took: began.elapsed(),

@@ -32,8 +32,8 @@ impl Default for Bounds {
 /// Identifies a file version without opening it: inode, size, seconds and nanoseconds of the modification time.
 type Stamp = [u64; 4];
 
-fn stamp(found: &Metadata) -> Stamp {
-    [found.ino(), found.size(), found.mtime().cast_unsigned(), found.mtime_nsec().cast_unsigned()]
+fn stamp(metadata: &Metadata) -> Stamp {
+    [metadata.ino(), metadata.size(), metadata.mtime().cast_unsigned(), metadata.mtime_nsec().cast_unsigned()]
 }
 
 /// The state before the run.
@@ -56,7 +56,7 @@ pub(super) struct ScanChanges {
 impl Scan {
     /// `scratch` is the directory for the temporary file.
     pub(super) fn take(root: &Path, scratch: &Path, bounds: Bounds) -> io::Result<Scan> {
-        let mut found = BufWriter::new(tempfile::tempfile_in(scratch)?);
+        let mut entries = BufWriter::new(tempfile::tempfile_in(scratch)?);
         let mut repositories = Vec::new();
         let is_whole = walk(root, bounds, &mut |path, stamp| {
             if let Some(repository) = repository_of(path) {
@@ -64,12 +64,12 @@ impl Scan {
             }
             let Some(stamp) = stamp else { return Ok(()) };
             let length = u32::try_from(path.len()).map_err(io::Error::other)?;
-            found.write_all(&length.to_le_bytes())?;
-            found.write_all(path)?;
-            stamp.iter().try_for_each(|part| found.write_all(&part.to_le_bytes()))
+            entries.write_all(&length.to_le_bytes())?;
+            entries.write_all(path)?;
+            stamp.iter().try_for_each(|part| entries.write_all(&part.to_le_bytes()))
         })?;
-        let found = found.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Scan { root: root.to_owned(), entries: found, is_whole, repositories })
+        let entries = entries.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(Scan { root: root.to_owned(), entries, is_whole, repositories })
     }
 
     /// Compares with the current files; `since` is when the scan was taken, in milliseconds since 1970.
@@ -78,7 +78,7 @@ impl Scan {
         let mut before = read_back(&self.entries)?;
         let mut files = Vec::new();
         let mut counter = LineCounter::default();
-        let mut note = |kind, path: &[u8]| {
+        let mut record = |kind, path: &[u8]| {
             // The previous number of lines of an existing file is unknown.
             let is_new = kind == ChangeKind::Added;
             let lines = is_new.then(|| counter.count(&self.root.join(OsStr::from_bytes(path)))).flatten();
@@ -88,10 +88,10 @@ impl Scan {
             let Some(now) = now else { return Ok(()) };
             match before.remove(path) {
                 Some(then) if then == now => {}
-                Some(_) => note(ChangeKind::Modified, path),
-                None if self.is_whole => note(ChangeKind::Added, path),
+                Some(_) => record(ChangeKind::Modified, path),
+                None if self.is_whole => record(ChangeKind::Added, path),
                 // The first scan may have missed it; a newer modification time shows a change.
-                None if milliseconds(now) >= since => note(ChangeKind::Modified, path),
+                None if milliseconds(now) >= since => record(ChangeKind::Modified, path),
                 None => {}
             }
             Ok(())
@@ -102,8 +102,8 @@ impl Scan {
                 // A file that cannot be examined is not necessarily deleted.
                 Err(error)
                     if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-                Ok(_) => note(ChangeKind::Modified, &path),
-                Err(_) => note(ChangeKind::Deleted, &path),
+                Ok(_) => record(ChangeKind::Modified, &path),
+                Err(_) => record(ChangeKind::Deleted, &path),
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));

@@ -1,4 +1,4 @@
-//! `cloud apply`: bring a cloud task's diff into the local tree.
+//! `cloud apply`: apply a cloud task's diff to the local work tree.
 
 use crate::commands::inputs::TaskIdInput;
 use crate::error::ErrorCode;

@@ -1,22 +1,23 @@
-//! `cloud github-setup`: how to give an environment access to a repository.
+//! `cloud github-setup`: a guide to give an environment access to a repository.
 //!
-//! A guide in three steps. Nothing is called and nothing is changed: the token belongs to a person, and is to pass
-//! through neither us nor a model.
+//! It returns instructions in three steps. It calls nothing and changes nothing: the access token belongs to the user
+//! and must not pass through this program or a model.
 
 use delegator_config::environments::{self, Environment, EnvironmentsError, Provider};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::commands::cloud::environment_template::Template;
+use crate::commands::context::{Context, sources};
 use crate::commands::inputs::Stack;
-use crate::environment_template::Template;
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::{Context, sources};
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
-use crate::views::github_guide::{Guide, TokenLocation};
-use crate::views::shell_word;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::github_guide::{Guide, TokenLocation};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::shell::shell_word;
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
@@ -25,15 +26,15 @@ pub struct GithubSetup {
     /// https://github.com/owner/name
     #[schemars(regex(pattern = REPOSITORY_URL), extend("x-positional" = true))]
     pub repo_url: String,
-    /// What it is built with
+    /// Technology stack
     pub stack: Stack,
     /// Name for commits
     #[schemars(length(min = 1, max = 128))]
     pub git_user_name: String,
-    /// Address for commits
+    /// Email for commits
     #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"))]
     pub git_user_email: String,
-    /// The environment
+    /// Environment id
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub env_id: Option<String>,
@@ -44,13 +45,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<GithubSetup>(
+    ..CommandSpec::new::<GithubSetup>(
         &["cloud", "github-setup"],
-        "How to give an environment access to a repository",
+        "Guide: give an environment access to a repository",
     )
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
     let stack = scalar(&json!(input.stack));
@@ -81,15 +83,15 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppEr
         name,
         stack: stack.clone(),
     };
-    let mut answer = CommandOutput::done(guide.to_value())
+    let mut output = CommandOutput::done(guide.to_value())
         .fact("repository", guide.repository.as_str())
         .fact("tech_stack", stack)
         .fact("env_id", guide.env_id.as_str());
-    answer.warnings.extend(warning);
-    Ok(answer)
+    output.warnings.extend(warning);
+    Ok(output)
 }
 
-/// The environment that is meant. One that is not written down yet is no mistake: the guide says how to do that.
+/// Finds the environment. An unknown one is only a warning, because the guide explains how to add it.
 fn find_environment(
     context: &Context<'_>,
     id: &str,
@@ -110,7 +112,7 @@ fn find_environment(
     };
     let known_url = found.repo_url.trim_end_matches('/').trim_end_matches(".git");
     let differs = (!known_url.eq_ignore_ascii_case(repository)).then(|| {
-        let message = format!("the environment {} works on another repository, {}", found.id, found.repo_url);
+        let message = format!("the environment {} uses another repository: {}", found.id, found.repo_url);
         Warning::new("W_ENVIRONMENTS_003", message)
     });
     Ok((Some(found.clone()), differs))

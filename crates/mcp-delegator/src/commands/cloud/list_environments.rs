@@ -1,13 +1,13 @@
-//! `cloud list-environments`: where cloud tasks can run.
+//! `cloud list-environments`: list the environments for cloud tasks.
 
 use delegator_config::environments;
 
-use crate::commands::env::{describe_list, list_outcome};
-use crate::commands::inputs::NoInputs;
+use crate::commands::context::{Context, sources};
+use crate::commands::env::{describe_list, list_output};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),
@@ -15,14 +15,15 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Cloud,
     failures: &[ErrorCode::NotFound],
+    ..CommandSpec::new::<NoInputs>(&["cloud", "list-environments"], "List the environments for cloud tasks")
+};
+
+pub const COMMAND: Command = Command {
     describe: describe_list,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<NoInputs>(
-        &["cloud", "list-environments"],
-        "List the environments for cloud tasks",
-    )
+    ..Command::new(&SPEC)
 };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    Ok(list_outcome(&environments::read(&sources(context.process))?))
+    Ok(list_output(&environments::read(&sources(context.process))?))
 }

@@ -1,12 +1,13 @@
-//! Tasks in an environment. Status, wait, results and cancel take the inputs of their local namesakes.
+//! Tasks in a cloud environment. Status, wait, results and cancel have the inputs of the local commands.
 
 pub mod apply;
+pub mod environment_template;
 pub mod github_setup;
 pub mod list_environments;
 pub mod status;
 pub mod submit;
 
-use super::local;
+use crate::commands::local;
 use crate::error::ErrorCode;
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
@@ -51,7 +52,7 @@ pub const RESULTS: CommandSpec = CommandSpec {
     ],
     ..CommandSpec::declare::<local::results::Results>(
         &["cloud", "results"],
-        "Show what a finished cloud task did",
+        "Show a finished cloud task's results",
     )
 };
 
@@ -67,5 +68,5 @@ pub const CANCEL: CommandSpec = CommandSpec {
         ErrorCode::WrongState,
         ErrorCode::NetworkError,
     ],
-    ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "End a cloud task")
+    ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "Cancel a cloud task")
 };

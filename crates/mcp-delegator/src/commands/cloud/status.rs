@@ -1,4 +1,4 @@
-//! `cloud status`: what runs, what waits, what ended lately, elsewhere.
+//! `cloud status`: running, queued and recent cloud tasks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CloudStatus {
     #[serde(flatten)]
-    pub of: StatusInputs,
+    pub filter: StatusInputs,
     /// Only this environment
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]

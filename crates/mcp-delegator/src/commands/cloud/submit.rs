@@ -1,4 +1,4 @@
-//! `cloud submit`: delegate a task to an environment.
+//! `cloud submit`: delegate a task to a cloud environment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ fn one() -> u8 {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers at once with its id.",
+    details: "Returns its id at once.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,

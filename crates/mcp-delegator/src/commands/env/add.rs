@@ -1,4 +1,4 @@
-//! `env add`: write an environment into the file.
+//! `env add`: add an environment to the environments file.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{describe_one, edit_outcome};
+use crate::commands::context::{Context, sources};
+use crate::commands::env::{describe_one, edit_output};
+use crate::commands::{Command, input_rejected, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
-use crate::spec::{CommandSpec, Example, Shape, input_rejected, run_typed};
-use crate::views::rfc3339;
+use crate::output::outcome::CommandOutput;
+use crate::output::values::rfc3339;
+use crate::spec::{CommandSpec, Example, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -30,26 +31,26 @@ pub enum OnLostAction {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvAdd {
-    /// The environment's id: letters, digits, dots, underscores and hyphens
+    /// Environment id: letters, digits, dots, underscores and hyphens
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub env_id: String,
-    /// Its name
+    /// Display name
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
-    /// Repository it works on: https://…, ssh://…, user@host:path or an absolute path
+    /// Repository: https://…, ssh://…, user@host:path or an absolute path
     #[schemars(length(min = 1, max = 1024))]
     pub repo_url: String,
-    /// What the repository is built with: node, python, go, rust or another word
+    /// Technology stack: node, python, go, rust or another name
     #[schemars(length(min = 1, max = 32))]
     pub stack: String,
-    /// What it is for
+    /// Description
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2000))]
     pub description: Option<String>,
-    /// Who does the work (without it: codex-cloud)
+    /// Provider that runs the tasks (default: codex-cloud)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderName>,
-    /// Branch to work on
+    /// Branch
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
@@ -57,22 +58,22 @@ pub struct EnvAdd {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub setup: Option<String>,
-    /// What its tasks may do: read-only, workspace-write (without it), danger-full-access
+    /// Sandbox mode of its tasks: read-only, workspace-write (default), danger-full-access
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32))]
     pub mode: Option<String>,
-    /// What a worker must offer, as key=value
+    /// Labels that a worker must have, as key=value
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
-    /// Its tasks' place in the queue; higher goes first (without it: 0)
+    /// Queue priority of its tasks; higher runs first (default: 0)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub priority: Option<i32>,
-    /// What becomes of a task whose worker is lost (without it: fail)
+    /// What happens to a task whose worker is lost (default: fail)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_lost: Option<OnLostAction>,
-    /// How many workers may try a task, one after another (without it: 2)
+    /// Maximum number of workers that claim a task, one after another (default: 2)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub max_claims: Option<u32>,
@@ -82,7 +83,7 @@ pub struct EnvAdd {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "In environments.json beside the configuration; made if it is not there.",
+    details: "Writes environments.json in the configuration directory; creates the file if it does not exist.",
     shape: Shape::Action("environment_added"),
     failures: &[ErrorCode::AlreadyExists],
     examples: &[Example {
@@ -90,12 +91,16 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the new environment",
     }],
     check,
-    describe: describe_one,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<EnvAdd>(&["env", "add"], "Add an environment")
+    ..CommandSpec::new::<EnvAdd>(&["env", "add"], "Add an environment")
 };
 
-/// The entry as it will be written, without its time.
+pub const COMMAND: Command = Command {
+    describe: describe_one,
+    run: Some(|context, input| run_typed(context, input, run)),
+    ..Command::new(&SPEC)
+};
+
+/// The entry to write, without its creation time.
 fn new_entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
     let given = serde_json::to_value(input).map_err(input_rejected)?;
     let value_of = |key: &str| given.get(key).cloned();
@@ -116,7 +121,7 @@ fn new_entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
     ]))
 }
 
-/// The rules of the file, told of the inputs.
+/// Applies the rules of the file to the inputs.
 fn check(input: &Value) -> Vec<Problem> {
     let Ok(input) = serde_json::from_value::<EnvAdd>(input.clone()) else { return Vec::new() };
     let Ok(entry) = new_entry(&input) else { return Vec::new() };
@@ -138,5 +143,5 @@ fn run(context: &Context<'_>, input: EnvAdd) -> Result<CommandOutput, AppError> 
     entry.insert("createdAt".to_owned(), rfc3339(jiff::Timestamp::now()).into());
     let added = environments::add(&sources, &input.env_id, entry)?;
     let message = format!("{} was added", added.id);
-    Ok(edit_outcome(&added, &environments_file(&sources)?, message))
+    Ok(edit_output(&added, &environments_file(&sources)?, message))
 }

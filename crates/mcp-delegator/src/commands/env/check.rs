@@ -1,25 +1,29 @@
-//! `env check`: whether the environments file can be used, and everything that is wrong with it.
+//! `env check`: validate the environments file and report all problems.
 
 use delegator_config::environments;
 
-use super::{describe_list, list_outcome};
-use crate::commands::inputs::NoInputs;
+use crate::commands::context::{Context, sources};
+use crate::commands::env::{describe_list, list_output};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
-use crate::spec::{CommandSpec, Danger, Shape, run_typed};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Tells every problem with its line and column, and fields nobody knows as warnings.",
+    details: "Reports every problem with line and column; unknown fields are warnings.",
     danger: Danger::Safe,
     idempotent: true,
     shape: Shape::List("environments"),
     failures: &[ErrorCode::NotFound],
+    ..CommandSpec::new::<NoInputs>(&["env", "check"], "Check the environments file")
+};
+
+pub const COMMAND: Command = Command {
     describe: describe_list,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<NoInputs>(&["env", "check"], "Check the environments file")
+    ..Command::new(&SPEC)
 };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    Ok(list_outcome(&environments::read(&sources(context.process))?))
+    Ok(list_output(&environments::read(&sources(context.process))?))
 }

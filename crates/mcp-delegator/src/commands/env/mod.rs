@@ -1,4 +1,4 @@
-//! The environments file: add, remove, check. What stands in it is decided in `delegator-config`.
+//! Commands for the environments file: add, remove, check. `delegator-config` defines its format.
 
 pub mod add;
 pub mod check;
@@ -9,27 +9,28 @@ use std::path::Path;
 use delegator_config::environments::{Environment, Environments};
 use serde_json::{Map, Value, json};
 
-use crate::outcome::{CommandOutput, Page, Warning};
-use crate::views::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::paging::Page;
 
-/// All environments, as a list shows them.
-pub fn list_outcome(environments: &Environments) -> CommandOutput {
+/// Output with all environments.
+pub fn list_output(environments: &Environments) -> CommandOutput {
     let items: Vec<Value> = environments.all.iter().map(environment_json).collect();
     let count = items.len();
-    let mut answer = CommandOutput::done(json!({"environments": items}))
+    let mut output = CommandOutput::done(json!({"environments": items}))
         .fact("count", count)
         .fact("source", environments.file.display().to_string());
-    answer.page = Some(Page { number: 1, size: count, total: count, filtered: count, next_cursor: None });
-    answer.warnings = warnings(environments);
-    answer
+    output.page = Some(Page { number: 1, size: count, total: count, filtered: count, next_cursor: None });
+    output.warnings = warnings(environments);
+    output
 }
 
-/// What the file holds beyond what we know.
+/// Warnings about unknown fields in the file.
 pub fn warnings(environments: &Environments) -> Vec<Warning> {
     environments.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)).collect()
 }
 
-/// One environment, with the names of the contract.
+/// One environment as JSON.
 fn environment_json(environment: &Environment) -> Value {
     let mut object = Map::new();
     let mut put = |key: &str, value: &str| drop(object.insert(key.to_owned(), value.into()));
@@ -54,19 +55,19 @@ pub fn describe_list(data: &Value) -> Document {
         .collect();
     if rows.is_empty() {
         return Document::titled("No environments")
-            .block(Block::Text("The file is there and holds none.".to_owned()));
+            .block(Block::Text("The environments file is empty.".to_owned()));
     }
     let title = format!("{} environment{}", rows.len(), if rows.len() == 1 { "" } else { "s" });
     let columns = vec!["id", "name", "repository", "stack", "provider", "created"];
     Document::titled(title).block(Block::Table { columns, rows })
 }
 
-/// What an edit did.
-fn edit_outcome(environment: &Environment, file: &Path, message: String) -> CommandOutput {
-    let mut answer = CommandOutput::done(json!({"environment": environment_json(environment)}))
+/// Output of an edit.
+fn edit_output(environment: &Environment, file: &Path, message: String) -> CommandOutput {
+    let mut output = CommandOutput::done(json!({"environment": environment_json(environment)}))
         .fact("source", file.display().to_string());
-    answer.message = Some(message);
-    answer
+    output.message = Some(message);
+    output
 }
 
 fn describe_one(data: &Value) -> Document {

@@ -1,52 +1,57 @@
-//! `env remove`: take an environment out of the file.
+//! `env remove`: remove an environment from the environments file.
 
 use delegator_config::{environments, environments_file};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{describe_one, edit_outcome};
+use crate::commands::context::{Context, sources};
+use crate::commands::env::{describe_one, edit_output};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::{Context, sources};
-use crate::spec::{CommandSpec, Danger, Shape, run_typed};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvRemove {
-    /// The environment's id
+    /// Environment id
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub env_id: String,
-    /// Really remove it
+    /// Confirm the removal
     #[serde(default)]
     pub confirm_destructive: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Only its entry in the file goes; what the provider has stays.",
+    details: "Removes only the entry in the file; nothing at the provider is deleted.",
     shape: Shape::Action("environment_removed"),
     danger: Danger::Destructive,
     idempotent: true,
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
     check,
+    ..CommandSpec::new::<EnvRemove>(&["env", "remove"], "Remove an environment")
+};
+
+pub const COMMAND: Command = Command {
     describe: describe_one,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<EnvRemove>(&["env", "remove"], "Remove an environment")
+    ..Command::new(&SPEC)
 };
 
 fn check(input: &Value) -> Vec<Problem> {
     if input.get("confirm_destructive") == Some(&Value::Bool(true)) {
         return Vec::new();
     }
-    let problem = "must be true: the environment's entry is deleted";
+    let problem = "must be true, because the environment's entry is deleted";
     vec![
         Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
-            .suggest(Some("Look first with 'env check', then give --confirm-destructive.")),
+            .suggest(Some("Check with 'env check' first, then give --confirm-destructive.")),
     ]
 }
 
 fn run(context: &Context<'_>, input: EnvRemove) -> Result<CommandOutput, AppError> {
     let sources = sources(context.process);
     let removed = environments::remove(&sources, &input.env_id)?;
-    let message = format!("{} is no longer in the file", removed.id);
-    Ok(edit_outcome(&removed, &environments_file(&sources)?, message))
+    let message = format!("{} was removed", removed.id);
+    Ok(edit_output(&removed, &environments_file(&sources)?, message))
 }

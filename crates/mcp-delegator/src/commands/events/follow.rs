@@ -1,8 +1,7 @@
-//! `events follow`: a transcript as it is written.
+//! `events follow`: print a transcript while it is written.
 //!
-//! What is there is shown at once, then whatever comes. Following ends with what it follows: when the agent's turn is
-//! over and nothing has come after it, at the end of standard input, when the file is removed, or when the caller's
-//! time is up.
+//! Existing events are printed first, then new ones as they arrive. Following ends when the agent's turn has ended and
+//! nothing follows, at the end of standard input, when the file is removed, or after the caller's timeout.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -19,32 +18,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::TranscriptInput;
-use super::summary::{self, Summary};
+use crate::commands::context::Context;
+use crate::commands::events::TranscriptInput;
+use crate::commands::events::source::Source;
+use crate::commands::events::summary::{self, Summary};
+use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::outcome::{CommandOutput, Completion, IncompleteReason, Warning};
-use crate::run::Context;
-use crate::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
-use crate::transcript_source::Source;
+use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Warning};
+use crate::output::screen::{Flow, ItemFormat};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Follow {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
-    /// Give up after this many seconds without anything new (default never)
+    /// Stop after this many seconds without a new event (default: never)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout_sec: Option<u32>,
-    /// Where the agent works: paths below it are shown relative to it
+    /// Working directory of the agent: paths below it are shown as relative paths
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Shows what is there, then what comes, until the agent's turn is over. In a pipe: one event a line, then a last line with the summary.",
+    details: "Prints existing and new events until the agent's turn ends. In a pipe: one event per line, then a last line with the summary.",
     shape: Shape::Show("transcript"),
     danger: Danger::Safe,
     idempotent: true,
@@ -59,32 +59,33 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Incomplete,
     ],
     examples: &[
-        Example {
-            command: "mcp-delegator events follow events.jsonl",
-            shows: "a line of words for each event",
-        },
+        Example { command: "mcp-delegator events follow events.jsonl", shows: "one line of text per event" },
         Example { command: "codex exec --json … | mcp-delegator events follow", shows: "the same, live" },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
-    describe: summary::describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Follow>(&["events", "follow"], "Show events as they are written")
+    ..CommandSpec::new::<Follow>(&["events", "follow"], "Show events as they are written")
 };
 
-/// A line that ends a turn is not longer than this.
+pub const COMMAND: Command = Command {
+    describe: summary::describe,
+    run: Some(|context, input| run_typed(context, input, run)),
+    ..Command::new(&SPEC)
+};
+
+/// Maximum length of a line that ends a turn.
 const MAX_TURN_END_BYTES: usize = 64 * 1024;
 
-/// Lines in, lines out: the state between two reads.
+/// State between two reads.
 struct FollowState<'a> {
     context: &'a Context<'a>,
     working_dir: Option<String>,
     framer: Framer,
-    account: LineSummarizer,
-    /// Writes the events where programs read them.
+    summarizer: LineSummarizer,
+    /// Writes events as JSON lines, if the output is for programs.
     normalizer: Option<Normalizer>,
-    /// What came after the last line end, while it is short.
+    /// Bytes after the last newline; `None` if they are too long to end a turn.
     tail: Option<Vec<u8>>,
-    /// The agent's turn is over, as far as was read.
+    /// Whether the agent's turn has ended, as far as was read.
     ended: bool,
 }
 
@@ -100,36 +101,36 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
             let target = FollowedFile { file, path: Path::new(name), task: task.as_ref() };
             follow_file(&mut state, target, timeout, &mut warnings)?
         }
-        // Standard input, or a pipe with a name: its end is the end.
+        // Standard input or a named pipe: read to its end.
         stream => {
             read_stream(&mut state, stream)?;
             false
         }
     };
-    // What has not ended is told as it stands.
+    // After a timeout the report shows the unfinished state.
     if !expired {
         state.finish()?;
     }
-    let report = state.account.report();
+    let report = state.summarizer.report();
     let data = json!(Summary::of(&report, input.working_dir.as_deref()));
-    let mut answer = CommandOutput::new(match expired {
+    let mut output = CommandOutput::new(match expired {
         true => Completion::Incomplete(data, IncompleteReason::CallExpired(None)),
         false => Completion::Done(data),
     });
-    answer.warnings = warnings;
-    answer.warnings.extend(summary::warnings(&report));
-    Ok(answer)
+    output.warnings = warnings;
+    output.warnings.extend(summary::warnings(&report));
+    Ok(output)
 }
 
 fn read_stream(state: &mut FollowState<'_>, stream: &mut Source) -> Result<(), AppError> {
     stream.read_all(|bytes| Ok(state.take(bytes)? == Flow::Continue))
 }
 
-/// What is followed.
+/// The file being followed.
 struct FollowedFile<'a> {
     file: &'a mut File,
     path: &'a Path,
-    /// The task that writes it: its end is the end.
+    /// The task that writes it: following ends when the task ends.
     task: Option<&'a (Engine, TaskId)>,
 }
 
@@ -142,7 +143,7 @@ impl FollowedFile<'_> {
     }
 }
 
-/// Whether the caller's time ran out first.
+/// Follows a file; returns whether the timeout ended it.
 fn follow_file(
     state: &mut FollowState<'_>,
     target: FollowedFile<'_>,
@@ -152,18 +153,18 @@ fn follow_file(
     let is_task = target.task.is_some();
     let path = target.path;
     let failed = |error: std::io::Error| io_error(&format!("Following {}", path.display()), &error);
-    // Watched before it is read: what comes in between is not missed.
+    // Watch before reading, so that no change in between is missed.
     let mut watch =
         GrowthWatch::on(if path.exists() { path } else { path.parent().unwrap_or(path) }).map_err(failed)?;
-    let mut deadline = timeout.map(|patience| Instant::now() + patience);
+    let mut deadline = timeout.map(|timeout| Instant::now() + timeout);
     let (mut chunk, mut read, mut idle_polls) = (vec![0; 64 * 1024], 0_u64, 0_u32);
     loop {
-        // Asked before reading: what a task wrote before it ended is then read for certain.
+        // Query the state before reading, so that everything the task wrote before its end is read.
         let writer_ended = idle_polls > 0 && target.writer_has_ended()?;
         let count = target.file.read(&mut chunk).map_err(failed)?;
         read += count as u64;
         if count > 0 {
-            (deadline, idle_polls) = (timeout.map(|patience| Instant::now() + patience), 0);
+            (deadline, idle_polls) = (timeout.map(|timeout| Instant::now() + timeout), 0);
             if state.take(&chunk[..count])? == Flow::Stop {
                 return Ok(false);
             }
@@ -192,12 +193,12 @@ fn follow_file(
                 *target.file = File::open(path).map_err(failed)?;
                 (watch, read) = (GrowthWatch::on(path).map_err(failed)?, 0);
             }
-            // Whoever found a task without its supervisor has cut half a last line; the rest was told.
+            // Rescuing the task truncated an incomplete last line; everything before it was already printed.
             PathState::SameFile if is_task && was_truncated(target.file, read).map_err(failed)? => {
                 read = target.file.seek(SeekFrom::End(0)).map_err(failed)?;
             }
             PathState::SameFile if was_truncated(target.file, read).map_err(failed)? => {
-                warnings.push(Warning::new("W_EVENTS_007", "The file was begun anew while it was followed."));
+                warnings.push(Warning::new("W_EVENTS_007", "The file was truncated while it was followed."));
                 read = target.file.seek(SeekFrom::Start(0)).map_err(failed)?;
             }
             PathState::SameFile => {
@@ -218,7 +219,7 @@ impl<'a> FollowState<'a> {
             context,
             working_dir,
             framer: Framer::new(LineLimits::STANDARD),
-            account: LineSummarizer::new(options),
+            summarizer: LineSummarizer::new(options),
             normalizer: for_programs
                 .then(|| Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD)),
             tail: Some(Vec::new()),
@@ -232,7 +233,7 @@ impl<'a> FollowState<'a> {
         if let Some(normalizer) = &mut self.normalizer {
             normalizer.push(bytes, &mut out);
         }
-        let mut line_printer = LinePrinter { account: &mut self.account, ended: &mut self.ended };
+        let mut line_printer = LinePrinter { summarizer: &mut self.summarizer, ended: &mut self.ended };
         let working_dir = self.working_dir.as_deref();
         let as_text = self.context.screen.presentation.items() == ItemFormat::Text;
         self.framer.push(bytes, |line| line_printer.print(&line, as_text.then_some(&mut out), working_dir));
@@ -250,13 +251,13 @@ impl<'a> FollowState<'a> {
         if let Some(tail) = &mut self.tail {
             tail.extend_from_slice(after_newline);
         }
-        // A turn's end is short; what is longer is something else.
+        // A line that ends a turn is short; a longer one is another event.
         if self.tail.as_ref().is_some_and(|tail| tail.len() > MAX_TURN_END_BYTES) {
             self.tail = None;
         }
     }
 
-    /// Whether the last line, which has no line end yet, is whole and ends the turn: some writers never write one.
+    /// Whether the last line, without a newline, is complete and ends the turn: some writers omit the final newline.
     fn unterminated_line_ends_turn(&self) -> bool {
         self.tail.as_ref().is_some_and(|tail| {
             let mut lookahead = LineSummarizer::new(FoldOptions::default());
@@ -273,32 +274,32 @@ impl<'a> FollowState<'a> {
         if let Some(normalizer) = self.normalizer.take() {
             normalizer.finish(&mut out);
         }
-        let mut line_printer = LinePrinter { account: &mut self.account, ended: &mut self.ended };
+        let mut line_printer = LinePrinter { summarizer: &mut self.summarizer, ended: &mut self.ended };
         let working_dir = self.working_dir.as_deref();
         let as_text = self.context.screen.presentation.items() == ItemFormat::Text;
         self.framer.finish(|line| line_printer.print(&line, as_text.then_some(&mut out), working_dir));
-        self.account.finish();
+        self.summarizer.finish();
         self.context.screen.write_lines(&out).map(|_| ())
     }
 }
 
-/// Tells one line after the other, and notices the end.
+/// Prints one line at a time and detects the end of the turn.
 struct LinePrinter<'a> {
-    account: &'a mut LineSummarizer,
+    summarizer: &'a mut LineSummarizer,
     ended: &'a mut bool,
 }
 
 impl LinePrinter<'_> {
     fn print(&mut self, line: &Line<'_>, mut out: Option<&mut Vec<u8>>, working_dir: Option<&str>) {
-        let effects = self.account.push_line_with(line, |effect| {
+        let effects = self.summarizer.push_line_with(line, |effect| {
             if let (Effect::Emit(event), Some(out)) = (effect, &mut out) {
                 out.extend_from_slice(headline(event, working_dir).as_bytes());
                 out.push(b'\n');
             }
         });
         if effects.is_activity {
-            // An idle agent has ended a turn but waits for the next message.
-            *self.ended = effects.turn_ended && self.account.dialect() != Some(Dialect::Idle);
+            // In the idle dialect the agent waits for the next message after its turn.
+            *self.ended = effects.turn_ended && self.summarizer.dialect() != Some(Dialect::Idle);
         }
         *self.ended |= effects.done;
     }

@@ -1,54 +1,55 @@
-//! `events normalize`: any dialect as Codex's JSONL.
+//! `events normalize`: convert a transcript of any dialect to Codex exec events.
 
 use delegator_transcript::{LineLimits, NormalizeOptions, NormalizeSummary, Normalizer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::context::Context;
+use crate::commands::events::source::Source;
+use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::{Command, run_typed};
 use crate::error::AppError;
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::Context;
-use crate::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset, run_typed};
-use crate::transcript_source::Source;
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::screen::{Flow, ItemFormat};
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Normalize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
-    /// Leave out fields the dialect does not name, and an exit code of null
+    /// Omit fields that Codex's schema does not define, and exit codes of null
     #[serde(default)]
     pub strict: bool,
-    /// Pass lines through that have no place in the dialect
+    /// Keep lines that cannot be converted
     #[serde(default)]
     pub keep_unknown: bool,
 }
 
-/// What was done, where the lines themselves went elsewhere or into `events`.
+/// Summary of the conversion. The lines themselves are printed, or in `events`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Normalized {
-    /// thread, idle, protocol or rollout; null when no line was recognised.
+    /// thread, idle, protocol or rollout; null if no line was recognised.
     pub dialect: Option<Value>,
     pub lines_read: u64,
     pub lines_written: u64,
-    /// Lines of another dialect than the stream's.
+    /// Lines of a dialect other than that of the stream.
     pub mixed_dialect_lines: u64,
-    /// Over-long lines, of which the beginning and the end were kept.
+    /// Lines that were too long and were truncated to their beginning and end.
     pub shortened_lines: u64,
     pub last_line_unterminated: bool,
-    /// Lines without a place in the dialect, by reason.
+    /// Lines that could not be converted, by reason.
     pub no_place: Value,
-    /// The events, where the answer comes as a whole.
+    /// The events, if they are not printed line by line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Value>>,
 }
 
-/// How many bytes of events one envelope takes before the rest is only counted.
+/// Maximum bytes of events in one envelope; further events are only counted.
 const MAX_COLLECTED_BYTES: usize = 4 * 1024 * 1024;
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Reads Codex's exec streams of any version, its session files and the idle dialect, and writes one event a line. Lines with no place in the dialect are counted on stderr.",
+    details: "Reads Codex exec events of any version, session files and the idle dialect, and writes one event per line. Lines that cannot be converted are counted on stderr.",
     shape: Shape::Show("transcript"),
     danger: Danger::Safe,
     idempotent: true,
@@ -63,16 +64,15 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
         Example {
             command: "codex exec --json … | mcp-delegator events normalize --strict",
-            shows: "only what the contract names",
+            shows: "only fields that the schema defines",
         },
     ],
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Normalized>),
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Normalize>(
-        &["events", "normalize"],
-        "Write a transcript in Codex's JSONL dialect",
-    )
+    ..CommandSpec::new::<Normalize>(&["events", "normalize"], "Convert a transcript to Codex's JSONL events")
 };
+
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
@@ -96,29 +96,29 @@ fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppErro
     bar.finish_and_clear();
     if streams {
         context.screen.write_lines(&out)?;
-        return Ok(answer(&summary, None));
+        return Ok(command_output(&summary, None));
     }
     collect(&mut collected, &mut out);
     let complete = collected.len() < MAX_COLLECTED_BYTES;
     let events: Vec<Value> =
         collected.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
-    let mut answer = answer(&summary, Some(events));
+    let mut output = command_output(&summary, Some(events));
     if !complete {
         let message =
-            "Only the first events are here; without --format json all of them are written, line by line.";
-        answer.warnings.push(Warning::new("W_TRUNCATION_001", message));
+            "Only the first events are included; omit --format json to print all of them, line by line.";
+        output.warnings.push(Warning::new("W_TRUNCATION_001", message));
     }
-    Ok(answer)
+    Ok(output)
 }
 
-/// Moves what was written into the collection, as far as there is room.
+/// Moves the output into the collection, up to its size limit.
 fn collect(collected: &mut Vec<u8>, out: &mut Vec<u8>) {
     let available = MAX_COLLECTED_BYTES.saturating_sub(collected.len()).min(out.len());
     collected.extend_from_slice(&out[..available]);
     out.clear();
 }
 
-fn answer(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> CommandOutput {
+fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> CommandOutput {
     let data = Normalized {
         dialect: summary.dialect.map(|dialect| json!(dialect)),
         lines_read: summary.lines_read,
@@ -129,9 +129,9 @@ fn answer(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> CommandOutp
         no_place: json!(summary.no_place),
         events,
     };
-    let mut answer = CommandOutput::done(json!(data)).raw(String::new());
-    answer.warnings = warnings(summary);
-    answer
+    let mut output = CommandOutput::done(json!(data)).raw(String::new());
+    output.warnings = warnings(summary);
+    output
 }
 
 fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {
@@ -146,7 +146,7 @@ fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {
             })
             .collect();
         let message = format!(
-            "{} of {} lines have no place here: {}.",
+            "{} of {} lines could not be converted: {}.",
             summary.lost_lines(),
             summary.lines_read,
             reasons.join(", ")
@@ -157,18 +157,20 @@ fn warnings(summary: &NormalizeSummary) -> Vec<Warning> {
         let message = if summary.lines_read == 0 {
             "The transcript is empty."
         } else {
-            "No line was recognised as an agent's."
+            "No line was recognised as an agent event."
         };
         warnings.push(Warning::new("W_EVENTS_002", message));
     }
     if summary.shortened > 0 {
-        let message =
-            format!("{} over-long lines were shortened to their beginning and end.", summary.shortened);
+        let message = format!(
+            "{} lines were too long and were truncated to their beginning and end.",
+            summary.shortened
+        );
         warnings.push(Warning::new("W_EVENTS_003", message));
     }
     if !summary.warnings.is_empty() {
         let first = json!(summary.warnings[0]);
-        let message = format!("{} oddities, the first: {first}", summary.warnings.len());
+        let message = format!("{} anomalies; the first: {first}", summary.warnings.len());
         warnings.push(Warning::new("W_EVENTS_004", message));
     }
     warnings

@@ -1,27 +1,28 @@
-//! `events summarize`: what happened in a transcript.
+//! `events summarize`: summarize a transcript.
 
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::summary::{self, Summary};
-use super::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::context::Context;
+use crate::commands::events::source::Source;
+use crate::commands::events::summary::{self, Summary};
+use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset, run_typed};
-use crate::transcript_source::Source;
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summarize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
-    /// Where the agent worked: paths below it are shown relative to it
+    /// Working directory of the agent: paths below it are shown as relative paths
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
-    /// Tokens the thread had used before, as in token_usage: they are taken off
+    /// Token usage of the thread before this run, as in token_usage; it is subtracted
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Map<String, Value>>,
 }
@@ -43,9 +44,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check: check_usage,
     output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
+    ..CommandSpec::new::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+};
+
+pub const COMMAND: Command = Command {
     describe: summary::describe,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Summarize>(&["events", "summarize"], "Say what happened in a transcript")
+    ..Command::new(&SPEC)
 };
 
 const TOKEN_KEYS: [&str; 5] = [
@@ -62,8 +67,8 @@ fn check_usage(input: &Value) -> Vec<Problem> {
         usage.iter().find(|(key, value)| !TOKEN_KEYS.contains(&key.as_str()) || value.as_i64().is_none());
     wrong
         .map(|(key, _)| {
-            Problem::new(ErrorCode::InvalidValue, format!("usage_before.{key}"), "is not a count of tokens")
-                .suggest(Some(format!("Known: {}.", TOKEN_KEYS.join(", "))))
+            Problem::new(ErrorCode::InvalidValue, format!("usage_before.{key}"), "is not a token count")
+                .suggest(Some(format!("Known keys: {}.", TOKEN_KEYS.join(", "))))
         })
         .into_iter()
         .collect()
@@ -95,7 +100,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     })?;
     bar.finish_and_clear();
     let report = summarizer.finish();
-    let mut answer = CommandOutput::done(json!(Summary::of(&report, input.working_dir.as_deref())));
-    answer.warnings = summary::warnings(&report);
-    Ok(answer)
+    let mut output = CommandOutput::done(json!(Summary::of(&report, input.working_dir.as_deref())));
+    output.warnings = summary::warnings(&report);
+    Ok(output)
 }

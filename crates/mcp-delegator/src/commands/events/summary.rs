@@ -1,4 +1,4 @@
-//! The report of a transcript in our own words: names, shape, and how it reads.
+//! The summary of a transcript: conversion from the transcript's report, and its document.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,44 +8,45 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::outcome::Warning;
-use crate::views::document::{Block, Document, scalar};
-use crate::views::{task, task_document};
+use crate::output::data::task;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::task as task_document;
+use crate::output::outcome::Warning;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Summary {
-    /// completed, failed, interrupted, working while it is followed, or unknown where the stream does not tell.
+    /// completed, failed, interrupted, working (while followed), or unknown if the stream does not say.
     pub state: &'static str,
-    /// Why it failed, in the agent's words.
+    /// The agent's error message.
     pub error_message: Option<String>,
-    /// thread, idle, protocol or rollout; null when no line was recognised.
+    /// thread, idle, protocol or rollout; null if no line was recognised.
     pub dialect: Option<Value>,
     pub final_message: Option<String>,
     pub final_message_truncated: bool,
-    /// The final message as JSON, where it is an object or a list.
+    /// The final message as JSON, if it is an object or a list.
     pub structured_output: Option<Value>,
     pub turn_count: u64,
     pub progress: Option<ProgressSummary>,
     pub file_operations: FileSummary,
     pub commands: CommandsSummary,
-    /// How the tests stood in the end: passed, failed, skipped, failed_tests; null when none was counted.
+    /// Final test counts: passed, failed, skipped, failed_tests; null if no tests were counted.
     pub test_results: Option<Value>,
-    /// The test runs these are made of, oldest first.
+    /// The test runs behind these counts, oldest first.
     pub test_runs: Vec<Value>,
-    /// Commands that failed and were not made to succeed later, with the places they complained about.
+    /// Commands that failed and did not succeed later, with the source locations they reported.
     pub failures: Vec<Value>,
     pub mcp_calls: Value,
     pub web_search_count: u64,
     pub sub_agent_count: u64,
     pub plan: Vec<PlanStep>,
     pub thread_info: ThreadInfo,
-    /// What the agent warned of; no failures.
+    /// Warnings of the agent; not failures.
     pub agent_warnings: Vec<CountedMessage>,
-    /// Errors it got over, or was still trying to.
+    /// Errors from which the agent recovered, or was still recovering.
     pub transient_errors: Vec<CountedMessage>,
-    /// What began and did not end.
+    /// Items that started but did not end.
     pub open_items: Vec<Value>,
-    /// Oddities of the stream.
+    /// Anomalies in the stream.
     pub oddities: Vec<Value>,
     pub counts: CountsSummary,
 }
@@ -63,7 +64,7 @@ pub struct FileSummary {
     pub modified_files: Vec<String>,
     pub added_files: Vec<String>,
     pub deleted_files: Vec<String>,
-    /// Changes to files that are too many to be listed.
+    /// Number of changed files beyond the list.
     pub not_listed_count: u64,
     pub failed_patch_count: u64,
 }
@@ -73,7 +74,7 @@ pub struct CommandsSummary {
     pub finished_count: u64,
     pub failed_count: u64,
     pub declined_count: u64,
-    /// The last of them, oldest first.
+    /// The last commands, oldest first.
     pub items: Vec<CommandSummary>,
 }
 
@@ -96,9 +97,9 @@ pub struct ThreadInfo {
     pub thread_id: Option<String>,
     /// 0 to 1: cached over all input tokens.
     pub cache_hit_rate: Option<f64>,
-    /// This run's share.
+    /// Usage of this run.
     pub token_usage: Option<BTreeMap<&'static str, i64>>,
-    /// As the stream told it: the thread's running total.
+    /// Total of the thread, as reported in the stream.
     pub thread_token_usage: Option<BTreeMap<&'static str, i64>>,
 }
 
@@ -119,9 +120,9 @@ pub struct CountsSummary {
     pub mixed_dialect_count: u64,
     pub repeated_item_count: u64,
     pub last_line_unterminated: bool,
-    /// Lines by the type they give themselves.
+    /// Number of lines per event type.
     pub by_type: BTreeMap<String, u64>,
-    /// Completed items by type.
+    /// Number of completed items per type.
     pub items: BTreeMap<String, u64>,
 }
 
@@ -178,9 +179,9 @@ impl Summary {
 
 fn state_of(report: &Report) -> (&'static str, Option<String>) {
     match &report.outcome {
-        // A stream without a single recognised line says nothing about how anything ended.
+        // Without a recognised line the state is unknown.
         _ if report.dialect.is_none() => ("unknown", None),
-        // Only somebody who follows asks before the end.
+        // Only `events follow` summarizes before the end.
         _ if report.turn == TurnState::Running => ("working", None),
         StreamOutcome::Completed => ("completed", None),
         StreamOutcome::Failed { message } => ("failed", Some(message.clone())),
@@ -254,7 +255,7 @@ fn counts_summary(report: &Report) -> CountsSummary {
     }
 }
 
-/// What a reader of the report should know about the stream itself.
+/// Warnings about the stream itself.
 pub fn warnings(report: &Report) -> Vec<Warning> {
     let counts = &report.counts;
     let mut warnings = Vec::new();
@@ -264,14 +265,14 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
             "W_EVENTS_002",
             match counts.lines {
                 0 => "The transcript is empty.".to_owned(),
-                lines => format!("None of {lines} lines was recognised as an agent's."),
+                lines => format!("None of the {lines} lines was recognised as an agent event."),
             },
         );
     } else if counts.not_json + counts.unknown > 0 {
         warn(
             "W_EVENTS_001",
             format!(
-                "{} lines are not JSON, {} are unknown; they were left out.",
+                "{} lines are not JSON and {} are unknown; they were ignored.",
                 counts.not_json, counts.unknown
             ),
         );
@@ -279,11 +280,14 @@ pub fn warnings(report: &Report) -> Vec<Warning> {
     if counts.over_long > 0 {
         warn(
             "W_EVENTS_003",
-            format!("{} over-long lines were read from their beginning and end.", counts.over_long),
+            format!("{} lines were too long; only their beginning and end were read.", counts.over_long),
         );
     }
     if counts.mixed_dialect > 0 {
-        warn("W_EVENTS_005", format!("{} lines are of another dialect than the rest.", counts.mixed_dialect));
+        warn(
+            "W_EVENTS_005",
+            format!("{} lines have a different dialect than the rest of the stream.", counts.mixed_dialect),
+        );
     }
     warnings
 }
@@ -307,7 +311,7 @@ pub fn describe(data: &Value) -> Document {
     if let Some(usage) = data.pointer("/thread_info/token_usage").filter(|usage| usage.is_object()) {
         let (read, cached, written) =
             (&usage["input_tokens"], &usage["cached_input_tokens"], &usage["output_tokens"]);
-        fact("tokens", format!("{read} read ({cached} cached), {written} written"));
+        fact("tokens", format!("{read} input ({cached} cached), {written} output"));
     }
     fact(
         "commands",
@@ -317,7 +321,7 @@ pub fn describe(data: &Value) -> Document {
         fact(&name, value);
     }
     fact("lines", format!("{} ({} events)", count("/counts/line_count"), count("/counts/event_count")));
-    let mut document = Document::titled("What happened").block(Block::Facts(facts));
+    let mut document = Document::titled("Transcript summary").block(Block::Facts(facts));
     for block in
         [files_block(data), plan_block(data), commands_block(data), notices_block(data), message_block(data)]
     {
@@ -361,7 +365,7 @@ fn commands_block(data: &Value) -> Option<Block> {
 
 fn notices_block(data: &Value) -> Option<Block> {
     let mut rows = Vec::new();
-    for (key, label) in [("agent_warnings", "warning"), ("transient_errors", "passing error")] {
+    for (key, label) in [("agent_warnings", "warning"), ("transient_errors", "transient error")] {
         let notices = list(data.get(key)).iter();
         rows.extend(
             notices

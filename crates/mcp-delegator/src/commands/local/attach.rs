@@ -1,4 +1,7 @@
-//! Staying with a task: progress on a terminal, and letting go of it.
+//! Waits for tasks on the command line, with a progress bar.
+//!
+//! While a call waits, the signal handler knows the task (`Attachment`): Ctrl-C detaches from it and never cancels it at
+//! once (see `app::signals`).
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +10,21 @@ use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use super::tasks::engine;
+use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
 use crate::error::AppError;
-use crate::interrupt::AttachedTask;
-use crate::outcome::{CommandOutput, WaitHint};
-use crate::run::Context;
-use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
+use crate::output::attachment::AttachedTask;
+use crate::output::outcome::{CommandOutput, WaitHint};
 
-/// A command that stays with tasks, in this very thread.
+/// Runs a blocking command in the calling thread.
 pub fn run_blocking(
     context: &Context<'_>,
     input: &Value,
     command: &BlockingCommand,
 ) -> Result<CommandOutput, AppError> {
     let TaskWait { ids, goal, timeout, facts } = match (command.begin)(context, input)? {
-        Started::Finished(answer) => return Ok(*answer),
+        Started::Finished(output) => return Ok(*output),
         Started::Waiting(request) => request,
     };
     let engine = engine(context)?;
@@ -32,19 +35,19 @@ pub fn run_blocking(
         expired = engine.wait_any(&ids, deadline)?.0.expired;
         tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<_, _>>()?;
     } else {
-        // One after the other: the last to end decides.
+        // Waits for one task after the other; together this takes as long as the slowest.
         for id in &ids {
             let waited = attach(context, &engine, WaitHint::for_task(id), deadline)?;
             expired |= waited.expired;
             tasks.push(waited.task);
         }
     }
-    let mut answer = (command.end)(context, input, GroupWaitOutcome { tasks, expired })?;
-    answer.facts.extend(facts);
-    Ok(answer)
+    let mut output = (command.end)(context, input, GroupWaitOutcome { tasks, expired })?;
+    output.facts.extend(facts);
+    Ok(output)
 }
 
-/// Waits for a task and shows how far it is.
+/// Waits for a task and shows its progress.
 pub fn attach(
     context: &Context<'_>,
     engine: &Engine,
@@ -55,7 +58,7 @@ pub fn attach(
     let (engine, cancel_timeout) = (engine.clone(), max_cancel_time(context));
     let attached = AttachedTask { engine: engine.clone(), reattach, cancel_timeout, bar: bar.clone() };
     context.screen.attachment.set(Some(attached));
-    tracing::debug!(task = id.as_str(), "staying with a task");
+    tracing::debug!(task = id.as_str(), "waiting for a task");
     let waited = engine.wait(&id, deadline, |progressed| {
         show_progress(&bar, progressed);
         true
@@ -65,10 +68,10 @@ pub fn attach(
     Ok(waited?)
 }
 
-/// The graces of the recipe, the sweep, and a little for a busy machine.
+/// Time for the sweep and for a busy machine, in addition to the grace periods.
 const SWEEP_ALLOWANCE_SEC: u64 = 15;
 
-/// How long ending a task may take.
+/// Time limit for cancelling a task.
 pub fn max_cancel_time(context: &Context<'_>) -> Duration {
     let grace_sec =
         context.config.number("interrupt_grace_sec") + context.config.number("terminate_grace_sec");

@@ -1,4 +1,7 @@
-//! `local cancel`: end a task and everything it started.
+//! `local cancel`: cancel a task and kill all of its processes.
+//!
+//! The engine requests the cancellation and waits until the task has ended. Processes that survive are reported in
+//! `survivors` with a warning.
 
 use delegator_domain::task::State;
 use schemars::JsonSchema;
@@ -6,21 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::{Value, json};
 
-use super::attach::max_cancel_time;
-use super::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::attach::max_cancel_time;
+use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, Warning};
-use crate::run::Context;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::document::{Block, Document, scalar};
-use crate::views::task as view;
+use crate::output::data::task as task_data;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cancel {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Why
+    /// Reason
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), extend("x-length" = true))]
     pub reason: Option<String>,
@@ -32,16 +36,17 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
-    describe,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Cancel>(&["local", "cancel"], "End a task and every process it started")
+    ..CommandSpec::new::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
 };
+
+pub const COMMAND: Command =
+    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
     let cancelled = engine.cancel(&id, input.reason.as_deref(), max_cancel_time(context))?;
-    // Who ends a task has seen it end. One that completed on the way still has something to tell.
+    // The caller knows about a task it cancelled. A task that completed first stays unread, because it has results.
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
     }
@@ -60,16 +65,16 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
             data["swept"] = json!({"processes": record.swept.processes, "killed": record.swept.killed});
         }
     }
-    let mut answer = CommandOutput::done(data);
+    let mut output = CommandOutput::done(data);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
-    answer.facts.insert("ack_ts".into(), view::format_timestamp(acknowledged).into());
+    output.facts.insert("ack_ts".into(), task_data::format_timestamp(acknowledged).into());
     if survivors != json!([]) || cancelled.still_ending {
-        let message = format!("kill_incomplete: not everything could be ended: {survivors}");
-        answer.warnings.push(Warning::new("W_CANCEL_001", message));
+        let message = format!("kill_incomplete: some processes could not be killed: {survivors}");
+        output.warnings.push(Warning::new("W_CANCEL_001", message));
     }
-    answer.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
-    Ok(answer)
+    output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
+    Ok(output)
 }
 
 fn describe(data: &Value) -> Document {
@@ -78,9 +83,9 @@ fn describe(data: &Value) -> Document {
         format!("{count}{note}")
     });
     let facts = [
-        ("was", scalar(&data["previous_state"])),
-        ("needed", scalar(&data["signals"])),
-        ("processes it left, ended too", swept.unwrap_or_default()),
+        ("previous state", scalar(&data["previous_state"])),
+        ("signals sent", scalar(&data["signals"])),
+        ("other processes killed", swept.unwrap_or_default()),
         ("still alive", scalar(&data["survivors"])),
     ];
     let facts = facts.into_iter().filter(|(_, value)| !matches!(value.as_str(), "" | "-"));

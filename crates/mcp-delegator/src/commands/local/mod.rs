@@ -1,4 +1,4 @@
-//! Tasks on this machine.
+//! Commands for tasks on this machine.
 
 pub mod attach;
 pub mod cancel;
@@ -12,7 +12,7 @@ pub mod wait;
 
 use crate::error::ErrorCode;
 
-/// How handing a task to an agent can fail.
+/// Failures of a command that submits a task to an agent.
 pub const AGENT_FAILURES: &[ErrorCode] = &[
     ErrorCode::ConfirmationRequired,
     ErrorCode::InvalidId,
@@ -37,7 +37,7 @@ pub const AGENT_FAILURES: &[ErrorCode] = &[
     ErrorCode::AgentProtocolError,
 ];
 
-/// Bytes of agent output an answer carries unless told otherwise.
+/// Default limit of agent output in a response, in bytes.
 pub fn output_budget() -> u32 {
     65_536
 }

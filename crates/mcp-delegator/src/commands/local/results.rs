@@ -1,4 +1,6 @@
-//! `local results`: what a finished task did.
+//! `local results`: the results of a finished task.
+//!
+//! The data comes from the stored record of the run. An unfinished task is an error that suggests `wait`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,30 +10,31 @@ use delegator_registry::{Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use serde_json::{Value, json};
 
-use super::tasks::{ended_task_json, engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::tasks::{ended_task_json, engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{ChildExit, CommandOutput};
-use crate::requests::page::{cursor_position, position_cursor};
-use crate::run::Context;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::{events, task as view, warnings};
+use crate::output::data::{events, task as task_data, warnings};
+use crate::output::outcome::{ChildExit, CommandOutput};
+use crate::spec::paging::{cursor_position, position_cursor};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
-    /// Include output; failed: always
+    /// Include output; always if failed
     #[serde(default)]
     pub include_output: bool,
-    /// Last 50 events
+    /// Include last 50 events
     #[serde(default)]
     pub include_events: bool,
-    /// Budget for the output, both streams together
+    /// Size limit of the output, both streams together
     #[serde(default = "super::output_budget")]
     #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
     pub max_output_bytes: u32,
-    /// Earlier events: next_cursor of the last answer's events
+    /// Older events: next_cursor of the events in the previous response
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub events_cursor: Option<String>,
@@ -50,12 +53,16 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::InvalidCursor,
         ErrorCode::WrongState,
     ],
-    describe: crate::views::task_document::result,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Results>(&["local", "results"], "Show what a finished task did")
+    ..CommandSpec::new::<Results>(&["local", "results"], "Show a finished task's results")
 };
 
-/// Events an answer holds.
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::result,
+    run: Some(|context, input| run_typed(context, input, run)),
+    ..Command::new(&SPEC)
+};
+
+/// Maximum number of events in a response.
 const MAX_EVENTS: usize = 50;
 
 fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
@@ -68,17 +75,17 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let events = events_json(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
     let mut data = ended_task_json(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
-    data.insert("duration_seconds".into(), (view::ran_ms(&task) / 1000).into());
+    data.insert("duration_seconds".into(), (task_data::ran_ms(&task) / 1000).into());
     let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
-    data.insert("completed_ts".into(), view::format_timestamp(ended_at).into());
+    data.insert("completed_ts".into(), task_data::format_timestamp(ended_at).into());
     data.insert("events".into(), events);
-    let mut answer = CommandOutput::done(Value::Object(data)).fact("count", 1);
-    answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    answer.warnings.extend(warnings::for_task(&task, &files));
-    Ok(answer)
+    let mut output = CommandOutput::done(Value::Object(data)).fact("count", 1);
+    output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    output.warnings.extend(warnings::for_task(&task, &files));
+    Ok(output)
 }
 
-/// The last events, or those before where an earlier answer began.
+/// The last events, or those before the position of the cursor.
 fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
     let count = files
         .record
@@ -97,7 +104,7 @@ fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results)
         None => lines.len(),
     };
     let from = until.saturating_sub(MAX_EVENTS);
-    // A line that is no JSON is still something the agent said.
+    // A line that is not JSON is returned as a string.
     let items: Vec<Value> = lines[from..until]
         .iter()
         .map(|line| {

@@ -1,34 +1,38 @@
-//! `local resume`: go on with an earlier thread.
+//! `local resume`: continue an earlier thread.
+//!
+//! The thread is given by its id or by one of its tasks. The new task runs in the directory of the earlier task,
+//! unless `working_dir` is given.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::AGENT_FAILURES;
-use super::exec::accepted_outcome;
-use super::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::{
     AgentInputs, ModeInput, SubmissionInputs, TASK_ID, THREAD_ID, check_agent_inputs,
 };
-use crate::commands::preflight::resumed_agent_problems;
+use crate::commands::local::AGENT_FAILURES;
+use crate::commands::local::exec::accepted_output;
+use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::{Category, CommandSpec, Shape, Toolset, run_typed};
+use crate::input::preflight::resumed_agent_problems;
+use crate::output::outcome::CommandOutput;
+use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resume {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
-    /// The thread (or task_id)
+    /// Thread id (or task_id)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = THREAD_ID))]
     pub thread_id: Option<String>,
-    /// One of its tasks
+    /// A task of that thread
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = TASK_ID))]
     pub task_id: Option<String>,
-    /// What it may do
+    /// Sandbox mode
     #[serde(default)]
     pub mode: ModeInput,
     #[serde(flatten)]
@@ -36,7 +40,7 @@ pub struct Resume {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers at once with the new task's id.",
+    details: "Returns the new task's id at once.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_resumed"),
     network: true,
@@ -44,9 +48,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: resumed_agent_problems,
-    describe: crate::views::task_document::accepted,
+    ..CommandSpec::new::<Resume>(&["local", "resume"], "Continue an earlier thread")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::accepted,
     run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Resume>(&["local", "resume"], "Go on with an earlier thread")
+    ..Command::new(&SPEC)
 };
 
 fn check(input: &Value) -> Vec<Problem> {
@@ -54,11 +62,11 @@ fn check(input: &Value) -> Vec<Problem> {
     match (input.get("thread_id"), input.get("task_id")) {
         (Some(_), Some(_)) => problems.push(
             Problem::new(ErrorCode::InvalidValue, "task_id", "cannot be given together with thread_id")
-                .suggest(Some("Give one of them.")),
+                .suggest(Some("Give either thread_id or task_id.")),
         ),
         (None, None) => problems.push(
             Problem::new(ErrorCode::MissingArgument, "thread_id", "is missing, and so is task_id")
-                .suggest(Some("Give one of them.")),
+                .suggest(Some("Give either thread_id or task_id.")),
         ),
         _ => {}
     }
@@ -74,9 +82,9 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     };
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
-        let message = "That task never announced a thread, so there is nothing to go on with.";
+        let message = "The task has no thread to continue: its agent never announced one.";
         let error = AppError::new(ErrorCode::ThreadNotFound, message)
-            .suggest("Give the work to a new task, with 'mcp-delegator local exec'.");
+            .suggest("Start a new task with 'mcp-delegator local exec'.");
         return Err(match earlier {
             Some(task) => error.context("task_id", task.id.as_str()),
             None => error,
@@ -94,5 +102,5 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    accepted_outcome(&engine, submitted, "background")
+    accepted_output(&engine, submitted, "background")
 }

@@ -1,4 +1,7 @@
-//! `local run`: delegate a task and stay with it.
+//! `local run`: run a task and wait for it.
+//!
+//! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far. The end of
+//! the call never ends the task. Modes that write require `confirm`.
 
 use delegator_domain::task::{FailureKind, LimitKind, Mode, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
@@ -9,21 +12,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::AGENT_FAILURES;
-use super::attach::run_blocking;
-use super::exec::{accepted_outcome, acknowledgement};
-use super::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
+use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
-use crate::commands::preflight::agent_problems;
+use crate::commands::local::AGENT_FAILURES;
+use crate::commands::local::attach::run_blocking;
+use crate::commands::local::exec::{accepted_output, acknowledgement};
+use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
+use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
-use crate::run::Context;
-use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, input_rejected};
-use crate::views::failure::describe;
-use crate::views::{error_context, task as view, verification, warnings};
+use crate::input::preflight::agent_problems;
+use crate::output::data::failure::describe;
+use crate::output::data::{error_context, task as task_data, verification, warnings};
+use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
-/// How far the agent may go; `preview` plans and does not act.
+/// Sandbox mode; with `preview` the agent only plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunMode {
@@ -38,25 +42,25 @@ pub enum RunMode {
 pub struct Run {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
-    /// What it may do
+    /// Sandbox mode
     #[serde(default)]
     pub mode: RunMode,
-    /// Must be true to write
+    /// Required to write
     #[serde(default)]
     pub confirm: bool,
-    /// Answer at once
+    /// Return at once
     #[serde(default, rename = "async")]
     pub is_async: bool,
     #[serde(flatten)]
     pub agent: AgentInputs,
-    /// Answer with what there is after this many seconds, while the task goes on; CLI: no limit
+    /// Return after this many seconds, even if the task is still running; CLI: no limit
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "x-default" = 50))]
     pub call_budget_sec: Option<u32>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Answers when it ends or the call budget is over; the task goes on.",
+    details: "Returns the result, or its id after call_budget_sec while it keeps running.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_run"),
     network: true,
@@ -66,13 +70,17 @@ pub const SPEC: CommandSpec = CommandSpec {
     check,
     preflight: agent_problems,
     examples: &[Example {
-        command: "mcp-delegator local run 'explain the build' ",
-        shows: "the agent's answer, with progress on the way",
+        command: "mcp-delegator local run 'explain the build'",
+        shows: "the agent's final message, with progress while it runs",
     }],
-    describe: crate::views::task_document::accepted,
+    ..CommandSpec::new::<Run>(&["local", "run"], "Run a coding task and wait for it")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::accepted,
     run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
     blocking: Some(BLOCKING),
-    ..CommandSpec::declare::<Run>(&["local", "run"], "Delegate a coding task and stay with it")
+    ..Command::new(&SPEC)
 };
 
 fn check(input: &Value) -> Vec<Problem> {
@@ -118,7 +126,7 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     if input.is_async {
-        return Ok(Started::Finished(Box::new(accepted_outcome(&engine, submitted, "background")?)));
+        return Ok(Started::Finished(Box::new(accepted_output(&engine, submitted, "background")?)));
     }
     let facts = submitted.replayed.then(|| ("replayed".to_owned(), true.into())).into_iter().collect();
     Ok(Started::Waiting(TaskWait { ids: vec![submitted.task.id], goal: WaitGoal::All, timeout, facts }))
@@ -126,21 +134,21 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
 
 fn end(context: &Context<'_>, _: &Value, watched: GroupWaitOutcome) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    foreground_outcome(&engine, first_ended(refresh(&engine, watched)?)?)
+    foreground_output(&engine, first_ended(refresh(&engine, watched)?)?)
 }
 
-/// The answer of a run that was stayed with.
-pub fn foreground_outcome(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+/// The output of a run that was waited for.
+pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
     let mut data = acknowledgement(&task, "foreground");
     if expired {
-        data.insert("progress".into(), view::progress(files.snapshot.as_ref()));
-        // The same call would start another task.
+        data.insert("progress".into(), task_data::progress(files.snapshot.as_ref()));
+        // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
     }
-    let result = view::result(&task, &files, None);
+    let result = task_data::result(&task, &files, None);
     for key in [
         "summary",
         "final_message",
@@ -157,17 +165,20 @@ pub fn foreground_outcome(engine: &Engine, waited: WaitOutcome) -> Result<Comman
     }
     engine.mark_read(&task.id)?;
     let data = Value::Object(data);
-    let mut answer = match task_error(&task, &files) {
+    let mut output = match task_error(&task, &files) {
         None => CommandOutput::done(data),
         Some(error) => CommandOutput::new(Completion::Failed(Box::new(error), Some(data))),
     };
-    answer.warnings.extend(warnings::for_task(&task, &files));
-    answer.child =
-        task.ended.as_ref().and_then(|ended| ended.exit).map(|_| ChildExit { code: view::exit_code(&task) });
-    Ok(answer)
+    output.warnings.extend(warnings::for_task(&task, &files));
+    output.child = task
+        .ended
+        .as_ref()
+        .and_then(|ended| ended.exit)
+        .map(|_| ChildExit { code: task_data::exit_code(&task) });
+    Ok(output)
 }
 
-/// How a task that did not complete is told by the command that ran it.
+/// The error for a task that did not complete.
 pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<AppError> {
     let ended = task.ended.as_ref()?;
     let error = match &ended.end {
@@ -178,7 +189,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
                 if *limit == LimitKind::Idle { ErrorCode::TimeoutIdle } else { ErrorCode::TimeoutHard };
             let error = AppError::new(code, format!("Task exceeded {} timeout.", limit.name()))
                 .context("timeout_type", limit.name())
-                .context("elapsed_seconds", view::ran_ms(task) / 1000);
+                .context("elapsed_seconds", task_data::ran_ms(task) / 1000);
             match &files.record {
                 Some(record) => error
                     .context("idle_seconds", record.quiet_ms / 1000)
@@ -186,7 +197,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
                     .context(
                         "partial_results",
                         json!({
-                            "last_events": view::last_events(record),
+                            "last_events": task_data::last_events(record),
                             "last_output": record.last_output,
                         }),
                     ),
@@ -195,7 +206,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         }
         TaskEnd::Failed { kind, message, retry_at } => {
             let code = failure_code(*kind, agent_acted(files));
-            let described = describe(*kind, message, view::exit_code(task));
+            let described = describe(*kind, message, task_data::exit_code(task));
             let error = AppError::new(code, described.message).context("failure_kind", kind.name());
             let error = match described.agent_message {
                 Some(agent_message) => error.context("agent_message", agent_message),
@@ -207,20 +218,20 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
             };
             let tail = files.record.as_ref().map(|record| last_bytes(&record.last_stderr, 1024).to_owned());
             let error = error
-                .context("exit_code", json!(view::exit_code(task)))
+                .context("exit_code", json!(task_data::exit_code(task)))
                 .context("stderr_tail", tail.unwrap_or_default());
             let location = error_context::location(files.record.as_ref());
             location.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
         }
     };
     let error = error.context("task_id", task.id.as_str());
-    Some(match view::thread(task) {
+    Some(match task_data::thread(task) {
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })
 }
 
-/// Before its first item an agent has done nothing, so the reason may be told as precisely as it is known.
+/// Before its first item an agent has changed nothing, so a precise code (which may be retryable) is safe.
 fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
     match kind {
         FailureKind::Auth if !agent_acted => ErrorCode::Unauthenticated,

@@ -1,4 +1,7 @@
-//! `local status`: what runs, what waits, what ended lately.
+//! `local status`: running, queued and recent tasks.
+//!
+//! The lists are bounded, and recent tasks are paginated with a cursor that belongs to the filters. Reading the status
+//! does not mark a task as read.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +14,15 @@ use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::tasks::{engine, resolve_task};
+use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
+use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
-use crate::outcome::{CommandOutput, ListCursors, Warning};
-use crate::requests::page::{cursor_position, position_cursor};
-use crate::run::Context;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, run_typed};
-use crate::views::{task as view, usage};
+use crate::output::data::{task as task_data, usage};
+use crate::output::outcome::{CommandOutput, ListCursors, Warning};
+use crate::spec::paging::{cursor_position, position_cursor};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -31,7 +35,7 @@ pub enum TaskState {
     Timeout,
 }
 
-/// Which tasks to show: shared by the local and the cloud command.
+/// Filters shared by the local and the cloud command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusInputs {
     /// Only this task
@@ -49,14 +53,14 @@ pub struct StatusInputs {
     /// Only this state
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
-    /// How many finished tasks to list; above 50 also of the others
+    /// Maximum number of finished tasks; above 50 also of running and queued tasks
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
     pub limit: u32,
     /// Last 5 lines of running tasks
     #[serde(default)]
     pub verbose: bool,
-    /// Where to go on, from an earlier answer
+    /// next_cursor of the previous page
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub cursor: Option<String>,
@@ -65,8 +69,8 @@ pub struct StatusInputs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     #[serde(flatten)]
-    pub of: StatusInputs,
-    /// Tokens and time per task, label and day
+    pub filter: StatusInputs,
+    /// Show tokens and time per task, label and day
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub usage: bool,
@@ -83,28 +87,32 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor],
-    describe: crate::views::status_document::snapshot,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..CommandSpec::declare::<Status>(&["local", "status"], "Show running, queued and recent tasks")
+    ..CommandSpec::new::<Status>(&["local", "status"], "Show running, queued and recent tasks")
 };
 
-/// How many running and queued tasks are listed, unless more ended ones are asked for. Nobody reads more, and a host
-/// that asks every second wants its answer at once.
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::status::snapshot,
+    run: Some(|context, input| run_typed(context, input, run)),
+    ..Command::new(&SPEC)
+};
+
+/// Maximum number of running and queued tasks in the list, unless `limit` is higher. Clients poll status every second,
+/// so it must stay fast.
 const MIN_LISTED: u32 = 50;
-/// Enough for five lines as long as they are shown, and for most that are longer.
+/// Enough for five lines of the displayed length, and for most longer ones.
 const VERBOSE_BYTES: u64 = 64 << 10;
-/// How long an ended task counts as recent.
+/// How long an ended task is recent.
 const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 
 fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
-    let wanted = overview_query(context, &engine, &input.of, now_ms)?;
+    let wanted = overview_query(context, &engine, &input.filter, now_ms)?;
     let Some(overview) = engine.overview(&wanted)? else { return Ok(empty_snapshot(now_ms)) };
     let mut tasks = Vec::new();
     for running in &overview.running {
-        let mut item = view::running(&running.task, running.snapshot.as_ref(), now_ms);
-        if input.of.verbose {
+        let mut item = task_data::running(&running.task, running.snapshot.as_ref(), now_ms);
+        if input.filter.verbose {
             let stored = engine.read_stored_tail(&running.task.id, TaskFile::Events, VERBOSE_BYTES)?;
             item["last_lines"] = last_lines(&stored).into();
         }
@@ -118,8 +126,8 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         },
     });
     data["tasks"] = Value::Array(tasks);
-    data["queue"] = overview.queued.iter().map(view::queued).collect();
-    data["recently_completed"] = overview.ended.tasks.iter().map(view::ended).collect();
+    data["queue"] = overview.queued.iter().map(task_data::queued).collect();
+    data["recently_completed"] = overview.ended.tasks.iter().map(task_data::ended).collect();
     let not_listed = [
         ("running", overview.running_count.saturating_sub(overview.running.len() as u64)),
         ("queued", overview.queued_count.saturating_sub(overview.queued.len() as u64)),
@@ -129,7 +137,7 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
             not_listed.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count))).collect();
     }
     if input.usage {
-        let usage_rows = engine.usage(&wanted, input.of.limit.max(MIN_LISTED))?;
+        let usage_rows = engine.usage(&wanted, input.filter.limit.max(MIN_LISTED))?;
         data["usage"] = usage::table(&usage_rows.unwrap_or_default());
     }
     if overview.queue_paused {
@@ -139,34 +147,34 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         let ids: Vec<&str> = overview.unread.ids.iter().map(|id| id.as_str()).collect();
         data["unread"] = json!({"count": overview.unread.count, "task_ids": ids});
     }
-    let mut answer = snapshot_outcome(now_ms, data, overview.running_count + overview.queued_count);
+    let mut output = snapshot_output(now_ms, data, overview.running_count + overview.queued_count);
     if let Some(log) = overview.long_log {
-        answer.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
+        output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
-    let query = cursor_query(&input.of);
+    let query = cursor_query(&input.filter);
     if let Some(next) = overview.ended.next {
-        answer.facts.insert("next_cursor".into(), position_cursor(next, &query).into());
+        output.facts.insert("next_cursor".into(), position_cursor(next, &query).into());
     }
-    let places = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect();
-    answer.list_cursors = Some(ListCursors { list: "recently_completed", positions: places, query });
-    Ok(answer)
+    let positions = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect();
+    output.list_cursors = Some(ListCursors { list: "recently_completed", positions, query });
+    Ok(output)
 }
 
-/// Why the registry takes more and more space, and what helps.
+/// Explains why the registry grows, and what to do.
 pub fn long_log_message(log: LongLog) -> String {
     let size = log.bytes >> 20;
     format!(
-        "the registry's log has grown to {size} MiB; somebody has been reading it for long: end that program"
+        "the registry's write-ahead log has grown to {size} MiB because a program keeps the database open for reading; end that program"
     )
 }
 
 fn overview_query(
     context: &Context<'_>,
     engine: &Engine,
-    of: &StatusInputs,
+    inputs: &StatusInputs,
     now_ms: i64,
 ) -> Result<OverviewRequest, AppError> {
-    let states = match of.state {
+    let states = match inputs.state {
         None => Vec::new(),
         Some(TaskState::Queued) => vec![State::Queued],
         Some(TaskState::Working) => vec![State::Starting, State::Working],
@@ -178,29 +186,29 @@ fn overview_query(
     Ok(OverviewRequest {
         filter: Filter {
             states,
-            working_dir: of.working_dir.as_deref().map(|dir| absolute_dir(context, dir)),
-            labels: of.labels.clone(),
+            working_dir: inputs.working_dir.as_deref().map(|dir| absolute_dir(context, dir)),
+            labels: inputs.labels.clone(),
             since_ms: None,
         },
-        only: of.task_id.as_deref().map(|given| resolve_task(engine, given)).transpose()?,
+        only: inputs.task_id.as_deref().map(|given| resolve_task(engine, given)).transpose()?,
         under: context.process.current_dir.display().to_string(),
-        unfinished_limit: of.limit.max(MIN_LISTED),
+        unfinished_limit: inputs.limit.max(MIN_LISTED),
         ended_since_ms: now_ms - RECENT_MS,
-        ended_limit: of.limit,
-        ended_before: of
+        ended_limit: inputs.limit,
+        ended_before: inputs
             .cursor
             .as_deref()
-            .map(|cursor| cursor_position(cursor, &cursor_query(of)))
+            .map(|cursor| cursor_position(cursor, &cursor_query(inputs)))
             .transpose()?,
     })
 }
 
-/// What a cursor belongs to: everything that was asked, but for the cursor itself and how many at once.
-fn cursor_query(of: &StatusInputs) -> Value {
-    json!(["status", of.task_id, of.working_dir, of.labels, of.state])
+/// The query that a cursor belongs to: all filters, without cursor and limit.
+fn cursor_query(inputs: &StatusInputs) -> Value {
+    json!(["status", inputs.task_id, inputs.working_dir, inputs.labels, inputs.state])
 }
 
-/// The directory as tasks know it: from the root, and by its real name where it exists.
+/// The directory as stored with tasks: absolute, with symbolic links resolved if it exists.
 pub fn absolute_dir(context: &Context<'_>, given: &str) -> String {
     let path = context.process.current_dir.join(given);
     path.canonicalize().unwrap_or(path).display().to_string()
@@ -211,11 +219,11 @@ fn empty_snapshot(now_ms: i64) -> CommandOutput {
         "summary": {"running": 0, "queued": 0, "recently_completed": 0},
         "tasks": [], "queue": [], "recently_completed": [],
     });
-    snapshot_outcome(now_ms, data, 0)
+    snapshot_output(now_ms, data, 0)
 }
 
-fn snapshot_outcome(now_ms: i64, data: Value, total: u64) -> CommandOutput {
-    CommandOutput::done(data).fact("snapshot_ts", view::format_timestamp(now_ms)).fact("total", total)
+fn snapshot_output(now_ms: i64, data: Value, total: u64) -> CommandOutput {
+    CommandOutput::done(data).fact("snapshot_ts", task_data::format_timestamp(now_ms)).fact("total", total)
 }
 
 fn last_lines(stored: &[u8]) -> Vec<String> {

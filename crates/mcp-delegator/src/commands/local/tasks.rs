@@ -1,4 +1,7 @@
-//! What the commands about tasks share: the engine, and the way from inputs to a submission.
+//! Code shared by the task commands.
+//!
+//! It creates the engine for a call, and combines inputs, configuration and environment into a `Submission`. It only
+//! collects values: the engine validates and decides.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,23 +17,21 @@ use delegator_engine::{
 use delegator_registry::{Idempotency, Task, TaskFile};
 use serde_json::{Map, Value, json};
 
+use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs};
-use crate::error::{AppError, ErrorCode};
-use crate::outcome::CommandOutput;
-use crate::requests::page::fingerprint;
-use crate::run::Context;
+use crate::error::{self, AppError, ErrorCode};
+use crate::output::data::task as task_data;
+use crate::output::data::task::OutputExcerpt;
+use crate::output::outcome::CommandOutput;
 use crate::spec::max_mode;
-use crate::views::task::{self as view, OutputExcerpt};
+use crate::spec::paging::fingerprint;
 
-/// The built-in agent.
-pub const AGENT: &str = "codex";
-
-/// The engine of this call's state directory.
+/// The engine for the state directory of this call.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     let state_dir = context
         .state_dir
         .clone()
-        .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "There is no state directory."))?;
+        .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown."))?;
     let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
     let hours = |key| i64::try_from(context.config.number(key)).unwrap_or(i64::MAX);
     let retention_ms = |key| Some(hours(key).saturating_mul(60 * 60 * 1000));
@@ -44,25 +45,25 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     })
 }
 
-/// Everything that tells one submission from another.
+/// A request to submit a task, from any command.
 #[derive(Debug)]
 pub struct TaskRequest<'a> {
     pub submission: &'a inputs::SubmissionInputs,
     pub agent: &'a AgentInputs,
     pub mode: Mode,
     pub preview: bool,
-    /// The task whose thread it goes on with, where we know it.
+    /// The last task of the thread to continue, if it is known.
     pub resume: Option<Task>,
     pub thread: Option<String>,
-    /// The canonical input, for the record.
+    /// The canonical input, stored with the task.
     pub input: Value,
     /// A program to use instead of the configured agent.
     pub program: Option<AgentProgram>,
-    /// How long the call stays with the task, where it does.
+    /// How long the call waits for the task, if it does.
     pub call_budget: Option<Duration>,
 }
 
-/// Puts inputs, configuration and surroundings together.
+/// Combines inputs, configuration and environment into a submission.
 pub fn build_submission(
     context: &Context<'_>,
     engine: &Engine,
@@ -100,10 +101,10 @@ pub fn build_submission(
         text: request.submission.task.clone(),
         settings,
         agent: program,
-        agent_name: AGENT.to_owned(),
+        agent_name: error::AGENT.to_owned(),
         max_mode,
         environment: context.process.environment.clone(),
-        passed_variables: config.agent_variables(AGENT).to_vec(),
+        passed_variables: config.agent_variables(error::AGENT).to_vec(),
         secret_names: config.redact_names().to_vec(),
         umask: umask(),
         title: title(context, &request.submission.task),
@@ -115,8 +116,8 @@ pub fn build_submission(
     })
 }
 
-/// The input with everything in it that holds without being said, so that whoever says it makes the same call. In one
-/// order, and the directory under its real name.
+/// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the same
+/// idempotency fingerprint as omitted ones.
 fn resolved_input(input: &Value, settings: &Settings, call_budget: Option<Duration>) -> Value {
     let mut resolved = input.clone();
     let real = settings.working_dir.canonicalize();
@@ -131,13 +132,13 @@ fn resolved_input(input: &Value, settings: &Settings, call_budget: Option<Durati
     resolved
 }
 
-/// The agent the configuration names.
+/// The configured agent program.
 pub fn configured_agent(
     context: &Context<'_>,
     engine: &Engine,
     workdir: &Path,
 ) -> Result<AgentProgram, AppError> {
-    // A name or a path: as text it is either.
+    // The setting is a name or a path; its JSON value is a string in both cases.
     let configured = context.config.get("codex_bin").map(|setting| setting.value_json()).unwrap_or_default();
     let given = configured.as_str().unwrap_or("codex");
     let variable = |name: &str| context.process.environment.get(OsStr::new(name)).map(OsString::as_os_str);
@@ -146,13 +147,13 @@ pub fn configured_agent(
     Ok(engine.agent(OsStr::new(given), variable("PATH"), workdir, &environment)?)
 }
 
-/// The configuration of a task in these directories: the strictest limits of their work trees hold.
+/// The configuration of a task in these directories, with the strictest limits of their work trees.
 pub fn tree_config<'a>(
     context: &Context<'_>,
     working_dir: &'a Path,
     add_dirs: impl Iterator<Item = &'a Path>,
 ) -> Result<Config, AppError> {
-    // A directory may not exist; the engine refuses it with the rest of its reasons.
+    // A missing directory is refused by the engine.
     let real = |directory: &Path| directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let mut config = context.config.for_work_tree(&real(working_dir))?;
     for directory in add_dirs {
@@ -161,7 +162,7 @@ pub fn tree_config<'a>(
     Ok(config)
 }
 
-/// The configured labels, and the caller's over them.
+/// The configured labels, overridden by the caller's.
 fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut labels = config.labels();
     labels.extend(given.clone());
@@ -216,7 +217,7 @@ fn build_settings(
     }
 }
 
-/// Whether commands of this mode are kept from reading the state directory.
+/// Whether commands in this mode cannot read the state directory.
 fn hides_state_dir(config: &Config, mode: Mode) -> bool {
     match config.text("hide_state_dir") {
         Some("always") => true,
@@ -225,7 +226,8 @@ fn hides_state_dir(config: &Config, mode: Mode) -> bool {
     }
 }
 
-/// What a thread had used when its last task ended. Codex tells a running total; a task's own use is the difference.
+/// Token usage of a thread at the end of its last task. Codex reports a running total; a task's own usage is the
+/// difference.
 fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppError> {
     let record = engine.files(&task.id)?.record;
     let total = record.as_ref().and_then(|record| record.report.pointer("/usage/thread_total"));
@@ -241,7 +243,7 @@ fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppErr
     }))
 }
 
-/// The task we are called from, and how many stand above it: the marker says.
+/// The task from which this process was called, and its depth, from the marker variable.
 fn parent_task<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
     let (task, depth) = context.process.variable("DELEGATOR_TASK")?.rsplit_once(':')?;
     Some((task, depth.parse().ok().filter(|depth| *depth < u32::MAX)?))
@@ -262,16 +264,16 @@ fn umask() -> u32 {
     umask.bits()
 }
 
-/// The first line of a task, short, and without what must not be shown.
+/// The first line of the task text, truncated and redacted.
 fn title(context: &Context<'_>, text: &str) -> String {
-    // Redacted as a whole: a secret that is cut in two is not recognised.
+    // Redact before truncating: a truncated secret is not recognised.
     let clean = context.screen.printer.redactor().redact_str(text.trim());
     let first = clean.lines().next().unwrap_or_default();
     let short: String = first.chars().take(120).collect();
     context.screen.printer.redact(&short)
 }
 
-/// The answer about a task that has ended, or whose time ran out.
+/// Result data of a task, with its output if requested or due.
 pub fn ended_task_json(
     engine: &Engine,
     task: &Task,
@@ -279,7 +281,7 @@ pub fn ended_task_json(
     include_output: bool,
     budget: u32,
 ) -> Result<Map<String, Value>, AppError> {
-    let streams = view::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
+    let streams = task_data::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
         let text = |which| {
             engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -290,11 +292,10 @@ pub fn ended_task_json(
             is_requested: include_output,
         })
     });
-    Ok(view::result(task, files, streams.transpose()?))
+    Ok(task_data::result(task, files, streams.transpose()?))
 }
 
-/// The tasks as they stand now. Who waits for an end does not hear of everything before it: a thread may be known by
-/// now, or the end have come with the last moment.
+/// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.
 pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOutcome, AppError> {
     let reload = |task: Task| if task.state.is_terminal() { Ok(task) } else { engine.task(&task.id) };
     let tasks = watched.tasks.into_iter().map(reload).collect::<Result<Vec<Task>, _>>()?;
@@ -302,24 +303,24 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
     Ok(GroupWaitOutcome { tasks, expired })
 }
 
-/// The one that ended first, or the first that was asked for.
+/// The task that ended first, or else the first requested one.
 pub fn first_ended(watched: GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
     let expired = watched.expired;
     let order = |task: &Task| task.ended.as_ref().map_or(i64::MAX, |ended| ended.order);
     let first = watched.tasks.into_iter().min_by_key(order);
-    first
-        .map(|task| WaitOutcome { task, expired })
-        .ok_or_else(|| AppError::new(ErrorCode::Internal, "Nothing was waited for."))
+    first.map(|task| WaitOutcome { task, expired }).ok_or_else(|| {
+        AppError::new(ErrorCode::Internal, "There was no task to wait for; this is a bug in mcp-delegator.")
+    })
 }
 
-/// What every answer about a finished task carries beside its data.
-pub fn with_timestamps(mut answer: CommandOutput, task: &Task) -> CommandOutput {
-    answer.facts.insert("started_ts".into(), view::format_timestamp(view::started_ms(task)).into());
+/// Adds start, end and duration of the task.
+pub fn with_timestamps(mut output: CommandOutput, task: &Task) -> CommandOutput {
+    output.facts.insert("started_ts".into(), task_data::format_timestamp(task_data::started_ms(task)).into());
     if let Some(ended) = &task.ended {
-        answer.facts.insert("completed_ts".into(), view::format_timestamp(ended.at_ms).into());
-        answer.facts.insert("duration_ms".into(), view::ran_ms(task).into());
+        output.facts.insert("completed_ts".into(), task_data::format_timestamp(ended.at_ms).into());
+        output.facts.insert("duration_ms".into(), task_data::ran_ms(task).into());
     }
-    answer
+    output
 }
 
 pub fn resolve_task(engine: &Engine, given: &str) -> Result<TaskId, AppError> {

@@ -1,4 +1,7 @@
-//! `local wait`: until a task ends.
+//! `local wait`: wait until one, any or all of several tasks end.
+//!
+//! If the time limit passes first, the output has the state `working`; repeating the call continues the wait. The task's
+//! own failure is data, and an error only with `exit_status`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,16 +13,19 @@ use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
 use serde_json::{Map, Value, json};
 
-use super::attach::run_blocking;
-use super::run::task_error;
-use super::tasks::{ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps};
+use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
+use crate::commands::local::attach::run_blocking;
+use crate::commands::local::run::task_error;
+use crate::commands::local::tasks::{
+    ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
+};
+use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
-use crate::run::Context;
-use crate::spec::waiting::{BlockingCommand, Started, TaskWait};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, input_rejected};
-use crate::views::{task as view, warnings};
+use crate::output::data::{task as task_data, warnings};
+use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -35,7 +41,7 @@ fn task_id_item() -> Value {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
-    /// The task (or task_ids)
+    /// Task id (or task_ids)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
     pub task_id: Option<String>,
@@ -43,7 +49,7 @@ pub struct Wait {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = task_id_item(), "default" = null))]
     pub task_ids: Vec<String>,
-    /// All task_ids, or any
+    /// All or any of task_ids
     #[serde(default)]
     pub until: Until,
     /// Seconds to wait; CLI: no limit
@@ -53,18 +59,18 @@ pub struct Wait {
     /// Include output
     #[serde(default)]
     pub include_output: bool,
-    /// Budget for that output, both streams together
+    /// Size limit of that output, both streams together
     #[serde(default = "super::output_budget")]
     #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
     pub max_output_bytes: u32,
-    /// Answer with an error when the task did not complete (exit 80, 10 or 130)
+    /// Return an error if the task did not complete (exit 80, 10 or 130)
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub exit_status: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "If the time is over first, the state is working: call again.",
+    details: "State working: the time limit passed first; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     danger: Danger::Safe,
@@ -80,14 +86,18 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
-    describe: crate::views::task_document::result,
+    ..CommandSpec::new::<Wait>(&["local", "wait"], "Wait until a task ends")
+};
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::result,
     run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
     blocking: Some(BLOCKING),
-    ..CommandSpec::declare::<Wait>(&["local", "wait"], "Wait until a task ends")
+    ..Command::new(&SPEC)
 };
 
 pub fn check(input: &Value) -> Vec<Problem> {
-    // Something else than a list is not nothing; that it is no list is told already.
+    // A value of the wrong type counts as given; the schema reports its type.
     let has_list = match input.get("task_ids") {
         Some(Value::Array(ids)) => !ids.is_empty(),
         given => given.is_some(),
@@ -99,7 +109,7 @@ pub fn check(input: &Value) -> Vec<Problem> {
         ],
         (false, false) => vec![
             Problem::new(ErrorCode::MissingArgument, "task_id", "is missing, and so is task_ids")
-                .suggest(Some("Give one of them.")),
+                .suggest(Some("Give either task_id or task_ids.")),
         ],
         _ => Vec::new(),
     }
@@ -129,12 +139,12 @@ fn end(context: &Context<'_>, input: &Value, watched: GroupWaitOutcome) -> Resul
     let (engine, input) = (engine(context)?, parse(input)?);
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => combined_outcome(&engine, &input, &watched.tasks),
+        (None, Until::All) => combined_output(&engine, &input, &watched.tasks),
         (None, Until::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(single_outcome(&engine, &input, first_ended(watched)?)?.fact("pending", pending))
+            Ok(single_output(&engine, &input, first_ended(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => single_outcome(&engine, &input, first_ended(watched)?),
+        (Some(_), _) => single_output(&engine, &input, first_ended(watched)?),
     }
 }
 
@@ -142,10 +152,10 @@ fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
 }
 
-fn single_outcome(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     if expired {
-        // Of several, all are waited for again.
+        // For several tasks the hint is to repeat the call.
         let reattach = input.task_id.is_some().then(|| WaitHint::for_task(&task.id));
         let data = progress_json(engine, &task)?;
         return Ok(CommandOutput::new(Completion::Incomplete(data, IncompleteReason::CallExpired(reattach))));
@@ -156,26 +166,26 @@ fn single_outcome(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<
     let data = Value::Object(data);
     let error = if input.exit_status { task_error(&task, &files) } else { None };
     let completion = match error {
-        // The caller asked for the task's own fate, whatever stage it failed at.
+        // exit_status has one code for a failed task, whatever the cause.
         Some(error) if task.state == State::Failed => {
             Completion::Failed(Box::new(AppError { code: ErrorCode::AgentFailed, ..error }), Some(data))
         }
         Some(error) => Completion::Failed(Box::new(error), Some(data)),
         None => Completion::Done(data),
     };
-    let mut answer = with_timestamps(CommandOutput::new(completion), &task);
-    answer.warnings.extend(warnings::for_task(&task, &files));
-    answer.child = view::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    Ok(answer)
+    let mut output = with_timestamps(CommandOutput::new(completion), &task);
+    output.warnings.extend(warnings::for_task(&task, &files));
+    output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    Ok(output)
 }
 
 fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(view::unfinished(task, files.snapshot.as_ref()))
+    Ok(task_data::unfinished(task, files.snapshot.as_ref()))
 }
 
-/// Each as it stands.
-fn combined_outcome(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<CommandOutput, AppError> {
+/// The output for all tasks, finished or not.
+fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<CommandOutput, AppError> {
     let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
@@ -183,16 +193,22 @@ fn combined_outcome(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Com
             continue;
         }
         engine.mark_read(&task.id)?;
-        let (files, output) = (engine.files(&task.id)?, input.include_output);
+        let (files, include_output) = (engine.files(&task.id)?, input.include_output);
         all_warnings.extend(warnings::for_task(task, &files));
-        items.push(Value::Object(ended_task_json(engine, task, &files, output, input.max_output_bytes)?));
+        items.push(Value::Object(ended_task_json(
+            engine,
+            task,
+            &files,
+            include_output,
+            input.max_output_bytes,
+        )?));
     }
     let data = json!({"tasks": items});
     let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
-    let answer = match pending.is_empty() {
+    let output = match pending.is_empty() {
         true => CommandOutput::done(data),
         false => CommandOutput::new(Completion::Incomplete(data, IncompleteReason::CallExpired(None)))
             .fact("pending", pending),
     };
-    Ok(CommandOutput { warnings: all_warnings, ..answer })
+    Ok(CommandOutput { warnings: all_warnings, ..output })
 }

@@ -1,4 +1,4 @@
-//! What `restore` answers, as JSON, as sentences and for people.
+//! Output of `restore`: JSON data, message, warnings and document.
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{DroppedPoint, ListedPoint, RestoreReport, RestoredTree};
@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::outcome::Warning;
-use crate::views::document::{Block, Document, scalar, table};
-use crate::views::restore_point as view;
-use crate::views::rfc3339;
+use crate::output::data::restore_point;
+use crate::output::documents::document::{Block, Document, scalar, table};
+use crate::output::outcome::Warning;
+use crate::output::values::rfc3339;
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct RestoreOutput {
@@ -30,7 +30,7 @@ pub(super) struct RestoreOutput {
     pub unavailable_work_trees: Vec<UnavailableTree>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_command: Option<String>,
-    /// With drop: the restore points that were deleted, or would be
+    /// With drop: the restore points that were deleted, or would be with dry_run
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Vec<PointOutput>>,
     /// With list: the restore points of the repository
@@ -46,22 +46,23 @@ pub(super) struct UnavailableTree {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TreeOutput {
-    /// What was gone back to
+    /// The restore point that was used
     pub restore_point: String,
     pub work_tree: String,
-    /// Files brought back
+    /// Files restored
     pub written: Vec<String>,
-    /// Files that were not there before
+    /// Files removed because they did not exist before
     pub removed: Vec<String>,
-    /// Files and directories of which only the permissions were brought back
+    /// Files and directories of which only the permissions were restored
     pub modes_restored: Vec<String>,
     pub directories_created: Vec<String>,
-    /// Empty directories that were not there before
+    /// Empty directories removed because they did not exist before
     pub directories_removed: Vec<String>,
-    /// Files that differ and were left as they are
-    pub kept: Vec<KeptFile>,
+    /// Files that differ and were left unchanged
+    #[serde(rename = "kept")]
+    pub unchanged: Vec<UnchangedFile>,
     pub index_restored: bool,
-    /// HEAD or its branch is not where it was
+    /// HEAD or its branch has moved since the restore point
     pub head_moved: bool,
     pub head_restored: bool,
     /// The state before the restore
@@ -69,7 +70,8 @@ pub(super) struct TreeOutput {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct KeptFile {
+#[schemars(rename = "KeptFile")]
+pub(super) struct UnchangedFile {
     pub path: String,
     pub reason: String,
 }
@@ -78,7 +80,7 @@ pub(super) struct KeptFile {
 pub(super) struct PointOutput {
     pub task_id: String,
     pub restore_point: String,
-    /// The state before a restore, not before the task
+    /// Saved before a restore, not before the task
     pub is_undo: bool,
     pub work_tree: String,
     pub created_at: Option<String>,
@@ -88,7 +90,7 @@ pub(super) struct PointOutput {
     pub left_out_count: usize,
     /// Bytes on disk
     pub bytes: u64,
-    /// No branch, tag or remote-tracking ref reaches all of its content
+    /// No branch, tag or remote-tracking ref contains all of its content
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_copy: Option<bool>,
 }
@@ -109,7 +111,7 @@ impl RestoreOutput {
             tree: trees.next(),
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
-            undo_command: restored.then(|| format!("{} --undo{force}", view::command(task))),
+            undo_command: restored.then(|| format!("{} --undo{force}", restore_point::command(task))),
             ..RestoreOutput::default()
         }
     }
@@ -141,7 +143,8 @@ impl RestoreOutput {
 impl TreeOutput {
     fn of(restored: RestoredTree) -> TreeOutput {
         let RestoredTree { plan, point, undo, head_restored } = restored;
-        let kept = plan.keep.into_iter().map(|(path, reason)| KeptFile { path, reason: reason.to_owned() });
+        let unchanged =
+            plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_owned() });
         TreeOutput {
             restore_point: point.reference,
             work_tree: point.top_level.display().to_string(),
@@ -150,7 +153,7 @@ impl TreeOutput {
             modes_restored: plan.modes,
             directories_created: plan.make_directories,
             directories_removed: plan.remove_directories,
-            kept: kept.collect(),
+            unchanged: unchanged.collect(),
             index_restored: plan.index_differs,
             head_moved: plan.head_moved,
             head_restored,
@@ -178,17 +181,17 @@ impl PointOutput {
     }
 }
 
-/// One sentence about a restore.
+/// Summary of a restore in one sentence.
 pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
     let count = |list: fn(&RestoredTree) -> usize| trees.iter().map(list).sum::<usize>();
     let written = count(|tree| tree.plan.write.len() + tree.plan.modes.len());
     let removed = count(|tree| tree.plan.remove.len());
     if trees.iter().any(|tree| tree.undo.is_some()) {
-        return format!("{written} files brought back, {removed} removed");
+        return format!("{written} files restored, {removed} removed");
     }
     match dry_run && trees.iter().any(|tree| !tree.plan.is_empty()) {
-        true => format!("{written} files would be brought back, {removed} removed"),
-        false => "Nothing differs; nothing was changed".to_owned(),
+        true => format!("{written} files would be restored, {removed} removed"),
+        false => "No differences; nothing was changed".to_owned(),
     }
 }
 
@@ -220,24 +223,24 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
     }
     if !plan.in_progress.is_empty() {
         let message =
-            format!("git is in the middle of something, and stays there: {}", plan.in_progress.join(", "));
+            format!("a git operation is in progress and stays in progress: {}", plan.in_progress.join(", "));
         warn("W_RESTORE_003", message);
     }
     if !plan.keep.is_empty() {
-        warn("W_RESTORE_004", format!("{} paths that differ were left as they are", plan.keep.len()));
+        warn("W_RESTORE_004", format!("{} paths that differ were left unchanged", plan.keep.len()));
     }
     let ended_operations = point.under_way.iter().filter(|name| !plan.in_progress.contains(&name.as_str()));
     let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
     if !ended_operations.is_empty() {
         let message = format!(
-            "git was in the middle of an operation before the task ({}); files and index are as they were then, \
-             but the operation itself is over",
+            "a git operation was in progress before the task ({}); files and index are restored, \
+             but the operation itself is not",
             ended_operations.join(", ")
         );
         warn("W_RESTORE_005", message);
     }
     if point.is_partial {
-        let message = "there were too many directories or unusual permissions to record all; directories that \
+        let message = "there were too many directories or unusual permissions to record all of them; directories that \
                      the task created may remain";
         warn("W_RESTORE_006", message.to_owned());
     }
@@ -247,14 +250,14 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
 pub(super) fn describe(data: &Value) -> Document {
     for (key, title) in [("dropped", "Restore points of the task"), ("restore_points", "Restore points")] {
         if let Some(points) = data[key].as_array() {
-            let none = || Block::Text("There are none in this repository.".to_owned());
+            let none = || Block::Text("This repository has no restore points.".to_owned());
             return Document::titled(title).block(points_table(points).unwrap_or_else(none));
         }
     }
     let title = match (data["restored"] == true, data["dry_run"] == true) {
-        (true, _) => "Brought back",
+        (true, _) => "Restored",
         (false, true) => "What a restore would do",
-        (false, false) => "Nothing differs",
+        (false, false) => "No differences",
     };
     let mut document = add_work_tree(Document::titled(title), data);
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
@@ -263,7 +266,7 @@ pub(super) fn describe(data: &Value) -> Document {
     document
 }
 
-/// `None` without restore points.
+/// A table of restore points; `None` if there are none.
 fn points_table(points: &[Value]) -> Option<Block> {
     let keys =
         ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "only_copy"];
@@ -291,9 +294,9 @@ fn add_work_tree(document: Document, data: &Value) -> Document {
     let facts = keys.map(|key| (key.replace('_', " "), scalar(&data[*key]))).collect();
     let mut document = document.block(Block::Facts(facts));
     let lists = [
-        ("written", "Files brought back:"),
+        ("written", "Files restored:"),
         ("removed", "Files removed:"),
-        ("modes_restored", "Permissions brought back:"),
+        ("modes_restored", "Permissions restored:"),
         ("directories_created", "Directories created:"),
         ("directories_removed", "Directories removed:"),
     ];
@@ -304,14 +307,14 @@ fn add_work_tree(document: Document, data: &Value) -> Document {
                 document.block(Block::Text(heading.to_owned())).block(Block::Verbatim(files.join("\n")));
         }
     }
-    let kept: Vec<Vec<String>> = data["kept"]
+    let unchanged: Vec<Vec<String>> = data["kept"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|file| vec![scalar(&file["path"]), scalar(&file["reason"])])
         .collect();
-    if kept.is_empty() {
+    if unchanged.is_empty() {
         return document;
     }
-    document.block(Block::Table { columns: vec!["left as it is", "because"], rows: kept })
+    document.block(Block::Table { columns: vec!["left unchanged", "reason"], rows: unchanged })
 }

@@ -7,20 +7,20 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::CompatTool;
-use super::translation::{rename_to_codex_input, translate};
-use crate::cli::globals::Format;
+use crate::commands::blocking::TaskWait;
+use crate::commands::context::Context;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh};
 use crate::error::{AppError, ErrorCode};
-use crate::mcp::call_handler::catch_panic;
+use crate::mcp::codex_compat::CompatTool;
+use crate::mcp::codex_compat::translation::{rename_to_codex_input, translate};
 use crate::mcp::server::Server;
-use crate::mcp::server_state::AdmittedCall;
-use crate::mcp::waiting::ProgressReporter;
-use crate::outcome::CommandOutput;
-use crate::run::Context;
-use crate::spec::waiting::TaskWait;
-use crate::views::task as view;
+use crate::mcp::tools::call_handler::catch_panic;
+use crate::mcp::tools::server_state::AdmittedCall;
+use crate::mcp::tools::waiting::ProgressReporter;
+use crate::output::data::task as task_data;
+use crate::output::outcome::CommandOutput;
+use crate::spec::formats::Format;
 
 struct CodexResult {
     thread: Option<String>,
@@ -141,7 +141,7 @@ fn codex_result(context: &Context<'_>, outcome: GroupWaitOutcome) -> Result<Code
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
     let message = match task_error(&task, &files) {
-        None => Ok(view::final_text(files.record.as_ref()).unwrap_or_default().to_owned()),
+        None => Ok(task_data::final_text(files.record.as_ref()).unwrap_or_default().to_owned()),
         Some(error) => Err(error),
     };
     Ok(CodexResult { thread: task.thread_id, message })

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::CompatTool;
 use crate::error::{ErrorCode, Problem, suggest_nearest};
+use crate::mcp::codex_compat::CompatTool;
 
 /// Codex's input name and ours. If two of Codex's names map to one of ours, the first is the current one.
 const INPUT_NAMES: [(&str, &str); 7] = [

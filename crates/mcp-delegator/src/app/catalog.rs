@@ -1,0 +1,72 @@
+//! The list of all commands, in the order of the manifest and the help.
+
+use std::sync::LazyLock;
+
+use crate::commands::{
+    Command, CommandList, cancel, cleanup_registry, cloud, completions, config_show, declared, demo, doctor,
+    env, events, help, import, local, logs, man, manifest, queue, restore, retry, schema, setup, version,
+};
+use crate::mcp::serve;
+use crate::spec::catalog::Catalog;
+
+pub fn commands() -> CommandList {
+    static LIST: LazyLock<CommandList> = LazyLock::new(|| CommandList::new(COMMANDS.to_vec()));
+    *LIST
+}
+
+/// The specs of all commands.
+pub fn catalog() -> Catalog {
+    commands().catalog()
+}
+
+pub const COMMANDS: &[Command] = &[
+    local::run::COMMAND,
+    local::exec::COMMAND,
+    local::resume::COMMAND,
+    local::status::COMMAND,
+    local::wait::COMMAND,
+    local::results::COMMAND,
+    local::cancel::COMMAND,
+    Command::new(&cloud::submit::SPEC),
+    Command::new(&cloud::status::SPEC),
+    Command::new(&cloud::WAIT),
+    Command::new(&cloud::RESULTS),
+    Command::new(&cloud::CANCEL),
+    cloud::list_environments::COMMAND,
+    cloud::github_setup::COMMAND,
+    cleanup_registry::COMMAND,
+    Command::new(&cloud::apply::SPEC),
+    serve::COMMAND,
+    demo::COMMAND,
+    logs::COMMAND,
+    retry::COMMAND,
+    cancel::COMMAND,
+    queue::PAUSE_COMMAND,
+    queue::RESUME_COMMAND,
+    Command::new(&declared::SEND),
+    Command::new(&declared::ANSWER),
+    Command::new(&declared::DIFF),
+    Command::new(&declared::APPLY),
+    Command::new(&declared::DISCARD),
+    restore::COMMAND,
+    events::normalize::COMMAND,
+    events::summarize::COMMAND,
+    events::follow::COMMAND,
+    import::COMMAND,
+    Command::new(&declared::WATCH),
+    Command::new(&declared::DASHBOARD),
+    Command::new(&declared::WORKER),
+    Command::new(&declared::FLEET_STATUS),
+    env::add::COMMAND,
+    env::remove::COMMAND,
+    env::check::COMMAND,
+    setup::COMMAND,
+    doctor::COMMAND,
+    config_show::COMMAND,
+    schema::COMMAND,
+    manifest::COMMAND,
+    completions::COMMAND,
+    man::COMMAND,
+    help::COMMAND,
+    version::COMMAND,
+];

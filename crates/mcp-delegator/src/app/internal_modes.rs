@@ -1,0 +1,89 @@
+//! Internal modes of the program: task supervisor, supervisor launcher, registry pruning and the scripted agent of the
+//! demo.
+//!
+//! They are not commands. They are recognised before anything else runs, because a supervisor must stay small: it loads
+//! no schemas and no configuration and starts no signal thread.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use delegator_domain::task::TaskId;
+use delegator_engine::{Engine, LAUNCH, PRUNE, SUPERVISE};
+use delegator_registry::Nonce;
+
+use crate::commands::demo::SCRIPTED_AGENT;
+use crate::spec::process::Process;
+
+/// Runs the internal mode named by the first argument, if there is one.
+pub fn run_if_requested(process: &Process) -> Option<ExitCode> {
+    #[cfg(debug_assertions)]
+    crate::app::crash::arm_from_environment(process);
+    match process.argv.get(1)?.to_str()? {
+        SUPERVISE => supervise(process),
+        PRUNE => prune(process),
+        LAUNCH => {
+            let (id, nonce) = attempt(process)?;
+            Some(delegator_engine::launch_supervisor(&own_program(), &id, &nonce))
+        }
+        SCRIPTED_AGENT => {
+            let mut argv = process.argv.clone();
+            argv.remove(1);
+            Some(ExitCode::from(delegator_scripted_agent::start(argv)))
+        }
+        _ => None,
+    }
+}
+
+fn own_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// Task id and attempt from the arguments. Other arguments return `None`; the command line then reports them.
+fn attempt(process: &Process) -> Option<(TaskId, Nonce)> {
+    let [_, _, id, nonce] = process.argv.as_slice() else { return None };
+    Some((id.to_str()?.parse().ok()?, Nonce::from_text(nonce.to_str()?)?))
+}
+
+fn supervise(process: &Process) -> Option<ExitCode> {
+    let (id, nonce) = attempt(process)?;
+    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
+    let max_concurrent = process.variable("MCP_DELEGATOR_SLOTS")?.parse().ok()?;
+    let milliseconds = |name| process.variable(name).and_then(|text| text.parse().ok());
+    let program = own_program();
+    let engine = Engine {
+        state_dir,
+        max_concurrent,
+        retention_ms: milliseconds("MCP_DELEGATOR_KEEP_MS"),
+        restore_point_retention_ms: milliseconds("MCP_DELEGATOR_KEEP_POINTS_MS"),
+        program,
+        connections: delegator_engine::ConnectionPool::default(),
+    };
+    Some(match delegator_engine::run_supervisor(&engine, &id, &nonce) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+/// Prunes the registry. The caller passes the times, because it decided with its own clock.
+fn prune(process: &Process) -> Option<ExitCode> {
+    let [_, _, tasks_before_ms, points_before_ms] = process.argv.as_slice() else { return None };
+    let tasks_before_ms = tasks_before_ms.to_str()?.parse().ok()?;
+    let points_before_ms = match points_before_ms.to_str()? {
+        "never" => None,
+        time => Some(time.parse().ok()?),
+    };
+    let state_dir = PathBuf::from(process.environment.get(OsStr::new("MCP_DELEGATOR_HOME"))?);
+    let engine = Engine {
+        state_dir,
+        max_concurrent: 0,
+        retention_ms: None,
+        restore_point_retention_ms: None,
+        program: own_program(),
+        connections: delegator_engine::ConnectionPool::default(),
+    };
+    Some(match delegator_engine::prune(&engine, tasks_before_ms, points_before_ms) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}

@@ -1,0 +1,320 @@
+//! Runs one command line call, from its arguments to its exit code.
+//!
+//! The steps: parse the arguments, choose the presentation, load the configuration, validate, execute, print. Every
+//! error on the way, including a panic, becomes an outcome and is printed like any other.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use delegator_config::{Config, ConfigError, Sources};
+use delegator_domain::redact::Redactor;
+use delegator_engine::ConnectionPool;
+use serde_json::{Map, Value};
+
+use crate::app::{logging, signals};
+use crate::commands::context::{Context, Surface, sources};
+use crate::commands::{CommandList, help, manifest, schema, version};
+use crate::error::panic::catch_panics;
+use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
+use crate::input::argv::{self, Invocation};
+use crate::input::{stdin, validation};
+use crate::output::attachment::Attachment;
+use crate::output::fields;
+use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, SizeUnit, Warning};
+use crate::output::presentation::{Presentation, RenderedOutput};
+use crate::output::printer::{Printer, WriteResult};
+use crate::output::screen::Screen;
+use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
+use crate::spec::formats::Format;
+use crate::spec::globals::Globals;
+use crate::spec::process::Process;
+use crate::spec::{CommandSpec, PreflightContext, ROOT};
+
+/// A parsed command line with its command resolved.
+struct ParsedCall {
+    spec: &'static CommandSpec,
+    object: Map<String, Value>,
+    problems: Vec<Problem>,
+    globals: Globals,
+    /// Set if the command line could not be parsed.
+    early_error: Option<AppError>,
+}
+
+pub fn run(process: Process, commands: CommandList) -> ExitCode {
+    let call = CallClock::begin();
+    let mut parsed = parse_call(&process, commands);
+    let (config, config_error) = configuration(&process, &parsed.globals);
+    let printer = Arc::new(Printer::new(redactor(&process, &config)));
+    let mut presentation =
+        Presentation::decide(&process, &parsed.globals, (parsed.spec, &parsed.object), &config);
+    install_panic_hook();
+    let (spec, attachment) = (parsed.spec, Attachment::default());
+    let watching =
+        signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
+            call.end(spec, commands.describe(spec, output))
+        });
+    if let Err(error) = watching {
+        printer.remark(&format!("warning: could not install the signal handlers: {error}"));
+    }
+    let log_warning = start_logging(&process, &printer, &config, &parsed.globals);
+    let result = catch_panics(|| {
+        let object = collect_input(&mut parsed)?;
+        presentation = Presentation::decide(&process, &parsed.globals, (spec, &object), &config);
+        let screen = Screen { printer: &printer, presentation: &presentation, attachment: &attachment };
+        execute((&process, commands), &parsed, object, screen, (&config, config_error))
+    });
+    let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
+    output.warnings.extend(log_warning);
+    let (outcome, rendered) =
+        finish(&call, spec, commands.describe(spec, output), &parsed.globals, &presentation, &printer);
+    print_outcome(&printer, &presentation, &outcome, rendered)
+}
+
+/// Removes a redirect whose command contains a secret: redaction would make it unusable.
+fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
+    match &error.redirect {
+        Some(redirect) if printer.contains_secret(&redirect.command) => {
+            AppError { code: ErrorCode::ArgError, redirect: None, ..error }
+        }
+        _ => error,
+    }
+}
+
+fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
+    let failed = |error: AppError, globals: Globals| ParsedCall {
+        spec: &ROOT,
+        object: Map::new(),
+        problems: Vec::new(),
+        globals,
+        early_error: Some(error),
+    };
+    match catch_panics(|| Ok(argv::parse(commands.catalog(), &process.argv))) {
+        Ok(Ok(invocation)) => resolve_command(invocation),
+        Ok(Err(failure)) => failed(failure.error, failure.globals),
+        Err(error) => failed(error, Globals::default()),
+    }
+}
+
+/// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
+/// `schema`.
+fn resolve_command(invocation: Invocation) -> ParsedCall {
+    let Invocation { globals, path, spec, object, problems } = invocation;
+    let parsed_call =
+        |spec: &'static CommandSpec, object: Map<String, Value>, problems: Vec<Problem>, globals: Globals| {
+            ParsedCall { spec, object, problems, globals, early_error: None }
+        };
+    let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
+    if globals.version {
+        return parsed_call(&version::SPEC, Map::new(), problems, globals);
+    }
+    match spec {
+        Some(spec) if globals.schema && !globals.help => {
+            let name = Map::from_iter([("name".to_owned(), Value::from(spec.name()))]);
+            parsed_call(&schema::SPEC, name, problems, globals)
+        }
+        Some(spec) if !globals.help => parsed_call(spec, object, problems, globals),
+        _ if path.is_empty() => parsed_call(&help::SPEC, Map::new(), problems, globals),
+        _ => parsed_call(&help::SPEC, path_input("command"), problems, globals),
+    }
+}
+
+/// Loads the configuration. If it is invalid, returns the defaults and the error, so that the error can be printed.
+fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
+    let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
+    let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
+    match delegator_config::load_for_call(&sources) {
+        Ok(config) => (config, None),
+        Err(error) => (Config::defaults(process.cores), Some(error)),
+    }
+}
+
+fn redactor(process: &Process, config: &Config) -> Redactor {
+    let environment =
+        process.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    let secrets = config.settings().filter(|setting| setting.key.secret);
+    let secrets: Vec<String> =
+        secrets.filter_map(|setting| setting.value_json().as_str().map(str::to_owned)).collect();
+    let builder = Redactor::builder().extra_names(config.redact_names()).environment(environment);
+    secrets.iter().fold(builder, |builder, secret| builder.secret(secret)).build()
+}
+
+fn start_logging(
+    process: &Process,
+    printer: &Arc<Printer>,
+    config: &Config,
+    globals: &Globals,
+) -> Option<Warning> {
+    let filter = process.variable("MCP_DELEGATOR_LOG").unwrap_or(config.log_level());
+    let problem = logging::start(printer, filter, globals.log_format).err()?;
+    Some(Warning::new("W_CONFIG_002", format!("MCP_DELEGATOR_LOG is not a log filter: {problem}")))
+}
+
+/// Logs panics instead of printing them: the default hook would write the message to stderr unredacted.
+fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "panic");
+    }));
+}
+
+/// Help, version, completions and man pages work even if the configuration is invalid.
+fn needs_config(spec: &CommandSpec) -> bool {
+    !matches!(spec.path, [] | ["help"] | ["version"] | ["completions"] | ["man"])
+}
+
+/// Collects the input from arguments, standard input and `--input-json`, and applies its `format`.
+fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError> {
+    if let Some(error) = parsed.early_error.take() {
+        return Err(error);
+    }
+    let mut object = std::mem::take(&mut parsed.object);
+    let from_stdin = stdin::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
+    parsed.problems.extend(from_stdin?);
+    if let Some(source) = &parsed.globals.input_json {
+        object = stdin::merge_input_json(source, object)?;
+    }
+    let format = stdin::take_format(&mut object, &Format::ALL, &mut parsed.problems);
+    parsed.globals.format = parsed.globals.format.or(format);
+    Ok(object)
+}
+
+fn execute(
+    (process, commands): (&Process, CommandList),
+    parsed: &ParsedCall,
+    object: Map<String, Value>,
+    screen: Screen<'_>,
+    (config, config_error): (&Config, Option<ConfigError>),
+) -> Result<CommandOutput, AppError> {
+    let (spec, globals) = (parsed.spec, &parsed.globals);
+    let mut problems = parsed.problems.clone();
+    if !globals.fields.is_empty() {
+        problems.extend(fields::unknown(&globals.fields, &manifest::output_schema(spec)));
+    }
+    problems.extend(globals.output.as_deref().and_then(unwritable));
+    // Preflight checks need a valid configuration.
+    let state_dir = delegator_config::state_dir(&sources(process));
+    let preflight_context =
+        PreflightContext { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
+    let preflight_context = config_error.is_none().then_some(&preflight_context);
+    let request = validation::validate(spec, object, problems, preflight_context)?;
+    if needs_config(spec) {
+        config_error.map_or(Ok(()), Err)?;
+        state_dir.clone()?;
+    }
+    tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
+    let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
+    let surface = Surface::CommandLine;
+    let context =
+        Context { commands, config, state_dir, process, screen, surface, call_budget: None, connections };
+    let mut output = commands.find(spec)?.run(&context, request.input)?;
+    if needs_config(spec) {
+        output
+            .warnings
+            .extend(config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)));
+    }
+    Ok(output)
+}
+
+/// Checks `--output` before the command runs, because a result that cannot be written would be lost.
+fn unwritable(path: &Path) -> Option<Problem> {
+    let problem = |message: String| Some(Problem::new(ErrorCode::InvalidValue, "--output", message));
+    if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
+        return problem(format!("{} is a directory", path.display()));
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
+    if !directory.is_dir() {
+        return problem(format!("there is no directory {}", directory.display()));
+    }
+    None
+}
+
+fn finish(
+    call: &CallClock,
+    spec: &'static CommandSpec,
+    mut output: CommandOutput,
+    globals: &Globals,
+    presentation: &Presentation,
+    printer: &Printer,
+) -> (Outcome, RenderedOutput) {
+    if let (Completion::Done(data), false) = (&mut output.completion, globals.fields.is_empty()) {
+        let absent = fields::absent(data, &globals.fields);
+        // After a command that changed something it is too late for an error.
+        if let (Some(path), true) = (absent.first(), spec.is_safe()) {
+            let problem =
+                Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"));
+            output = AppError::from_problems(vec![problem]).into();
+        } else {
+            *data = fields::project(data, &globals.fields);
+        }
+    }
+    if globals.strict_warnings && !output.warnings.is_empty() {
+        output.completion = match output.completion {
+            Completion::Done(data) => {
+                Completion::Failed(Box::new(warnings_error(&output.warnings)), Some(data))
+            }
+            Completion::NotModified => Completion::Failed(Box::new(warnings_error(&output.warnings)), None),
+            other => other,
+        };
+    }
+    let max_bytes = globals.max_bytes.unwrap_or(apply::DEFAULT_MAX_BYTES);
+    truncate_to_fit(
+        call.end(spec, output),
+        presentation,
+        SizeLimit { max_size: max_bytes, unit: SizeUnit::Bytes, printer },
+    )
+}
+
+fn warnings_error(warnings: &[Warning]) -> AppError {
+    let first = warnings.first().map(|warning| warning.message.as_str()).unwrap_or_default();
+    AppError::new(
+        ErrorCode::WarningsAsErrors,
+        format!("{} warnings, treated as errors. First: {first}", warnings.len()),
+    )
+}
+
+/// Prints the output, then the remarks. If the reader has closed the pipe, nothing more is printed.
+fn print_outcome(
+    printer: &Printer,
+    presentation: &Presentation,
+    outcome: &Outcome,
+    rendered: RenderedOutput,
+) -> ExitCode {
+    let written = match presentation.file_for(outcome) {
+        Some(path) => match printer.print_final_to_file(path, &rendered.body) {
+            Ok(written) => Ok(written),
+            Err(error) => {
+                let outcome = not_written(outcome, path, &error);
+                let rendered = presentation.render(&outcome);
+                return print_outcome(printer, presentation, &outcome, rendered);
+            }
+        },
+        None => printer.print_final(&rendered.body),
+    };
+    match written {
+        Ok(WriteResult::ReaderGone) => return ExitCode::Success,
+        Ok(WriteResult::Complete | WriteResult::AlreadyFinished) => {}
+        Err(error) => {
+            let error = io_error("Writing the output", &error);
+            printer.remark(&crate::output::documents::human::error(&error));
+            return error.exit();
+        }
+    }
+    for remark in &rendered.remarks {
+        printer.remark(remark);
+    }
+    let repeat_help_on_stderr = outcome.command.path == ["help"] && presentation.is_for_programs();
+    if repeat_help_on_stderr && !presentation.quiet {
+        printer.remark(outcome.data().and_then(|data| data["text"].as_str()).unwrap_or_default());
+    }
+    outcome.exit()
+}
+
+/// The outcome of a call that succeeded but whose output could not be written.
+fn not_written(outcome: &Outcome, path: &Path, error: &std::io::Error) -> Outcome {
+    let message = format!("Could not write {}: {error}", path.display());
+    let code = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
+        _ => ErrorCode::IoError,
+    };
+    Outcome { output: AppError::new(code, message).into(), ..outcome.clone() }
+}

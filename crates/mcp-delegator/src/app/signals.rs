@@ -1,0 +1,127 @@
+//! Handles SIGINT and SIGTERM: prints a final output in the requested format and exits with the code the shell expects.
+//!
+//! The main thread may be printing its own output at that moment. The printer accepts only one final output, so exactly
+//! one of the two is printed.
+//!
+//! While a call waits for a task, the first Ctrl-C only detaches: it prints the wait command and exits with 14 after two
+//! seconds. A second Ctrl-C within that time cancels the task and exits with 130. SIGTERM ends the call; the task keeps
+//! running.
+
+#![expect(clippy::disallowed_methods, reason = "a signal ends the process while the main thread is busy")]
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::error::{AppError, ErrorCode};
+use crate::output::attachment::{AttachedTask, Attachment};
+use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
+use crate::output::presentation::Presentation;
+use crate::output::printer::Printer;
+
+/// Time in which a second Ctrl-C cancels the task.
+const CANCEL_WINDOW: Duration = Duration::from_secs(2);
+
+/// Prints the final output of an interrupted call.
+#[derive(Clone)]
+struct FinalOutput<F> {
+    printer: Arc<Printer>,
+    presentation: Presentation,
+    to_outcome: F,
+}
+
+impl<F: Fn(CommandOutput) -> Outcome> FinalOutput<F> {
+    fn print_and_exit(&self, output: CommandOutput) -> ! {
+        let outcome = (self.to_outcome)(output);
+        let rendered = self.presentation.render(&outcome);
+        // The process exits now, so a write error cannot be reported.
+        let _ = self.printer.print_final(&rendered.body);
+        for remark in &rendered.remarks {
+            self.printer.remark(remark);
+        }
+        std::process::exit(i32::from(outcome.exit().number()));
+    }
+}
+
+/// Starts the signal thread. `to_outcome` converts an output into the outcome of the running call.
+pub fn watch(
+    printer: Arc<Printer>,
+    presentation: Presentation,
+    attachment: Attachment,
+    to_outcome: impl Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
+) -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let final_output = FinalOutput { printer, presentation, to_outcome };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut cancel_sender: Option<Sender<()>> = None;
+        for signal in signals.forever() {
+            match (signal, attachment.get(), &cancel_sender) {
+                (SIGINT, Some(attached), None) => {
+                    cancel_sender = Some(detach(final_output.clone(), attached))
+                }
+                // The thread that `detach` started cancels the task.
+                (SIGINT, Some(_), Some(sender)) => drop(sender.send(())),
+                (SIGTERM, Some(attached), _) => {
+                    attached.erase_bar();
+                    final_output.print_and_exit(terminated_error(&attached.reattach).into())
+                }
+                (SIGTERM, None, _) => {
+                    final_output.print_and_exit(cancelled_by(ErrorCode::Terminated, "SIGTERM"))
+                }
+                _ => final_output.print_and_exit(cancelled_by(ErrorCode::Interrupted, "SIGINT")),
+            }
+        }
+    })?;
+    Ok(())
+}
+
+fn cancelled_by(code: ErrorCode, signal: &str) -> CommandOutput {
+    AppError::new(code, format!("The call was cancelled by {signal}.")).into()
+}
+
+/// The call was terminated; the task continues.
+fn terminated_error(reattach: &WaitHint) -> AppError {
+    let message = format!("The command was terminated by SIGTERM; task {} continues.", reattach.task);
+    reattach.attach_to(AppError::new(ErrorCode::Terminated, message))
+}
+
+/// Prints the wait command, then exits, or cancels the task if a second signal arrives in time.
+fn detach<F>(final_output: FinalOutput<F>, attached: AttachedTask) -> Sender<()>
+where
+    F: Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
+{
+    let (cancel_sender, cancel_receiver) = channel();
+    let WaitHint { task, command } = &attached.reattach;
+    let message = format!(
+        "Detached from {task}; it continues. To wait for it: {command}\nPress Ctrl-C again within 2 s to cancel the task."
+    );
+    attached.bar.suspend(|| final_output.printer.remark(&message));
+    std::thread::spawn(move || match cancel_receiver.recv_timeout(CANCEL_WINDOW) {
+        Ok(()) => {
+            let task = &attached.reattach.task;
+            let result = attached.engine.cancel(task, Some("Ctrl-C"), attached.cancel_timeout);
+            let message = match result {
+                Ok(_) => format!("Task {task} was cancelled."),
+                Err(error) => format!("Task {task} could not be cancelled: {error}"),
+            };
+            attached.erase_bar();
+            final_output.print_and_exit(
+                AppError::new(ErrorCode::Interrupted, message).context("task_id", task.as_str()).into(),
+            )
+        }
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            let task = attached.reattach.task.as_str();
+            let data = json!({"task_id": task, "state": "working", "accepted": true});
+            attached.erase_bar();
+            final_output.print_and_exit(CommandOutput::new(Completion::Incomplete(
+                data,
+                IncompleteReason::Detached(attached.reattach),
+            )))
+        }
+    });
+    cancel_sender
+}

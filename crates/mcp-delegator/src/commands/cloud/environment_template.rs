@@ -1,0 +1,112 @@
+//! Environment templates: a setup and a maintenance script for each technology stack.
+//!
+//! The scripts are files under `templates/`, so that tests can check them with a shell. Values that differ between users
+//! are set as quoted variables at the top.
+
+use serde_json::{Value, json};
+
+use crate::spec::shell::shell_word;
+
+/// One template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Template {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub stack: Option<&'static str>,
+    /// The setup script configures git access to GitHub first.
+    github: bool,
+    setup: &'static str,
+    maintenance: &'static str,
+}
+
+const GITHUB: &str = include_str!("../../../templates/github.sh");
+
+pub const ALL: [Template; 5] = [
+    Template {
+        name: "github-node-typescript",
+        about: "Node or TypeScript, with access to GitHub",
+        stack: Some("node"),
+        github: true,
+        setup: include_str!("../../../templates/node.setup.sh"),
+        maintenance: include_str!("../../../templates/node.maintenance.sh"),
+    },
+    Template {
+        name: "github-python",
+        about: "Python, with access to GitHub",
+        stack: Some("python"),
+        github: true,
+        setup: include_str!("../../../templates/python.setup.sh"),
+        maintenance: include_str!("../../../templates/python.maintenance.sh"),
+    },
+    Template {
+        name: "github-go",
+        about: "Go, with access to GitHub",
+        stack: Some("go"),
+        github: true,
+        setup: include_str!("../../../templates/go.setup.sh"),
+        maintenance: include_str!("../../../templates/go.maintenance.sh"),
+    },
+    Template {
+        name: "github-rust",
+        about: "Rust, with access to GitHub",
+        stack: Some("rust"),
+        github: true,
+        setup: include_str!("../../../templates/rust.setup.sh"),
+        maintenance: include_str!("../../../templates/rust.maintenance.sh"),
+    },
+    Template {
+        name: "basic-codex-cloud",
+        about: "Nothing but the repository",
+        stack: None,
+        github: false,
+        setup: "",
+        maintenance: "",
+    },
+];
+
+impl Template {
+    pub fn named(name: &str) -> Option<&'static Template> {
+        ALL.iter().find(|template| template.name == name)
+    }
+
+    pub fn for_stack(stack: &str) -> Option<&'static Template> {
+        ALL.iter().find(|template| template.stack == Some(stack))
+    }
+
+    /// Script that runs once, when the environment is created; commits get this author.
+    pub fn setup_script(&self, user_name: &str, user_email: &str) -> String {
+        let identity =
+            format!("GIT_USER_NAME={}\nGIT_USER_EMAIL={}\n", shell_word(user_name), shell_word(user_email));
+        match self.github {
+            true => format!("{HEAD}{identity}{GITHUB}{}", self.setup),
+            false => format!("{HEAD}{}", self.setup),
+        }
+    }
+
+    /// Script that runs when an existing environment is used again.
+    pub fn maintenance_script(&self) -> String {
+        format!("{HEAD}{}", self.maintenance)
+    }
+
+    /// The template as an MCP resource.
+    pub fn to_value(self) -> Value {
+        json!({
+            "name": self.name,
+            "description": self.about,
+            "stack": self.stack,
+            "secrets": if self.github { vec!["GITHUB_TOKEN"] } else { Vec::new() },
+            "setup": self.setup_script("Your Name", "you@example.com"),
+            "maintenance": self.maintenance_script(),
+            "environment": {
+                "env_myproject": {
+                    "name": "My Project",
+                    "repoUrl": "https://github.com/user/myproject",
+                    "stack": self.stack.unwrap_or("node"),
+                    "provider": "codex-cloud",
+                },
+            },
+        })
+    }
+}
+
+const HEAD: &str = "#!/usr/bin/env bash\nset -euo pipefail\n";

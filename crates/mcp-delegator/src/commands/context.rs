@@ -1,0 +1,61 @@
+//! What a command handler receives besides its input.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegator_config::{Config, Sources};
+use delegator_engine::ConnectionPool;
+
+use crate::commands::CommandList;
+use crate::output::screen::Screen;
+use crate::spec::PreflightContext;
+use crate::spec::catalog::Catalog;
+use crate::spec::process::Process;
+
+/// Origin of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    CommandLine,
+    /// An MCP server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
+    Server,
+}
+
+/// What a command handler may use.
+#[derive(Debug)]
+pub struct Context<'a> {
+    pub commands: CommandList,
+    pub config: &'a Config,
+    pub state_dir: Option<PathBuf>,
+    pub process: &'a Process,
+    pub screen: Screen<'a>,
+    pub surface: Surface,
+    /// Default time limit of a call that waits for a task. Set for MCP clients, which give up after about a minute; `None`
+    /// on the command line.
+    pub call_budget: Option<Duration>,
+    /// Database connections that a server reuses between calls.
+    pub connections: ConnectionPool,
+}
+
+impl Context<'_> {
+    pub fn catalog(&self) -> Catalog {
+        self.commands.catalog()
+    }
+
+    pub fn preflight_context(&self) -> PreflightContext<'_> {
+        PreflightContext {
+            config: self.config,
+            current_dir: &self.process.current_dir,
+            state_dir: self.state_dir.as_deref(),
+        }
+    }
+}
+
+/// The sources of the configuration, without flags.
+pub fn sources(process: &Process) -> Sources {
+    Sources {
+        environment: process.environment.clone(),
+        current_dir: process.current_dir.clone(),
+        flags: Vec::new(),
+        cores: process.cores,
+    }
+}

@@ -1,0 +1,191 @@
+//! Opens a transcript: of a task, from a file or from standard input.
+//!
+//! On the command line the user may name any of them. Over MCP a model names the source, so only a task id or a regular
+//! file below `allowed_roots` is accepted, and never standard input, which carries the protocol.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use delegator_domain::task::TaskId;
+use delegator_engine::{Engine, EngineError};
+use delegator_registry::TaskFile;
+
+use crate::commands::context::{Context, Surface};
+use crate::commands::local::tasks::engine;
+use crate::error::engine::file_problem;
+use crate::error::{AppError, ErrorCode, Problem, io_error};
+
+/// Size of one read; large enough that system calls do not dominate.
+const CHUNK: usize = 256 * 1024;
+
+/// Name of the input.
+const SOURCE: &str = "source";
+
+/// An open transcript.
+#[derive(Debug)]
+pub enum Source {
+    Stdin,
+    File {
+        file: File,
+        name: String,
+        /// The task that writes it.
+        task: Option<(Engine, TaskId)>,
+    },
+}
+
+impl Source {
+    /// Opens the named source. Without a name: standard input, unless it is a terminal.
+    pub fn open(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
+        if context.surface == Surface::Server {
+            return Source::open_for_tool_call(context, named);
+        }
+        let stdin_is_terminal = context.process.stdin_is_terminal;
+        match named {
+            Some("-") => Ok(Source::Stdin),
+            None if stdin_is_terminal => Err(AppError::new(
+                ErrorCode::MissingArgument,
+                "No transcript was given, and standard input is a terminal.",
+            )
+            .suggest("Give a task id or a file, or - for standard input.")),
+            None => Ok(Source::Stdin),
+            Some(name) if looks_like_task_id(name) && !Path::new(name).exists() => {
+                open_task_events(context, name)
+            }
+            Some(name) => {
+                open_any_file(name).map(|file| Source::File { file, name: name.to_owned(), task: None })
+            }
+        }
+    }
+
+    /// Opens a source named in a tool call.
+    fn open_for_tool_call(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
+        let refuse = |code, problem: &str| {
+            let problem = Problem::new(code, SOURCE, problem);
+            AppError::from_problems(vec![
+                problem.suggest(Some("Give a task id, or the absolute path of a transcript file.")),
+            ])
+        };
+        match named {
+            None => Err(refuse(ErrorCode::MissingArgument, "is missing")),
+            Some("-") => Err(refuse(ErrorCode::InvalidValue, "cannot be standard input in a tool call")),
+            Some(name) if looks_like_task_id(name) => open_task_events(context, name),
+            Some(name) => {
+                let file = open_allowed_file(context, SOURCE, name)?;
+                Ok(Source::File { file, name: name.to_owned(), task: None })
+            }
+        }
+    }
+
+    /// Size in bytes, if known.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Source::Stdin => None,
+            Source::File { file, .. } => {
+                file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len())
+            }
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Source::Stdin => "standard input",
+            Source::File { name, .. } => name,
+        }
+    }
+
+    /// Reads to the end in chunks; `take` returns whether to continue.
+    pub fn read_all(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<bool, AppError>,
+    ) -> Result<(), AppError> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match self.read(&mut chunk) {
+                Ok(0) => return Ok(()),
+                Ok(count) => {
+                    if !take(&chunk[..count])? {
+                        return Ok(());
+                    }
+                }
+                Err(error) => return Err(io_error(&format!("Reading {}", self.name()), &error)),
+            }
+        }
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = match self {
+                Source::Stdin => io::stdin().lock().read(buffer),
+                Source::File { file, .. } => file.read(buffer),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Opens the stored events of a task.
+fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
+    let engine = engine(context)?;
+    let id = engine.resolve(given)?;
+    let unknown = || AppError::from(EngineError::UnknownTask { given: given.to_owned() });
+    let path = engine.task_dir(&id)?.ok_or_else(unknown)?.file(TaskFile::Events);
+    let name = path.display().to_string();
+    // A task that has not started has no events.
+    let file = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => File::open("/dev/null"),
+        opened => opened,
+    };
+    let file = file.map_err(|error| io_error("Opening the task's events", &error))?;
+    Ok(Source::File { file, name, task: Some((engine, id)) })
+}
+
+fn open_any_file(name: &str) -> Result<File, AppError> {
+    let refuse =
+        |code, message: String| AppError::new(code, format!("{name}: {message}")).context("file", name);
+    match File::open(name) {
+        Ok(_) if Path::new(name).is_dir() => {
+            Err(refuse(ErrorCode::InvalidValue, "this is a directory, not a transcript".into()))
+        }
+        Ok(file) => Ok(file),
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::NotFound => refuse(ErrorCode::NotFound, "there is no such file".into()),
+            io::ErrorKind::PermissionDenied => refuse(ErrorCode::PermissionDenied, error.to_string()),
+            _ => refuse(ErrorCode::InvalidValue, error.to_string()),
+        }),
+    }
+}
+
+/// Opens a file named in a tool call. It must be a regular file below `allowed_roots` and outside the state directory,
+/// and not the server's own standard input.
+pub fn open_allowed_file(context: &Context<'_>, field: &'static str, name: &str) -> Result<File, AppError> {
+    let path = Path::new(name);
+    let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
+    if path.is_relative() {
+        let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
+        return Err(refuse(problem.value(name.into())));
+    }
+    let roots = context.config.paths("allowed_roots");
+    let (file, _) = delegator_engine::open_allowed_file(path, roots, context.state_dir.as_deref())
+        .map_err(|problem| refuse(file_problem(field, path, &problem)))?;
+    if is_standard_input(&file) {
+        let problem = Problem::new(ErrorCode::InvalidValue, field, "is the server's standard input");
+        return Err(refuse(problem.value(name.into())));
+    }
+    Ok(file)
+}
+
+fn is_standard_input(file: &File) -> bool {
+    let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let stdin = rustix::fs::fstat(io::stdin()).map(identity);
+    stdin.is_ok() && stdin == rustix::fs::fstat(file).map(identity)
+}
+
+fn looks_like_task_id(name: &str) -> bool {
+    name.starts_with("T-local-") || name.starts_with("T-cloud-")
+}

@@ -1,0 +1,122 @@
+//! Adding an entry changes nothing else in the file, and a second edit changes nothing.
+
+use serde_json::{Value, json};
+
+use crate::commands::setup::hosts::*;
+
+const PROGRAM_PATH: &str = "/opt/mcp-delegator";
+const JSON_HOSTS: [Host; 4] = [Host::ClaudeCode, Host::Cursor, Host::Vscode, Host::ClaudeDesktop];
+
+fn changed_text(edit: Edit) -> String {
+    match edit {
+        Edit::Changed(text) => text,
+        Edit::Unchanged => panic!("the edit changed nothing"),
+    }
+}
+
+/// Whether `after` contains all lines of `before`, in order.
+fn contains_all_lines(before: &str, after: &str) -> bool {
+    let mut lines = after.lines();
+    before.lines().all(|line| lines.any(|other| other == line))
+}
+
+#[test]
+fn adding_an_entry_changes_no_other_line() {
+    let before = "{\n    \"theme\":   \"dark\",\n    \"mcpServers\": {\n        \"other\": {\"command\": \"x\", \"args\": [1.50, \"}\"]}\n    },\n    \"servers\": {}\n}\n";
+    for host in JSON_HOSTS {
+        let after = changed_text(host.edit(before, PROGRAM_PATH).unwrap());
+        let value: Value = serde_json::from_str(&after).unwrap();
+        assert_eq!(value[host.servers_key()][SERVER], host.entry(PROGRAM_PATH), "{after}");
+        assert_eq!(value["mcpServers"]["other"]["args"][1], "}");
+        if host != Host::Vscode {
+            assert!(contains_all_lines(before, &after), "{after}");
+            assert!(
+                after.contains("        \"mcp-delegator\": {\n"),
+                "indented like its neighbours: {after}"
+            );
+        }
+        assert_eq!(host.edit(&after, PROGRAM_PATH), Ok(Edit::Unchanged), "a second time");
+    }
+}
+
+#[test]
+fn file_without_servers_gets_the_servers_object() {
+    for (before, after) in [
+        ("{}", "{\n  \"mcpServers\": {"),
+        ("{\"a\":1}", "{\"mcpServers\":{\"mcp-delegator\":"),
+        ("{\n  \"a\": 1\n}\n", "{\n  \"mcpServers\": {\n    \"mcp-delegator\""),
+        ("", "{\n  \"mcpServers\": {"),
+    ] {
+        let text = changed_text(Host::Cursor.edit(before, PROGRAM_PATH).unwrap());
+        assert!(text.starts_with(after), "{before:?} became {text}");
+        assert_eq!(Host::Cursor.edit(&text, PROGRAM_PATH), Ok(Edit::Unchanged));
+    }
+}
+
+#[test]
+fn existing_entry_gets_only_its_command_updated() {
+    let before = "{\"mcpServers\": {\"mcp-delegator\": {\"command\": \"/old\", \"args\": [\"serve\", \"--read-only\"],  \"env\": {\"A\": \"b\"}}}}";
+    let after = changed_text(Host::ClaudeCode.edit(before, PROGRAM_PATH).unwrap());
+    assert_eq!(after, before.replace("/old", PROGRAM_PATH));
+    let before = "# mine\n[mcp_servers.mcp-delegator] # ours\ncommand = '/old' # why\nargs = [\"serve\", \"--read-only\"]\nenv = { A = \"b\" }\n";
+    let after = changed_text(Host::Codex.edit(before, PROGRAM_PATH).unwrap());
+    assert_eq!(after, before.replace("'/old'", "\"/opt/mcp-delegator\""));
+    assert_eq!(Host::Codex.edit(&after, PROGRAM_PATH), Ok(Edit::Unchanged));
+}
+
+#[test]
+fn line_endings_stay_as_they_were() {
+    let before = "model = \"x\"\r\n[mcp_servers.mcp-delegator]\r\ncommand = '/old'\r\n";
+    let after = changed_text(Host::Codex.edit(before, PROGRAM_PATH).unwrap());
+    assert_eq!(after, before.replace("'/old'", "\"/opt/mcp-delegator\""));
+    let before = "{\r\n  \"mcpServers\": {\"mcp-delegator\": {\"command\": \"/old\"}}\r\n}\r\n";
+    let after = changed_text(Host::Cursor.edit(before, PROGRAM_PATH).unwrap());
+    assert_eq!(after, before.replace("/old", PROGRAM_PATH));
+}
+
+#[test]
+fn toml_table_is_appended_at_the_end() {
+    let before = "model = \"x\" # a comment\n\n[mcp_servers.other]\ncommand = \"y\"";
+    let after = changed_text(Host::Codex.edit(before, "/a \"quoted\\ place").unwrap());
+    assert!(after.starts_with(before), "{after}");
+    let value: toml::Table = toml::from_str(&after).unwrap();
+    assert_eq!(value["mcp_servers"][SERVER]["command"].as_str(), Some("/a \"quoted\\ place"));
+    assert_eq!(changed_text(Host::Codex.edit("", PROGRAM_PATH).unwrap()), Host::Codex.sample(PROGRAM_PATH));
+}
+
+#[test]
+fn files_that_would_need_rewriting_are_refused() {
+    for text in
+        ["{ // a comment\n}", "[]", "{\"mcpServers\": []}", "{\"mcpServers\": {\"mcp-delegator\": 1}}"]
+    {
+        assert!(Host::Cursor.edit(text, PROGRAM_PATH).is_err(), "{text}");
+    }
+    for text in
+        ["mcp_servers = { other = { command = \"x\" } }\n", "= 1", "[mcp_servers.mcp-delegator]\nurl = 'x'\n"]
+    {
+        assert!(Host::Codex.edit(text, PROGRAM_PATH).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn each_host_has_its_config_file() {
+    let dirs = HostDirs { home: Path::new("/h"), config: None, codex: None, claude: None };
+    let files: Vec<String> = [Host::ClaudeCode, Host::Codex, Host::Cursor, Host::Vscode, Host::ClaudeDesktop]
+        .map(|host| host.config_file(dirs).display().to_string())
+        .to_vec();
+    let expected = [
+        "/h/.claude.json",
+        "/h/.codex/config.toml",
+        "/h/.cursor/mcp.json",
+        "/h/.config/Code/User/mcp.json",
+        "/h/.config/Claude/claude_desktop_config.json",
+    ];
+    assert_eq!(files, expected);
+    let moved = HostDirs { codex: Some(Path::new("/c")), claude: Some(Path::new("/d")), ..dirs };
+    assert_eq!(Host::Codex.config_file(moved), Path::new("/c/config.toml"));
+    assert_eq!(Host::ClaudeCode.config_file(moved), Path::new("/d/.claude.json"));
+    assert_eq!(
+        Host::Vscode.entry(PROGRAM_PATH),
+        json!({"type": "stdio", "command": PROGRAM_PATH, "args": ["serve"]})
+    );
+}

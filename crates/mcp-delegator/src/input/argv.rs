@@ -1,0 +1,329 @@
+//! Parses a command line into a command, its inputs and all problems of the arguments.
+//!
+//! clap stops at the first argument it does not know. To report all problems at once, the parser records the unknown
+//! argument, replaces it by the flag that was probably intended (so that its value is not taken for something else) or
+//! removes it, and parses again. It validates nothing: `validation` does.
+
+use std::ffi::OsString;
+
+use clap::ArgMatches;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use delegator_domain::similar_names;
+use delegator_transcript::shell;
+use serde_json::{Map, Value, json};
+
+use crate::error::{AppError, ErrorCode, Problem, truncate_text};
+use crate::input::path::locate;
+use crate::input::unknown_command::{self, UnknownWord};
+use crate::input::{globals, tree};
+use crate::spec::catalog::Catalog;
+use crate::spec::globals::Globals;
+use crate::spec::version::PROGRAM;
+use crate::spec::{CommandSpec, Property, PropertyType};
+
+/// A parsed command line.
+#[derive(Debug)]
+pub struct Invocation {
+    pub globals: Globals,
+    /// Path of the command. A group, or an empty path, shows help.
+    pub path: Vec<String>,
+    pub spec: Option<&'static CommandSpec>,
+    pub object: Map<String, Value>,
+    pub problems: Vec<Problem>,
+}
+
+/// A command line without a known command. The global flags are known and decide how the error is printed.
+#[derive(Debug)]
+pub struct ParseFailure {
+    pub globals: Globals,
+    pub error: AppError,
+}
+
+pub fn parse(catalog: Catalog, argv: &[OsString]) -> Result<Invocation, Box<ParseFailure>> {
+    let located = locate(catalog, argv);
+    let refuse = |error: AppError| Err(Box::new(ParseFailure { globals: parse_globals_only(argv), error }));
+    if let Some(index) = located.unknown_word {
+        let unknown_word =
+            UnknownWord { args: argv, path: &located.path, path_indexes: &located.path_indexes, index };
+        return refuse(unknown_command::error_for(catalog, unknown_word));
+    }
+    let mut args = located.args_with_command_first(argv);
+    let mut problems = Vec::new();
+    // Each iteration removes an unknown argument or replaces it by a known one, so the loop ends.
+    for _ in 0..=2 * argv.len() {
+        match tree::for_args(catalog, &args).try_get_matches_from(&args) {
+            Ok(matches) => return Ok(build_invocation(catalog, &matches, problems)),
+            Err(error) => problems.push(record_and_repair(catalog, &error, &mut args, &located.path)),
+        }
+    }
+    refuse(AppError::from_problems(problems))
+}
+
+/// Returns the problem that clap found, and changes the arguments so that parsing can continue.
+fn record_and_repair(
+    catalog: Catalog,
+    error: &clap::Error,
+    args: &mut Vec<OsString>,
+    path: &[String],
+) -> Problem {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let word = text(ContextKind::InvalidArg).or(text(ContextKind::InvalidSubcommand)).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::InvalidUtf8 => repair_invalid_utf8(args),
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
+            remove_unknown_arg(catalog, &word, args, path)
+        }
+        ErrorKind::TooManyValues => remove_flag_with_value(&word, args),
+        _ => remove_flag_without_value(&word, args),
+    }
+}
+
+/// Replaces the argument by its lossy UTF-8 form. Removing it would shift the other arguments.
+fn repair_invalid_utf8(args: &mut [OsString]) -> Problem {
+    let mut lossy = String::new();
+    for word in args.iter_mut().filter(|word| word.to_str().is_none()) {
+        lossy = word.to_string_lossy().into_owned();
+        *word = lossy.clone().into();
+    }
+    Problem::new(ErrorCode::InvalidValue, "argument", "is not valid UTF-8").value(lossy.into())
+}
+
+fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, path: &[String]) -> Problem {
+    let typed = word.split('=').next().unwrap_or(word).to_owned();
+    let Some(at) = find_arg(&typed, args) else {
+        // The argument is not on the line, so it cannot be removed: stop parsing after the command path.
+        args.truncate(1 + path.len());
+        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "could not be parsed");
+    };
+    if !typed.starts_with('-') || typed == "-" {
+        args.remove(at);
+        let suggestion = match typed.as_str() {
+            "true" | "false" => format!("Write a boolean flag as --name={typed}."),
+            _ => "Quote a value that contains spaces.".to_owned(),
+        };
+        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is an unexpected argument")
+            .suggest(Some(suggestion));
+    }
+    let known = unknown_command::flags_of(catalog, path);
+    let nearest = similar_names::nearest(&typed, known.iter().map(String::as_str)).map(str::to_owned);
+    let nearest = nearest
+        .or_else(|| unknown_command::suggest_flag(catalog, &typed, path))
+        .filter(|flag| *flag != typed);
+    let problem =
+        Problem::new(ErrorCode::UnknownFlag, truncate_text(&typed), "is not a flag of this command")
+            .suggest(nearest.as_ref().map(|flag| format!("Did you mean {flag}?")));
+    let has_own_value = args[at].to_string_lossy().contains('=');
+    match nearest {
+        Some(flag) => {
+            let value = args[at].to_string_lossy()[typed.len()..].to_owned();
+            args[at] = format!("{flag}{value}").into();
+        }
+        None => {
+            args.remove(at);
+            let value_follows = args.get(at).is_some_and(|next| !next.to_string_lossy().starts_with('-'));
+            if value_follows && !has_own_value {
+                args.remove(at);
+            }
+        }
+    }
+    problem
+}
+
+/// Index of an argument: as typed, with `=value`, or as one letter of a cluster such as `-qx`.
+fn find_arg(typed: &str, args: &[OsString]) -> Option<usize> {
+    let with_value = format!("{typed}=");
+    let letter = typed.strip_prefix('-').filter(|letter| letter.chars().count() == 1);
+    let is_match = |word: &str| {
+        let in_cluster = letter.is_some_and(|letter| {
+            word.starts_with('-') && !word.starts_with("--") && word[1..].contains(letter)
+        });
+        word == typed || word.starts_with(&with_value) || in_cluster
+    };
+    args.iter().skip(1).position(|word| word.to_str().is_some_and(is_match)).map(|at| at + 1)
+}
+
+fn quote_empty(word: &str) -> String {
+    if word.is_empty() { "''".to_owned() } else { truncate_text(word) }
+}
+
+/// The flag's name without the value that clap appends: `--limit <N>`.
+fn flag_name(clap_name: &str) -> String {
+    clap_name.split([' ', '=', '[']).next().unwrap_or(clap_name).to_owned()
+}
+
+fn remove_flag(flag: &str, args: &mut Vec<OsString>) {
+    match find_arg(flag, args) {
+        Some(at) => drop(args.remove(at)),
+        None => args.truncate(1),
+    }
+}
+
+fn remove_flag_with_value(clap_name: &str, args: &mut Vec<OsString>) -> Problem {
+    let flag = flag_name(clap_name);
+    remove_flag(&flag, args);
+    Problem::new(ErrorCode::InvalidValue, flag, "takes no value")
+}
+
+fn remove_flag_without_value(clap_name: &str, args: &mut Vec<OsString>) -> Problem {
+    let flag = flag_name(clap_name);
+    remove_flag(&flag, args);
+    Problem::new(ErrorCode::MissingArgument, flag, "needs a value")
+}
+
+/// Parses only the global flags, for a command line that cannot be parsed completely.
+fn parse_globals_only(args: &[OsString]) -> Globals {
+    let mut global_args = vec![OsString::from(PROGRAM)];
+    let mut remaining = args.iter().skip(1);
+    while let Some(word) = remaining.next() {
+        let text = word.to_string_lossy();
+        if text == "--" {
+            break;
+        }
+        if globals::is_known(&text) {
+            global_args.push(text.clone().into_owned().into());
+            if globals::takes_value(&text) {
+                global_args.extend(remaining.next().map(|value| value.to_string_lossy().into_owned().into()));
+            }
+        }
+    }
+    let parser =
+        clap::Command::new(PROGRAM).disable_help_flag(true).disable_version_flag(true).args(globals::args());
+    match parser.try_get_matches_from(global_args) {
+        Ok(matches) => globals::parse(&matches, &mut Vec::new()),
+        Err(_) => Globals::default(),
+    }
+}
+
+fn build_invocation(catalog: Catalog, matches: &ArgMatches, mut problems: Vec<Problem>) -> Invocation {
+    let globals = globals::parse(innermost(matches), &mut problems);
+    let mut path = Vec::new();
+    let mut level = matches;
+    while let Some((name, subcommand)) = level.subcommand() {
+        path.push(name.to_owned());
+        level = subcommand;
+    }
+    let spec = catalog.find(&path.iter().map(String::as_str).collect::<Vec<_>>());
+    let object = spec.map(|spec| collect_inputs(spec, level, &mut problems)).unwrap_or_default();
+    Invocation { globals, path, spec, object, problems }
+}
+
+/// clap propagates global flags downward, so the innermost level has all of them.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    match matches.subcommand() {
+        Some((_, subcommand)) => innermost(subcommand),
+        None => matches,
+    }
+}
+
+fn collect_inputs(
+    spec: &CommandSpec,
+    matches: &ArgMatches,
+    problems: &mut Vec<Problem>,
+) -> Map<String, Value> {
+    let mut object = Map::new();
+    for property in spec.inputs().properties {
+        let texts = |id: &str| -> Vec<String> {
+            matches.try_get_many::<String>(id).ok().flatten().into_iter().flatten().cloned().collect()
+        };
+        let by_flag = texts(&property.name);
+        let by_position =
+            if property.positional { texts(&tree::positional_id(&property.name)) } else { Vec::new() };
+        if !by_flag.is_empty() && !by_position.is_empty() {
+            problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                property.name.clone(),
+                format!("is given twice, by position and as --{}", property.flag()),
+            ));
+        }
+        let given = if by_flag.is_empty() { by_position } else { by_flag };
+        if given.is_empty() {
+            continue;
+        }
+        match parse_value(&property, given) {
+            Ok(value) => drop(object.insert(property.name, value)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    object
+}
+
+/// The value of one property. A value of the wrong type stays a string, which the validator refuses.
+fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
+    let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
+    match property.kind {
+        PropertyType::List => Ok(match texts.as_slice() {
+            [only] if property.is_argv && is_command_text(only) => match shell::split(only) {
+                Some(argv) if !argv.is_empty() => json!(argv),
+                Some(_) => return Err(problem("must not be blank")),
+                None => return Err(problem("has an unclosed quote")),
+            },
+            [only] => parse_json(only, '[').unwrap_or_else(|| json!([only])),
+            several => json!(several),
+        }),
+        PropertyType::Pairs => parse_pairs(property, &texts),
+        _ if texts.len() > 1 => Err(problem("is given more than once")),
+        PropertyType::Flag => Ok(match texts[0].as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            other => other.into(),
+        }),
+        PropertyType::Integer => {
+            Ok(texts[0].parse::<i64>().map_or_else(|_| texts[0].clone().into(), Value::from))
+        }
+        PropertyType::Object => parse_object(property, &texts[0]),
+        PropertyType::Text => Ok(texts[0].clone().into()),
+    }
+}
+
+/// Whether the value is a command line in one string. It is split like a shell would, without expansion.
+fn is_command_text(text: &str) -> bool {
+    text.contains(char::is_whitespace) && parse_json(text, '[').is_none()
+}
+
+fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> {
+    if let [only] = texts
+        && let Some(object) = parse_json(only, '{')
+    {
+        return Ok(object);
+    }
+    let mut object = Map::new();
+    for text in texts {
+        let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(Problem::new(
+                ErrorCode::InvalidValue,
+                property.name.clone(),
+                "must be written key=value",
+            )
+            .value(text.clone().into()));
+        };
+        if object.insert(key.to_owned(), value.into()).is_some() {
+            return Err(Problem::new(
+                ErrorCode::InvalidValue,
+                property.name.clone(),
+                format!("has the key {key} twice"),
+            ));
+        }
+    }
+    Ok(Value::Object(object))
+}
+
+/// Parses an object: JSON, or the path of a file that contains it.
+fn parse_object(property: &Property, text: &str) -> Result<Value, Problem> {
+    let problem = |message: String| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
+    if let Some(object) = parse_json(text, '{') {
+        return Ok(object);
+    }
+    if text.trim_start().starts_with('{') {
+        return Err(problem("is not valid JSON".to_owned()));
+    }
+    let content = std::fs::read_to_string(text)
+        .map_err(|error| problem(format!("cannot be read from {text}: {error}")))?;
+    serde_json::from_str(&content).map_err(|error| problem(format!("in {text} is not valid JSON: {error}")))
+}
+
+fn parse_json(text: &str, opening: char) -> Option<Value> {
+    text.trim_start().starts_with(opening).then(|| serde_json::from_str(text).ok()).flatten()
+}

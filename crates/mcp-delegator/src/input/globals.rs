@@ -1,0 +1,213 @@
+//! Global flags: accepted by every command. They control the output, not what the command does.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::error::{ErrorCode, Problem};
+use crate::input::tree::LenientParser;
+use crate::spec::formats::{Envelope, Format, LogFormat};
+use crate::spec::globals::Globals;
+
+const HEADING: &str = "Output options";
+
+/// The smallest output that still has space for the truncation notice.
+const MIN_MAX_BYTES: usize = 4096;
+
+pub fn args() -> Vec<Arg> {
+    let value = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id)
+            .long(id)
+            .value_name(name)
+            .action(ArgAction::Append)
+            .global(true)
+            .help_heading(HEADING)
+            .help(help)
+    };
+    let flag = |id: &'static str, help: &'static str| {
+        // A repeated boolean flag is accepted.
+        Arg::new(id)
+            .long(id)
+            .action(ArgAction::SetTrue)
+            .overrides_with(id)
+            .global(true)
+            .help_heading(HEADING)
+            .help(help)
+    };
+    vec![
+        value("format", "FORMAT", "human (default on a terminal), markdown, json (default in a pipe), jsonl")
+            .value_parser(LenientParser::choices(&Format::NAMES))
+            .hide_possible_values(true),
+        flag("json", "Same as --format json"),
+        value(
+            "envelope",
+            "ENVELOPE",
+            "JSON envelope: agent (default), standard (default in files), tool, raw",
+        )
+        .value_parser(LenientParser::choices(&Envelope::NAMES))
+        .hide_possible_values(true),
+        value("fields", "A,B.C", "Print only these fields of the data, comma-separated")
+            .value_parser(LenientParser::text()),
+        value("output", "FILE", "Write the output to a file").value_parser(LenientParser::text()),
+        value("input-json", "FILE|-", "Read the inputs from a JSON object; flags take precedence")
+            .value_parser(LenientParser::text()),
+        value("max-bytes", "N", "Truncate output larger than this (default 1048576)")
+            .allow_negative_numbers(true)
+            .value_parser(LenientParser::text()),
+        flag("no-stream", "With jsonl: print one line at the end instead of one per item"),
+        flag("strict-warnings", "Treat warnings as errors"),
+        flag("quiet", "Print only the result: no progress, no remarks").short('q'),
+        value("log-format", "FORMAT", "Format of logs on stderr: text or json")
+            .value_parser(LenientParser::choices(&["text", "json"]))
+            .hide_possible_values(true),
+        flag("schema", "Show the input and output schema of the command instead of running it"),
+        flag("help", "Show help").short('h'),
+        flag("version", "Show the version").short('V'),
+    ]
+}
+
+/// Whether an argument is a global flag, with or without `=value`.
+pub fn is_known(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or(word);
+    match (name.strip_prefix("--"), name.strip_prefix('-')) {
+        (Some(long), _) => args().iter().any(|arg| arg.get_long() == Some(long)),
+        (None, Some(short)) => {
+            let mut letters = short.chars();
+            let first = letters.next();
+            letters.next().is_none() && args().iter().any(|arg| arg.get_short() == first)
+        }
+        (None, None) => false,
+    }
+}
+
+/// Whether an argument is a global flag whose value is the next argument.
+pub fn takes_value(word: &str) -> bool {
+    let long = word.strip_prefix("--").unwrap_or_default();
+    args().iter().any(|arg| arg.get_long() == Some(long) && matches!(arg.get_action(), ArgAction::Append))
+}
+
+pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
+    let mut parser = GlobalsParser { matches, problems };
+    let json = parser.flag("json");
+    let format = parser.choice("format", &Format::NAMES).and_then(|name| Format::named(&name));
+    if json && format.is_some_and(|format| format != Format::Json) {
+        parser.problems.push(Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format"));
+    }
+    let envelope = parser.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::from_name(&name));
+    if format == Some(Format::Jsonl) && envelope.is_some_and(|envelope| envelope != Envelope::Agent) {
+        let message = "cannot be combined with --format jsonl, whose last line is always an agent envelope";
+        parser.problems.push(Problem::new(ErrorCode::InvalidValue, "--envelope", message));
+    }
+    Globals {
+        format: if json { Some(Format::Json) } else { format },
+        envelope,
+        fields: parser.list("fields"),
+        output: parser.output(),
+        input_json: parser.text("input-json"),
+        max_bytes: parser.max_bytes(),
+        quiet: parser.flag("quiet"),
+        no_stream: parser.flag("no-stream"),
+        strict_warnings: parser.flag("strict-warnings"),
+        log_format: match parser.choice("log-format", &["text", "json"]).as_deref() {
+            Some("json") => LogFormat::Json,
+            _ => LogFormat::Text,
+        },
+        help: parser.flag("help"),
+        version: parser.flag("version"),
+        schema: parser.flag("schema"),
+    }
+}
+
+struct GlobalsParser<'a> {
+    matches: &'a ArgMatches,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl GlobalsParser<'_> {
+    fn flag(&self, id: &str) -> bool {
+        self.matches.get_flag(id)
+    }
+
+    fn text(&mut self, id: &str) -> Option<String> {
+        let mut values = self.matches.get_many::<String>(id)?;
+        let first = values.next().cloned();
+        if values.next().is_some() {
+            self.problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                format!("--{id}"),
+                "is given more than once",
+            ));
+        }
+        first
+    }
+
+    fn list(&mut self, id: &str) -> Vec<String> {
+        let values = self.matches.get_many::<String>(id).into_iter().flatten();
+        let names: Vec<String> =
+            values.flat_map(|value| value.split(',')).map(|name| name.trim().to_owned()).collect();
+        if names.iter().any(String::is_empty) {
+            self.problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                format!("--{id}"),
+                "contains an empty name",
+            ));
+        }
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
+
+    fn choice(&mut self, id: &str, choices: &[&str]) -> Option<String> {
+        let typed = self.text(id)?;
+        if choices.contains(&typed.as_str()) {
+            return Some(typed);
+        }
+        let nearest = delegator_domain::similar_names::nearest(&typed, choices.iter().copied());
+        self.problems.push(
+            Problem::new(
+                ErrorCode::InvalidValue,
+                format!("--{id}"),
+                format!("must be one of {}", choices.join(", ")),
+            )
+            .value(typed.into())
+            .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))),
+        );
+        None
+    }
+
+    /// Refuses `--output json`: other programs use it for `--format json`, and a file named `json` is hardly intended.
+    fn output(&mut self) -> Option<PathBuf> {
+        let path = self.text("output")?;
+        let problem = |message: &str| {
+            Problem::new(ErrorCode::InvalidValue, "--output", message).value(path.clone().into())
+        };
+        if Format::NAMES.contains(&path.as_str()) || Envelope::NAMES.contains(&path.as_str()) {
+            let flag = if Format::NAMES.contains(&path.as_str()) { "format" } else { "envelope" };
+            self.problems.push(
+                problem("must be the path of a file").suggest(Some(format!("Did you mean --{flag} {path}?"))),
+            );
+            return None;
+        }
+        if path == "-" {
+            let suggestion = "Omit --output to write to standard output.";
+            self.problems.push(problem("must be the path of a file").suggest(Some(suggestion)));
+            return None;
+        }
+        if path.is_empty() {
+            self.problems.push(problem("must not be empty"));
+            return None;
+        }
+        Some(PathBuf::from(path))
+    }
+
+    fn max_bytes(&mut self) -> Option<usize> {
+        let typed = self.text("max-bytes")?;
+        match typed.parse::<usize>() {
+            Ok(bytes) if bytes >= MIN_MAX_BYTES => Some(bytes),
+            _ => {
+                let message = format!("must be an integer of at least {MIN_MAX_BYTES}");
+                self.problems
+                    .push(Problem::new(ErrorCode::InvalidValue, "--max-bytes", message).value(typed.into()));
+                None
+            }
+        }
+    }
+}

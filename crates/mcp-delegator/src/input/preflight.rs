@@ -1,0 +1,120 @@
+//! Preflight checks of agent inputs against configuration and file system.
+//!
+//! They apply the engine's rules early, so that a caller gets all problems at once and no user has to confirm a
+//! call that would be refused anyway. They change nothing, and the engine checks again: paths can change in between.
+
+use std::path::{Path, PathBuf};
+
+use delegator_config::Config;
+use delegator_domain::task::Mode;
+use delegator_engine::{VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access};
+use serde_json::Value;
+
+use crate::error::engine::{directory_problem, file_problem, mode_too_wide, variable_not_allowed};
+use crate::error::{AGENT, ErrorCode, Problem};
+use crate::spec::{PreflightContext, max_mode};
+
+/// Checks for a new agent run in `working_dir`, or else in the current directory.
+pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+    let mut problems = agent_problems_in(input, context, Some(context.current_dir));
+    if input.get("working_dir").is_none() {
+        let roots = context.config.paths("allowed_roots");
+        problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
+            let converted = directory_problem("working_dir", context.current_dir, &problem);
+            let message = format!(
+                "is not given, and the current directory {} {}",
+                context.current_dir.display(),
+                converted.problem
+            );
+            Problem { problem: message, ..converted }
+        }));
+    }
+    problems
+}
+
+/// Checks for a resumed thread: without `working_dir` it runs in the thread's directory, which only the registry knows.
+pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
+    agent_problems_in(input, context, None)
+}
+
+/// Checks for an agent in its `working_dir`, or else in `default_dir` if that is known.
+fn agent_problems_in(
+    input: &Value,
+    context: &PreflightContext<'_>,
+    default_dir: Option<&Path>,
+) -> Vec<Problem> {
+    let roots = context.config.paths("allowed_roots");
+    let mut problems = Vec::new();
+    let given = input.get("working_dir").and_then(Value::as_str).map(Path::new);
+    problems.extend(given.and_then(|given| unusable_directory("working_dir", given, roots)));
+    match given.or(default_dir) {
+        Some(directory) => problems.extend(project_file_problems(input, context, directory)),
+        // A project file may lower the limit further; the engine checks that once it knows the directory.
+        None => problems.extend(mode_problem(input, context.config)),
+    }
+    for (field, given) in list_items(input, "add_dirs") {
+        let path = Path::new(given);
+        problems
+            .extend(relative_path(&field, path, context).or_else(|| unusable_directory(&field, path, roots)));
+    }
+    for (field, given) in list_items(input, "images") {
+        let path = Path::new(given);
+        problems
+            .extend(relative_path(&field, path, context).or_else(|| unreadable_file(&field, path, context)));
+    }
+    for (field, given) in list_items(input, "env_allow_list") {
+        let right = variable_access(given, context.config.agent_variables(AGENT));
+        problems
+            .extend((right != VariableAccess::Passed).then(|| variable_not_allowed(&field, given, right)));
+    }
+    problems
+}
+
+/// Problems with the project file of the task's work tree.
+fn project_file_problems(input: &Value, context: &PreflightContext<'_>, directory: &Path) -> Vec<Problem> {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    match context.config.for_work_tree(&real) {
+        Ok(config) => mode_problem(input, &config).into_iter().collect(),
+        Err(error) => {
+            let problem = |problem: &delegator_config::Problem| {
+                let message = format!("is in a work tree whose project file is not valid: {problem}");
+                Problem::new(ErrorCode::ConfigInvalid, "working_dir", message).suggest(Some(
+                    "Fix or remove the project file; no task starts in this work tree until then.",
+                ))
+            };
+            error.problems.iter().map(problem).collect()
+        }
+    }
+}
+
+fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
+    let requested = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)?;
+    let allowed = max_mode(config);
+    (requested > allowed).then(|| mode_too_wide(requested, allowed))
+}
+
+/// The strings of a list input, each with its field name such as `images.0`.
+fn list_items<'a>(input: &'a Value, list: &str) -> Vec<(String, &'a str)> {
+    let given = input.get(list).and_then(Value::as_array).into_iter().flatten();
+    let texts = given.enumerate().filter_map(|(at, item)| Some((at, item.as_str()?)));
+    texts.map(|(at, text)| (format!("{list}.{at}"), text)).collect()
+}
+
+fn unusable_directory(field: &str, path: &Path, roots: &[PathBuf]) -> Option<Problem> {
+    resolve_allowed_dir(path, roots).err().map(|problem| directory_problem(field, path, &problem))
+}
+
+/// Refuses a relative path: an MCP client does not know the server's current directory.
+fn relative_path(field: &str, path: &Path, context: &PreflightContext<'_>) -> Option<Problem> {
+    let absolute = context.current_dir.join(path);
+    path.is_relative().then(|| {
+        Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path")
+            .value(path.display().to_string().into())
+            .suggest(Some(format!("Relative to the current directory it is {}.", absolute.display())))
+    })
+}
+
+fn unreadable_file(field: &str, path: &Path, context: &PreflightContext<'_>) -> Option<Problem> {
+    let opened = open_allowed_file(path, context.config.paths("allowed_roots"), context.state_dir);
+    opened.err().map(|problem| file_problem(field, path, &problem))
+}

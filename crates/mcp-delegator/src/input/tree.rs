@@ -1,0 +1,219 @@
+//! The clap tree, generated from the command specs.
+//!
+//! clap only splits the arguments: it accepts any string as a value and requires nothing, so that `validation` sees the
+//! whole input and reports all problems together. clap knows the choices only for help and completions.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, ArgAction, Command};
+
+use crate::input::globals;
+use crate::spec::catalog::{Catalog, group_about};
+use crate::spec::tool_schema::description_with_bounds;
+use crate::spec::version::PROGRAM;
+use crate::spec::{CommandSpec, Property, PropertyType};
+
+/// clap id of the positional argument of a property; the flag has the property's name.
+pub fn positional_id(name: &str) -> String {
+    format!("{name}@position")
+}
+
+/// Accepts any string; the choices are used only for help and completions.
+#[derive(Debug, Clone)]
+pub struct LenientParser {
+    choices: Vec<String>,
+}
+
+impl LenientParser {
+    pub fn text() -> Self {
+        LenientParser { choices: Vec::new() }
+    }
+
+    pub fn choices(choices: &[&str]) -> Self {
+        LenientParser { choices: choices.iter().map(|choice| (*choice).to_owned()).collect() }
+    }
+}
+
+impl TypedValueParser for LenientParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        match value.to_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(clap::Error::new(clap::error::ErrorKind::InvalidUtf8).with_cmd(command)),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        match self.choices.as_slice() {
+            [] => None,
+            choices => Some(Box::new(choices.iter().map(PossibleValue::new))),
+        }
+    }
+}
+
+/// The complete tree. Declared commands are included but hidden.
+pub fn root(catalog: Catalog) -> Command {
+    build_tree(catalog, |_| true)
+}
+
+/// The tree for these arguments: commands that they do not mention have no inputs. Building the inputs of all commands
+/// takes longer than most calls.
+pub fn for_args(catalog: Catalog, args: &[OsString]) -> Command {
+    build_tree(catalog, |spec| args.iter().any(|word| spec.path.first().is_some_and(|name| word == name)))
+}
+
+fn build_tree(catalog: Catalog, with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
+    let mut root = Command::new(PROGRAM)
+        .about("Delegate coding tasks to coding agents and get verified results")
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+        .version(crate::spec::version::PRODUCT_VERSION)
+        .after_help(AFTER_HELP)
+        .args(globals::args());
+    for spec in catalog.iter() {
+        let command = command_for(spec, with_inputs(spec));
+        root = add_command(catalog, root, command, spec.path);
+    }
+    root
+}
+
+/// The tree for shell completions: without declared commands.
+pub fn completable(catalog: Catalog) -> Command {
+    fn prune(command: Command) -> Command {
+        let visible: Vec<Command> = command
+            .get_subcommands()
+            .filter(|subcommand| !subcommand.is_hide_set())
+            .cloned()
+            .map(prune)
+            .collect();
+        let mut pruned = Command::new(command.get_name().to_owned())
+            .about(command.get_about().cloned().unwrap_or_default())
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .disable_help_subcommand(true);
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            pruned = pruned.arg(arg.clone());
+        }
+        pruned.subcommands(visible)
+    }
+    prune(root(catalog))
+}
+
+const AFTER_HELP: &str = "\
+In a pipe the output is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
+Run 'mcp-delegator COMMAND --help' for details, or 'mcp-delegator manifest' for a machine-readable list.";
+
+fn add_command(
+    catalog: Catalog,
+    parent: Command,
+    command: Command,
+    path: &'static [&'static str],
+) -> Command {
+    match path {
+        [] | [_] => parent.subcommand(command),
+        [group, rest @ ..] => {
+            let exists = parent.find_subcommand(group).is_some();
+            let parent = if exists { parent } else { parent.subcommand(new_group(catalog, group)) };
+            parent.mut_subcommand(group, |group| add_command(catalog, group, command, rest))
+        }
+    }
+}
+
+fn new_group(catalog: Catalog, name: &'static str) -> Command {
+    let is_unavailable = !catalog.iter().any(|spec| spec.path.first() == Some(&name) && spec.is_available());
+    Command::new(name).about(group_about(&[name])).disable_help_subcommand(true).hide(is_unavailable)
+}
+
+fn command_for(spec: &'static CommandSpec, with_inputs: bool) -> Command {
+    let name = spec.path.last().copied().unwrap_or(PROGRAM);
+    let mut command = Command::new(name).about(spec.about).hide(!spec.is_available());
+    if !spec.details.is_empty() {
+        command = command.long_about(format!("{}. {}", spec.about, spec.details));
+    }
+    if !spec.examples.is_empty() {
+        let examples: Vec<String> = spec
+            .examples
+            .iter()
+            .map(|example| format!("  {}\n      {}", example.command, example.shows))
+            .collect();
+        command = command.after_help(format!("Examples:\n{}", examples.join("\n")));
+    }
+    if !with_inputs {
+        return command;
+    }
+    for property in spec.inputs().properties {
+        if property.positional {
+            command = command.arg(positional_arg(&property));
+        }
+        command = command.arg(flag_arg(&property));
+    }
+    command
+}
+
+fn flag_arg(property: &Property) -> Arg {
+    let arg = Arg::new(property.name.clone())
+        .long(property.flag())
+        .help(help_text(property))
+        .action(ArgAction::Append)
+        .value_parser(value_parser(property))
+        .hide(property.unavailable);
+    match property.kind {
+        PropertyType::Flag => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .hide_possible_values(true)
+            .value_name("BOOL"),
+        PropertyType::Integer => arg.value_name("N").allow_negative_numbers(true),
+        PropertyType::Pairs => arg.value_name("KEY=VALUE"),
+        PropertyType::Object => arg.value_name("FILE|JSON"),
+        // A task text may be a list of bullet points that begins with a hyphen.
+        PropertyType::Text if property.stdin => arg.value_name("TEXT").allow_hyphen_values(true),
+        PropertyType::Text | PropertyType::List => arg.value_name(value_name(property)),
+    }
+}
+
+fn value_name(property: &Property) -> &'static str {
+    match property.name.as_str() {
+        name if name.ends_with("_dir") || name.ends_with("_dirs") || name == "images" => "PATH",
+        name if name.ends_with("_id") || name.ends_with("_ids") => "ID",
+        _ if property.is_argv => "COMMAND",
+        _ => "VALUE",
+    }
+}
+
+fn value_parser(property: &Property) -> LenientParser {
+    match property.kind {
+        PropertyType::Flag => LenientParser::choices(&["true", "false"]),
+        _ => LenientParser::choices(&property.choices()),
+    }
+}
+
+fn positional_arg(property: &Property) -> Arg {
+    let note =
+        if property.stdin { "; - reads standard input (one argument is limited to 128 KiB)" } else { "" };
+    let arg = Arg::new(positional_id(&property.name))
+        .value_name(property.name.to_uppercase())
+        .help(format!("{}{note}", description_with_bounds(property)))
+        .value_parser(value_parser(property));
+    match property.kind {
+        PropertyType::List => arg.num_args(1..).action(ArgAction::Append),
+        _ => arg,
+    }
+}
+
+fn help_text(property: &Property) -> String {
+    if property.positional {
+        return format!("Same as [{}]", property.name.to_uppercase());
+    }
+    let text = description_with_bounds(property);
+    match property.kind {
+        _ if property.required => format!("{text} [required]"),
+        _ if property.is_argv => format!("{text} [one string, or repeated for each argument]"),
+        PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
+        _ => text,
+    }
+}

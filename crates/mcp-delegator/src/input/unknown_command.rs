@@ -1,0 +1,187 @@
+//! Errors for unknown commands and flags, with a suggestion or a redirect.
+//!
+//! A redirect (exit 13) names the command line to run instead; it is never executed. It is given only if there is
+//! exactly one replacement and that command is not destructive; otherwise the error is a plain suggestion (exit 2).
+//! `app::run` removes a redirect that would repeat a secret.
+
+use std::ffi::OsString;
+
+use delegator_domain::similar_names;
+
+use crate::error::{AppError, ErrorCode, Redirect, truncate_text};
+use crate::input::path::locate;
+use crate::input::tree;
+use crate::input::validation::{snake_case, synonyms};
+use crate::spec::catalog::Catalog;
+use crate::spec::shell::shell_word;
+use crate::spec::version::PROGRAM;
+use crate::spec::{CommandSpec, Danger};
+
+/// All flags of the command at this path, as typed.
+pub fn flags_of(catalog: Catalog, path: &[String]) -> Vec<String> {
+    let mut level = tree::root(catalog);
+    let mut flags = long_flags(&level);
+    for name in path {
+        if let Some(subcommand) = level.find_subcommand(name) {
+            level = subcommand.clone();
+            flags.extend(long_flags(&level));
+        }
+    }
+    flags
+}
+
+/// The flag for a name that other tools use (see `validation::synonyms`).
+pub fn suggest_flag(catalog: Catalog, typed: &str, path: &[String]) -> Option<String> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let inputs = catalog.find(&path)?.inputs();
+    let intended = synonyms::intended_input(&snake_case(typed.trim_start_matches('-')), &inputs)?;
+    inputs.get(intended).map(|property| format!("--{}", property.flag()))
+}
+
+fn long_flags(command: &clap::Command) -> Vec<String> {
+    command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))
+        .collect()
+}
+
+/// An unknown word at the position of a command.
+#[derive(Debug, Clone, Copy)]
+pub struct UnknownWord<'a> {
+    pub args: &'a [OsString],
+    /// The known path before it, and its indexes.
+    pub path: &'a [String],
+    pub path_indexes: &'a [usize],
+    pub index: usize,
+}
+
+impl UnknownWord<'_> {
+    fn word(&self) -> String {
+        self.args.get(self.index).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+/// The error for an unknown command, with a redirect or a suggestion.
+pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
+    let word = unknown_word.word();
+    let typed: Vec<&str> = unknown_word.path.iter().map(String::as_str).chain([word.as_str()]).collect();
+    let display = truncate_text(&typed.join(" "));
+    if let Some((spec, code)) = find_by_former_name(catalog, &typed) {
+        return former_name_error(catalog, spec, code, &display, unknown_word);
+    }
+    let message = format!("There is no command '{display}'.");
+    let error = |suggestion: String| {
+        AppError::new(ErrorCode::ArgError, message.clone())
+            .context("typed", display.clone())
+            .suggest(suggestion)
+    };
+    let full_name =
+        |name: &str| unknown_word.path.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" ");
+    let available = subcommand_names(catalog, unknown_word.path, true);
+    if let Some(name) = similar_names::nearest(&word, available.iter().copied()) {
+        return typo_error(catalog, &message, &full_name(name), name, unknown_word);
+    }
+    match similar_names::near(&word, available.iter().copied()).as_slice() {
+        [] => {}
+        several => return error(format!("Did you mean one of {}?", several.join(", "))),
+    }
+    match (similar_names::nearest(&word, subcommand_names(catalog, unknown_word.path, false)), available.as_slice()) {
+        (Some(name), _) => {
+            error(format!("'{}' is declared, but not available in this version.", full_name(name)))
+        }
+        (None, []) => {
+            error("No command of this group is available in this version. Run 'mcp-delegator help' to list the commands.".into())
+        }
+        (None, offered) => error(format!("Known commands: {}.", offered.join(", "))),
+    }
+}
+
+/// Names of the commands and groups directly below a path, without duplicates.
+fn subcommand_names(catalog: Catalog, path: &[String], only_available: bool) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for spec in catalog.iter() {
+        let is_below = spec.path.len() > path.len() && spec.path.iter().zip(path).all(|(a, b)| a == b);
+        let name = spec.path.get(path.len()).copied();
+        if let (true, Some(name)) = (is_below && (spec.is_available() || !only_available), name)
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn find_by_former_name(catalog: Catalog, typed: &[&str]) -> Option<(&'static CommandSpec, ErrorCode)> {
+    catalog.iter().find_map(|spec| {
+        spec.former_names.iter().find(|former| former.path == typed).map(|former| (spec, former.code))
+    })
+}
+
+fn former_name_error(
+    catalog: Catalog,
+    spec: &CommandSpec,
+    code: ErrorCode,
+    typed: &str,
+    unknown_word: UnknownWord<'_>,
+) -> AppError {
+    let message = format!("'{typed}' is now '{}'.", spec.cli_path());
+    let reason = match code {
+        ErrorCode::CommandMoved => "restructured",
+        ErrorCode::CommandDeprecated => "deprecated",
+        _ => "renamed",
+    };
+    match corrected_command_line(catalog, unknown_word, unknown_word.path_indexes, spec.path) {
+        Some(command) if spec.is_available() && spec.danger != Danger::Destructive => {
+            AppError::new(code, message).suggest(format!("Run: {command}")).redirect(Redirect {
+                command,
+                permanent: true,
+                reason,
+            })
+        }
+        _ => AppError::new(ErrorCode::ArgError, message).suggest(format!("Use '{}'.", spec.cli_path())),
+    }
+}
+
+fn typo_error(
+    catalog: Catalog,
+    message: &str,
+    intended: &str,
+    name: &'static str,
+    unknown_word: UnknownWord<'_>,
+) -> AppError {
+    let suggestion = format!("Did you mean '{intended}'?");
+    match corrected_command_line(catalog, unknown_word, &[], &[name]) {
+        Some(command) => AppError::new(ErrorCode::TypoCorrected, message)
+            .suggest(suggestion)
+            .redirect(Redirect { command, permanent: false, reason: "typo_corrected" }),
+        None => AppError::new(ErrorCode::ArgError, message).suggest(suggestion),
+    }
+}
+
+/// The command line with the unknown word (and the arguments in `removed`) replaced, quoted for a shell. `None` if that
+/// changes nothing, or if the result is a destructive command: a guess must not lead to one.
+fn corrected_command_line(
+    catalog: Catalog,
+    unknown_word: UnknownWord<'_>,
+    removed: &[usize],
+    replacement: &[&str],
+) -> Option<String> {
+    let mut args = vec![OsString::from(PROGRAM)];
+    for (index, word) in unknown_word.args.iter().enumerate().skip(1) {
+        if index == unknown_word.index {
+            args.extend(replacement.iter().map(OsString::from));
+        } else if !removed.contains(&index) {
+            args.push(word.clone());
+        }
+    }
+    let target = locate(catalog, &args);
+    let is_destructive = target.spec(catalog).is_some_and(|spec| spec.danger == Danger::Destructive);
+    if args.get(1..) == unknown_word.args.get(1..) || is_destructive {
+        return None;
+    }
+    args.iter()
+        .map(|word| word.to_str().map(shell_word))
+        .collect::<Option<Vec<_>>>()
+        .map(|args| args.join(" "))
+}

@@ -1,0 +1,149 @@
+//! Validates raw input.
+//!
+//! The command line and MCP both deliver a JSON object. This module normalizes the names, then applies the schema, the
+//! command's own checks and its preflight checks, and reports *all* problems together. It must not change anything:
+//! a call is confirmed or run only after its input is valid.
+
+mod nul;
+mod spelling;
+pub mod synonyms;
+mod violations;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::spec::version::PRODUCT_VERSION;
+use crate::spec::{CommandSpec, InputSchema, PreflightContext, Property};
+pub use spelling::{duplicate_input, snake_case};
+
+/// Object for rarely needed inputs in a tool call; its keys are ordinary inputs.
+pub const OPTIONS: &str = "options";
+/// Output format: accepted by every call, removed before the command runs.
+pub const FORMAT: &str = "format";
+
+/// A validated call: every input is known, in range and allowed in combination.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The input in its canonical form: aliases resolved, defaults filled in.
+    pub input: Value,
+}
+
+/// Input schema and compiled validator of a command. Created once per process, because a server validates the same
+/// commands again and again.
+struct InputValidator {
+    inputs: InputSchema,
+    /// Compiled on first use; `None` if the schema is invalid.
+    validator: OnceLock<Option<Validator>>,
+}
+
+impl InputValidator {
+    fn of(spec: &CommandSpec) -> Arc<InputValidator> {
+        static VALIDATORS: Mutex<BTreeMap<&[&str], Arc<InputValidator>>> = Mutex::new(BTreeMap::new());
+        let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
+        let create = || Arc::new(InputValidator { inputs: spec.inputs(), validator: OnceLock::new() });
+        Arc::clone(validators.entry(spec.path).or_insert_with(create))
+    }
+
+    /// Empty input for a command without required inputs is valid; this avoids compiling the schema.
+    fn violations(&self, input: &Value) -> Vec<Problem> {
+        let has_required = self.inputs.properties.iter().any(|property| property.required);
+        if !has_required && input.as_object().is_some_and(Map::is_empty) {
+            return Vec::new();
+        }
+        let validator = self.validator.get_or_init(|| violations::validator(&self.inputs));
+        violations::schema_problems(&self.inputs, validator.as_ref(), input)
+    }
+}
+
+/// Validates an input object and reports all problems of the call. Without a preflight context only the values are
+/// checked.
+pub fn validate(
+    spec: &'static CommandSpec,
+    object: Map<String, Value>,
+    earlier_problems: Vec<Problem>,
+    preflight_context: Option<&PreflightContext<'_>>,
+) -> Result<Request, AppError> {
+    let input_validator = InputValidator::of(spec);
+    let inputs = &input_validator.inputs;
+    let mut problems = earlier_problems;
+    let object = spelling::normalize_names(inputs, object, &mut problems);
+    let input = Value::Object(object);
+    // At most one problem per input: the first.
+    let mut add_new = |found: Vec<Problem>| {
+        let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
+        problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
+    };
+    add_new(nul::nul_problems(inputs, &input));
+    add_new(input_validator.violations(&input));
+    add_new((spec.check)(&input));
+    add_new(unavailable_inputs(inputs, &input));
+    add_new(preflight_context.map(|around| (spec.preflight)(&input, around)).unwrap_or_default());
+    let problems = without_moot_confirmation(problems);
+    if !problems.is_empty() {
+        return Err(AppError::from_problems(problems));
+    }
+    refuse_unavailable(spec)?;
+    let input = (spec.canonicalize)(input).map_err(|error| {
+        AppError::new(ErrorCode::InvalidValue, format!("The input is not valid for this command: {error}"))
+    })?;
+    Ok(Request { input })
+}
+
+/// Drops the confirmation request if the mode is refused anyway.
+fn without_moot_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
+    if problems.iter().any(|problem| problem.field == "mode") {
+        problems.retain(|problem| problem.code != ErrorCode::ConfirmationRequired);
+    }
+    problems
+}
+
+/// Declared commands have no handler yet.
+fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
+    if spec.is_available() {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorCode::Unsupported,
+        format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path()),
+    )
+    .suggest("Run 'mcp-delegator manifest' to list the available commands.")
+    .context("command", spec.name()))
+}
+
+/// Refuses inputs that only the user may give on the command line. `input` is validated.
+pub fn refuse_command_line_only_inputs(spec: &'static CommandSpec, input: &Value) -> Result<(), AppError> {
+    let input_validator = InputValidator::of(spec);
+    let is_given = |property: &&Property| {
+        property.command_line_only
+            && input.get(&property.name).is_some_and(|value| *value == Value::Bool(true))
+    };
+    let problems = input_validator.inputs.properties.iter().filter(is_given).map(|property| {
+        let flag = property.name.replace('_', "-");
+        let hint = format!("Ask the user to run '{}' in a terminal with --{flag}.", spec.cli_path());
+        Problem::new(
+            ErrorCode::PolicyBlocked,
+            &property.name,
+            "may be set only by the user on the command line",
+        )
+        .suggest(Some(hint))
+    });
+    let problems: Vec<Problem> = problems.collect();
+    if problems.is_empty() { Ok(()) } else { Err(AppError::from_problems(problems)) }
+}
+
+fn unavailable_inputs(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
+    let given = inputs
+        .properties
+        .iter()
+        .filter(|property| property.unavailable && input.get(&property.name).is_some());
+    let message = format!("is not available in version {PRODUCT_VERSION}");
+    given
+        .map(|property| {
+            Problem::new(ErrorCode::Unsupported, &property.name, &message).suggest(Some("Leave it out."))
+        })
+        .collect()
+}

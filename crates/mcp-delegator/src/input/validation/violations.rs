@@ -1,0 +1,160 @@
+//! Checks the input against its JSON Schema.
+//!
+//! It converts the validator's violations into problems with a clear message and a suggestion, at most one per input.
+
+use delegator_domain::similar_names;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, Validator};
+use serde_json::Value;
+
+use crate::error::{ErrorCode, Problem};
+use crate::spec::{InputSchema, Property};
+
+/// Compiles the schema; `None` if it is invalid.
+pub(super) fn validator(inputs: &InputSchema) -> Option<Validator> {
+    // The inputs use only keywords that all drafts have, and draft 7 compiles much faster than 2020-12.
+    jsonschema::options().with_draft(Draft::Draft7).build(&inputs.to_value()).ok()
+}
+
+/// All violations of the input schema, at most one problem per input.
+pub(super) fn schema_problems(
+    inputs: &InputSchema,
+    validator: Option<&Validator>,
+    input: &Value,
+) -> Vec<Problem> {
+    let Some(validator) = validator else {
+        return vec![Problem::new(
+            ErrorCode::Internal,
+            "input",
+            "has an invalid schema; this is a bug in mcp-delegator",
+        )];
+    };
+    let mut problems: Vec<Problem> = Vec::new();
+    for error in validator.iter_errors(input) {
+        let problem = match error.kind() {
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                Problem::new(ErrorCode::MissingArgument, name, "is missing")
+                    .suggest(missing_input_hint(inputs, name))
+            }
+            kind => {
+                let path = error.instance_path().as_str().trim_start_matches('/').to_owned();
+                let name = path.split('/').next().unwrap_or_default();
+                violation_problem(
+                    inputs.get(name),
+                    &path,
+                    kind,
+                    &error.instance().clone(),
+                    &error.to_string(),
+                )
+            }
+        };
+        if !problems.iter().any(|known| known.field == problem.field) {
+            problems.push(problem);
+        }
+    }
+    problems
+}
+
+fn missing_input_hint(inputs: &InputSchema, name: &str) -> Option<String> {
+    inputs.get(name).map(|property| format!("{name}: {}.", property.description))
+}
+
+fn violation_problem(
+    property: Option<&Property>,
+    path: &str,
+    kind: &ValidationErrorKind,
+    value: &Value,
+    fallback: &str,
+) -> Problem {
+    let field = path.replace('/', ".");
+    let code = match kind {
+        ValidationErrorKind::Pattern { .. } => pattern_error_code(property),
+        _ => ErrorCode::InvalidValue,
+    };
+    let (problem, suggestion) = explain(property, kind, value, fallback);
+    Problem::new(code, field, problem).value(value.clone()).suggest(suggestion)
+}
+
+/// Error code for a string that does not match its pattern: ids have their own.
+pub(super) fn pattern_error_code(property: Option<&Property>) -> ErrorCode {
+    match property.is_some_and(|property| property.name.ends_with("_id") || property.name == "task_ids") {
+        true => ErrorCode::InvalidId,
+        false => ErrorCode::InvalidValue,
+    }
+}
+
+fn explain(
+    property: Option<&Property>,
+    kind: &ValidationErrorKind,
+    value: &Value,
+    fallback: &str,
+) -> (String, Option<String>) {
+    match kind {
+        ValidationErrorKind::Enum { .. } => {
+            let choices = property.map(Property::choices).unwrap_or_default();
+            let nearest =
+                value.as_str().and_then(|typed| similar_names::nearest(typed, choices.iter().copied()));
+            (
+                format!("must be one of {}", choices.join(", ")),
+                nearest.map(|nearest| format!("Did you mean {nearest}?")),
+            )
+        }
+        ValidationErrorKind::Type { kind } => (format!("must be {}", type_text(kind)), None),
+        ValidationErrorKind::Minimum { limit } => (range_text(property, &format!("at least {limit}")), None),
+        ValidationErrorKind::Maximum { limit } => (range_text(property, &format!("at most {limit}")), None),
+        ValidationErrorKind::MinLength { limit: 1 } => ("must not be empty".to_owned(), None),
+        ValidationErrorKind::MinLength { limit } => (format!("must have at least {limit} characters"), None),
+        ValidationErrorKind::MaxLength { limit } => {
+            let length = value.as_str().map_or(0, |text| text.chars().count());
+            (format!("must have at most {limit} characters, not {length}"), None)
+        }
+        ValidationErrorKind::Pattern { .. } => (pattern_text(property), None),
+        _ => (fallback.to_owned(), None),
+    }
+}
+
+fn range_text(property: Option<&Property>, bound: &str) -> String {
+    let bounds = property.map(|property| (property.schema.get("minimum"), property.schema.get("maximum")));
+    match bounds {
+        Some((Some(low), Some(high))) => format!("must be between {low} and {high}"),
+        _ => format!("must be {bound}"),
+    }
+}
+
+fn pattern_text(property: Option<&Property>) -> String {
+    match property.map(|property| property.name.as_str()) {
+        Some("task_id" | "task_ids") => "is not a task id such as T-local-… or T-cloud-…".to_owned(),
+        Some("thread_id") => {
+            "is not a thread id: use letters, digits, - and _, beginning with a letter or digit".to_owned()
+        }
+        Some("model") => {
+            "must be 1 to 128 letters, digits or ._:/@+-, must not begin with - and must not be a path"
+                .to_owned()
+        }
+        Some("profile" | "reasoning_effort") => {
+            "must be a plain name: 1 to 64 letters, digits or ._-, beginning with a letter, digit or _"
+                .to_owned()
+        }
+        Some("env_allow_list") => "must contain names of environment variables".to_owned(),
+        Some("repo_url") => "must look like https://github.com/owner/name".to_owned(),
+        Some("git_user_email") => "must be an e-mail address".to_owned(),
+        _ => "does not match the required pattern".to_owned(),
+    }
+}
+
+fn type_text(kind: &TypeKind) -> String {
+    let type_name = |kind: jsonschema::JsonType| match kind.as_str() {
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "a list",
+        "object" => "an object",
+        "string" => "a string",
+        _ => "null",
+    };
+    match kind {
+        TypeKind::Single(only) => type_name(*only).to_owned(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(type_name).collect::<Vec<_>>().join(" or "),
+    }
+}

@@ -1,0 +1,189 @@
+//! `serve`: run the MCP server until the client disconnects.
+//!
+//! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`. Stdout
+//! belongs to the protocol; this command prints only to stderr.
+
+use delegator_engine::ConnectionPool;
+use delegator_engine::wait_thread::WaitThread;
+use rmcp::handler::server::ServerHandler;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
+use crate::commands::{Command, run_typed};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::mcp::server::Server;
+use crate::mcp::tools::server_state::ServerState;
+use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
+use crate::mcp::transport::token::Token;
+use crate::mcp::transport::{http, stdio};
+use crate::output::outcome::CommandOutput;
+use crate::spec::formats::Format;
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset};
+
+/// Format of responses to calls without `format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolFormat {
+    Markdown,
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Serve {
+    /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
+    /// File with the bearer token for HTTP (default: http-token in the state directory, created on first use)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub token_file: Option<String>,
+    /// Toolsets to serve: local, cloud, registry (the default three), extra, codex-compat
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub toolsets: Vec<String>,
+    /// Serve only these tools
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub tools: Vec<String>,
+    /// Do not serve these tools
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = null))]
+    pub exclude_tools: Vec<String>,
+    /// Serve only read-only tools
+    #[serde(default)]
+    pub read_only: bool,
+    /// Format of responses to calls without format (default markdown)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_format: Option<ToolFormat>,
+    /// Prefix of the tool names (default _codex_)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{0,32}$"))]
+    pub tool_prefix: Option<String>,
+    /// Declare output schemas in the tool list (with --default-format json)
+    #[serde(default)]
+    pub output_schemas: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "On stdin and stdout for one client, or with --http for clients on this machine. Tasks keep running when the server exits.",
+    danger: Danger::Mutating,
+    toolset: Toolset::Hidden,
+    open_ended: true,
+    // Stdout belongs to the protocol; errors are printed on stderr.
+    raw: RawOutput::Always,
+    failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
+    check,
+    examples: &[
+        Example { command: "mcp-delegator serve", shows: "the command that an MCP client runs" },
+        Example {
+            command: "mcp-delegator serve --http 127.0.0.1:7777",
+            shows: "the address and the token file, on stderr",
+        },
+    ],
+    ..CommandSpec::new::<Serve>(&["serve"], "Serve the tools over MCP")
+};
+
+pub const COMMAND: Command =
+    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+
+/// A token file without --http is an error: stdio does not use a token.
+fn check(input: &Value) -> Vec<Problem> {
+    match (input.get("token_file"), input.get("http")) {
+        (Some(_), None) => vec![
+            Problem::new(ErrorCode::InvalidValue, "token_file", "requires http, which is not given")
+                .suggest(Some("Give --http with an address, or omit --token-file.")),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn run(context: &Context<'_>, input: Serve) -> Result<CommandOutput, AppError> {
+    serve(context, input, |server| server)
+}
+
+/// Serves until the client closes the connection or the process ends. `wrap` may put another handler in front of the server.
+pub fn serve<H: ServerHandler + Clone>(
+    context: &Context<'_>,
+    input: Serve,
+    wrap: impl FnOnce(Server) -> H,
+) -> Result<CommandOutput, AppError> {
+    let listen = input
+        .http
+        .as_deref()
+        .map(|given| http::parse_address(given, input.token_file.is_some()))
+        .transpose()?;
+    let choice = choice(context, &input);
+    let toolbox = Toolbox::select(context.catalog(), &choice)?;
+    if choice.output_schemas && choice.default_format != Format::Json {
+        let problem = "describes JSON, but the default format is Markdown";
+        let suggestion = Some("Serve with --default-format json.");
+        return Err(AppError::from_problems(vec![
+            Problem::new(ErrorCode::InvalidValue, "output_schemas", problem).suggest(suggestion),
+        ]));
+    }
+    let server = Server::new(server_context(context, toolbox), WaitThread::start(engine(context)?)?);
+    let server = wrap(server);
+    match listen {
+        None => stdio::serve(server)?,
+        Some(address) => {
+            let path = match (&input.token_file, &context.state_dir) {
+                (Some(given), _) => context.process.current_dir.join(given),
+                (None, Some(dir)) => dir.join("http-token"),
+                (None, None) => {
+                    return Err(AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown."));
+                }
+            };
+            let token = Token::load_or_create(&path)?;
+            context.screen.announce(&format!("The bearer token is in {}", path.display()));
+            http::serve(server, address, token, context.screen)?;
+        }
+    }
+    Ok(CommandOutput::done(json!({})))
+}
+
+/// The tool selection from flags, or else from the configuration.
+fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
+    let config = context.config;
+    let names = |given: &[String], key: &str| match given {
+        [] => config.texts(key).to_vec(),
+        given => split_names(given),
+    };
+    let is_set = |key: &str| config.get(key).is_some_and(|setting| setting.value_json() == true);
+    ToolSelection {
+        prefix: input.tool_prefix.clone().unwrap_or_else(|| config.tool_prefix().to_owned()),
+        toolsets: names(&input.toolsets, "toolsets"),
+        tools: names(&input.tools, "tools"),
+        exclude_tools: names(&input.exclude_tools, "exclude_tools"),
+        read_only: input.read_only || is_set("read_only"),
+        default_format: default_format(context, input),
+        output_schemas: input.output_schemas || is_set("output_schemas"),
+    }
+}
+
+fn default_format(context: &Context<'_>, input: &Serve) -> Format {
+    match (input.default_format, context.config.text("default_format")) {
+        (Some(ToolFormat::Json), _) | (None, Some("json")) => Format::Json,
+        _ => Format::Markdown,
+    }
+}
+
+/// Splits comma-separated names of a repeatable flag.
+fn split_names(given: &[String]) -> Vec<String> {
+    let names = given.iter().flat_map(|item| item.split(',')).map(str::trim);
+    names.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn server_context(context: &Context<'_>, toolbox: Toolbox) -> ServerState {
+    ServerState {
+        commands: context.commands,
+        process: context.process.clone(),
+        config: context.config.clone(),
+        state_dir: context.state_dir.clone(),
+        printer: std::sync::Arc::clone(context.screen.printer),
+        toolbox,
+        connections: ConnectionPool::enabled(),
+    }
+}

@@ -1,0 +1,74 @@
+//! The state of a handle according to the registry: its progress while it works, its result when it has ended.
+
+use delegator_domain::task::State;
+use delegator_engine::wait_thread::GroupWaitOutcome;
+use rmcp::model::{DetailedTask, Task as TaskHandle, TaskPayload, TaskStatus};
+use serde_json::json;
+
+use crate::commands;
+use crate::commands::context::Context;
+use crate::commands::local::tasks::engine;
+use crate::error::{AppError, ErrorCode};
+use crate::mcp::tasks_extension::handles::{Handle, WaitKind, is_wait_cancelled, stored_format};
+use crate::mcp::tools::server_state::ServerState;
+use crate::output::data::task as task_data;
+
+/// How often a client should poll a handle.
+const POLL_INTERVAL_MS: u64 = 2_000;
+
+pub fn handle_status(
+    state: &ServerState,
+    context: &Context<'_>,
+    handle: &Handle,
+) -> Result<DetailedTask, AppError> {
+    let engine = engine(context)?;
+    let ids = match handle {
+        Handle::Run(id) => vec![id.clone()],
+        Handle::Wait(wait) => wait.ids.clone(),
+    };
+    let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<_>, _>>()?;
+    let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
+    let latest = tasks.iter().map(|task| task.updated_at_ms).max().unwrap_or_default();
+    let first = tasks.iter().map(|task| task.created_at_ms).min().unwrap_or_default();
+    let mut task_handle = TaskHandle::new(
+        handle.to_text(),
+        TaskStatus::Working,
+        task_data::format_timestamp(first),
+        task_data::format_timestamp(latest),
+    )
+    .with_poll_interval_ms(POLL_INTERVAL_MS);
+    task_handle.ttl_ms = engine.retention_ms.and_then(|retention| u64::try_from(retention).ok());
+    let is_cancelled = match handle {
+        Handle::Run(_) => tasks.iter().any(|task| task.state == State::Cancelled),
+        Handle::Wait(_) => is_wait_cancelled(&engine, handle)?,
+    };
+    if is_cancelled {
+        return Ok(DetailedTask::new(task_handle, TaskPayload::Cancelled));
+    }
+    let (reached, expired) = match handle {
+        Handle::Run(_) => (ended == tasks.len(), false),
+        Handle::Wait(wait) => {
+            let reached = if wait.kind == WaitKind::Any { ended > 0 } else { ended == tasks.len() };
+            (reached, !reached && wait.is_expired())
+        }
+    };
+    if !reached && !expired {
+        return Ok(DetailedTask::new(task_handle, TaskPayload::Working));
+    }
+    let (spec, format, input) = match handle {
+        Handle::Run(_) => {
+            let format = stored_format(&engine, handle)?.unwrap_or(state.toolbox.default_format());
+            (&commands::local::run::SPEC, format, json!({"task": "-"}))
+        }
+        Handle::Wait(wait) => (&commands::local::wait::SPEC, wait.options.format, wait.inputs()),
+    };
+    let admitted = state.admit_internal(spec, input, format);
+    let output = match (context.commands.find(spec)?.blocking, &admitted) {
+        (Some(command), Ok(call)) => (command.end)(context, &call.input, GroupWaitOutcome { tasks, expired }),
+        _ => Err(AppError::new(ErrorCode::Internal, "The command of this handle does not wait for tasks.")),
+    };
+    let call = admitted.unwrap_or_else(|refused| *refused.call);
+    let result = serde_json::to_value(state.render(&call, output)).unwrap_or_default();
+    let result = result.as_object().cloned().unwrap_or_default();
+    Ok(DetailedTask::new(task_handle, TaskPayload::Completed { result }))
+}

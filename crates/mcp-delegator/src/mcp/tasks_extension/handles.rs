@@ -1,0 +1,284 @@
+//! The tasks extension: handles for `run` and `wait` that outlive the server.
+//!
+//! The handle of a run is the task id. The handle of a wait encodes the task ids, the response options and the deadline, so
+//! any server with the same registry can serve it. Two facts do not fit into a handle and are stored with the task: the
+//! format requested for a run, and which waits were cancelled.
+
+use std::time::Duration;
+
+use delegator_domain::task::TaskId;
+use delegator_engine::Engine;
+use delegator_engine::wait_thread::WaitGoal;
+use delegator_registry::TaskFile;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::commands::blocking::TaskWait;
+use crate::error::AppError;
+use crate::mcp::tools::server_state::AdmittedCall;
+use crate::spec::formats::Format;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Handle {
+    Run(TaskId),
+    Wait(WaitHandle),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitHandle {
+    pub ids: Vec<TaskId>,
+    pub kind: WaitKind,
+    pub options: ResponseOptions,
+    /// Milliseconds since 1970; `None`: no deadline.
+    pub until_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitKind {
+    /// `task_id`
+    One,
+    /// `task_ids`, until the first has ended
+    Any,
+    /// `task_ids`, until all have
+    All,
+}
+
+/// The inputs of a wait that shape its response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseOptions {
+    pub format: Format,
+    include_output: bool,
+    exit_status: bool,
+    max_output_bytes: Option<u64>,
+}
+
+impl WaitKind {
+    const ALL: [(WaitKind, &'static str); 3] =
+        [(WaitKind::One, "one"), (WaitKind::Any, "any"), (WaitKind::All, "all")];
+
+    fn name(self) -> &'static str {
+        WaitKind::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    fn from_name(name: &str) -> Option<WaitKind> {
+        WaitKind::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+    }
+}
+
+impl ResponseOptions {
+    fn from_call(call: &AdmittedCall) -> ResponseOptions {
+        let is_set = |key: &str| call.input[key] == true;
+        ResponseOptions {
+            format: call.format,
+            include_output: is_set("include_output"),
+            exit_status: is_set("exit_status"),
+            max_output_bytes: call.input["max_output_bytes"].as_u64(),
+        }
+    }
+
+    /// As inputs of the call.
+    pub fn inputs(&self) -> Map<String, Value> {
+        let mut inputs = Map::new();
+        inputs.insert("include_output".to_owned(), self.include_output.into());
+        inputs.insert("exit_status".to_owned(), self.exit_status.into());
+        if let Some(bytes) = self.max_output_bytes {
+            inputs.insert("max_output_bytes".to_owned(), bytes.into());
+        }
+        inputs
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = self.format.name().to_owned();
+        if self.include_output {
+            text += "+output";
+        }
+        if self.exit_status {
+            text += "+exit";
+        }
+        if let Some(bytes) = self.max_output_bytes {
+            text += &format!("+{bytes}");
+        }
+        text
+    }
+
+    fn from_text(text: &str) -> Option<ResponseOptions> {
+        let mut parts = text.split('+');
+        let format = tool_format(parts.next()?)?;
+        let mut options =
+            ResponseOptions { format, include_output: false, exit_status: false, max_output_bytes: None };
+        for part in parts {
+            match part {
+                "output" => options.include_output = true,
+                "exit" => options.exit_status = true,
+                bytes => options.max_output_bytes = Some(bytes.parse().ok()?),
+            }
+        }
+        Some(options)
+    }
+}
+
+/// The format of that name, if a tool can respond in it.
+fn tool_format(name: &str) -> Option<Format> {
+    Format::named(name).filter(|format| matches!(format, Format::Json | Format::Markdown))
+}
+
+impl WaitHandle {
+    pub fn new(wait: &TaskWait, call: &AdmittedCall) -> WaitHandle {
+        let deadline = |timeout: Duration| now_ms().saturating_add(milliseconds(timeout));
+        let kind = match wait.goal {
+            _ if !call.input["task_id"].is_null() => WaitKind::One,
+            WaitGoal::Any => WaitKind::Any,
+            WaitGoal::All => WaitKind::All,
+        };
+        let (ids, options) = (wait.ids.clone(), ResponseOptions::from_call(call));
+        WaitHandle { ids, kind, options, until_ms: wait.timeout.map(deadline) }
+    }
+
+    pub fn is_expired(&self) -> bool {
+        self.until_ms.is_some_and(|until| now_ms() >= until)
+    }
+
+    /// The inputs of the original wait.
+    pub fn inputs(&self) -> Value {
+        let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
+        let mut inputs = self.options.inputs();
+        match self.kind {
+            WaitKind::One => inputs.insert("task_id".to_owned(), json!(ids.first())),
+            kind => {
+                inputs.insert("until".to_owned(), kind.name().into());
+                inputs.insert("task_ids".to_owned(), json!(ids))
+            }
+        };
+        Value::Object(inputs)
+    }
+}
+
+impl Handle {
+    pub fn to_text(&self) -> String {
+        match self {
+            Handle::Run(id) => id.to_string(),
+            Handle::Wait(WaitHandle { ids, kind, options, until_ms }) => {
+                let until = until_ms.map(|until| until.to_string()).unwrap_or_default();
+                let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+                format!("wait.{}.{}.{until}.{}", kind.name(), options.to_text(), ids.join("+"))
+            }
+        }
+    }
+
+    pub fn from_text(text: &str) -> Option<Handle> {
+        if let Ok(id) = text.parse() {
+            return Some(Handle::Run(id));
+        }
+        let parts: Vec<&str> = text.split('.').collect();
+        let ["wait", kind, options, until, ids] = parts.as_slice() else { return None };
+        let kind = WaitKind::from_name(kind)?;
+        let until_ms = match *until {
+            "" => None,
+            until => Some(until.parse().ok()?),
+        };
+        let options = ResponseOptions::from_text(options)?;
+        let ids = ids.split('+').map(|id| id.parse().ok()).collect::<Option<Vec<TaskId>>>()?;
+        (kind != WaitKind::One || ids.len() == 1).then_some(())?;
+        Some(Handle::Wait(WaitHandle { ids, kind, options, until_ms }))
+    }
+
+    /// The task whose directory holds the notes of this handle.
+    fn owning_task(&self) -> Option<&TaskId> {
+        match self {
+            Handle::Run(id) => Some(id),
+            Handle::Wait(awaited) => awaited.ids.first(),
+        }
+    }
+}
+
+/// A line of the handle file of a task.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Note {
+    /// The requested response format of the run.
+    Format(String),
+    /// The wait with this handle was cancelled.
+    #[serde(rename = "let_go")]
+    WaitCancelled(String),
+}
+
+fn read_notes(engine: &Engine, handle: &Handle) -> Result<Vec<Note>, AppError> {
+    let Some(id) = handle.owning_task() else { return Ok(Vec::new()) };
+    let stored = engine.read_stored(id, TaskFile::Handles)?;
+    // An unparsable line was not written completely.
+    Ok(stored.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
+
+fn append_note(engine: &Engine, handle: &Handle, note: &Note) -> Result<(), AppError> {
+    match handle.owning_task() {
+        Some(id) => Ok(engine.append_handle(id, &json!(note).to_string())?),
+        None => Ok(()),
+    }
+}
+
+pub fn store_format(engine: &Engine, handle: &Handle, format: Format) -> Result<(), AppError> {
+    append_note(engine, handle, &Note::Format(format.name().to_owned()))
+}
+
+/// The format that was requested last.
+pub fn stored_format(engine: &Engine, handle: &Handle) -> Result<Option<Format>, AppError> {
+    let mut formats = read_notes(engine, handle)?.into_iter().rev().filter_map(|note| match note {
+        Note::Format(name) => tool_format(&name),
+        Note::WaitCancelled(_) => None,
+    });
+    Ok(formats.next())
+}
+
+pub fn cancel_wait(engine: &Engine, handle: &Handle) -> Result<(), AppError> {
+    append_note(engine, handle, &Note::WaitCancelled(handle.to_text()))
+}
+
+pub fn is_wait_cancelled(engine: &Engine, handle: &Handle) -> Result<bool, AppError> {
+    let (text, notes) = (handle.to_text(), read_notes(engine, handle)?);
+    Ok(notes.iter().any(|note| matches!(note, Note::WaitCancelled(wait) if *wait == text)))
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::task::TaskLocation;
+
+    use super::*;
+
+    #[test]
+    fn handles_round_trip_through_text() {
+        let id = |byte| TaskId::from_random(TaskLocation::Local, [byte; 16]);
+        let options = |text: &str| ResponseOptions::from_text(text).unwrap();
+        let waits = [
+            (WaitKind::Any, "json", Some(4711), vec![id(1), id(2)]),
+            (WaitKind::All, "markdown+output+exit+4096", None, vec![id(1), id(2)]),
+            (WaitKind::All, "markdown+exit", None, vec![id(1)]),
+            (WaitKind::One, "json+output", Some(0), vec![id(1)]),
+        ];
+        let waits = waits.map(|(kind, text, until_ms, ids)| {
+            Handle::Wait(WaitHandle { ids, kind, options: options(text), until_ms })
+        });
+        for handle in [Handle::Run(id(3))].into_iter().chain(waits) {
+            assert_eq!(Handle::from_text(&handle.to_text()), Some(handle));
+        }
+        let two = format!("wait.one.json..{}+{}", id(1), id(2));
+        for other in [
+            "",
+            "wait",
+            "wait.any.json..",
+            "wait.some.json..T-local-1",
+            "wait.any.jsonl..x",
+            "T-local-x",
+            two.as_str(),
+        ] {
+            assert_eq!(Handle::from_text(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Executes a tool call: validate it, ask the user for a missing confirmation, run it or wait for its tasks, render.
+//!
+//! Progress notifications are sent meanwhile if the request carries a progress token. A panic anywhere on this path becomes
+//! an error response. A cancelled request ends the call, never a task that the call started.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use delegator_engine::wait_thread::GroupWaitOutcome;
+use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value};
+
+use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::local::tasks::engine;
+use crate::error::AppError;
+use crate::error::panic::catch_panics;
+use crate::mcp::server::{Server, invalid_params, run_blocking};
+use crate::mcp::tools::confirmation::{self, UserDecision};
+use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
+use crate::mcp::tools::waiting::{ProgressReporter, report_while, wait_for_tasks};
+use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
+use crate::mcp::transport::listeners::wait_for_listener;
+use crate::output::outcome::CommandOutput;
+use crate::spec::CommandSpec;
+
+impl Server {
+    pub(in crate::mcp) async fn handle_call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let toolbox = &self.state.toolbox;
+        if let Some(tool) = toolbox.find_compat(&request.name) {
+            let progress = ProgressReporter::start(context, tool.about()).await;
+            let given = request.arguments.unwrap_or_default();
+            let response = self.call_codex_tool(tool, given, progress.as_ref(), context);
+            return unless_cancelled(context, response).await;
+        }
+        let Some(spec) = toolbox.find(&request.name) else {
+            let nearest = toolbox.nearest(&request.name);
+            let hint = nearest.map(|name| format!(" Did you mean {name}?")).unwrap_or_default();
+            return Err(invalid_params(format!("Unknown tool: {}.{hint}", request.name)));
+        };
+        let progress = ProgressReporter::start(context, spec.about).await;
+        let progress = progress.as_ref();
+        let object = request.arguments.clone().unwrap_or_default();
+        let call = match self.admit(spec, object.clone()).await {
+            Ok(call) => call,
+            Err(refused) => match self.ask_confirmation(refused, object, &request, progress, context).await {
+                Ok(call) => call,
+                Err(response) => return Ok(response),
+            },
+        };
+        unless_cancelled(context, self.respond(&call, progress, context)).await
+    }
+
+    /// Validates a call. The preflight check of a command that may change something reads files, so it runs on a blocking
+    /// thread.
+    pub(in crate::mcp) async fn admit(
+        &self,
+        spec: &'static CommandSpec,
+        object: Map<String, Value>,
+    ) -> Result<AdmittedCall, RefusedCall> {
+        let state = Arc::clone(&self.state);
+        let validate = move || catch_panics(|| Ok(state.admit(spec, object)));
+        let validated = if spec.is_safe() { validate() } else { run_blocking(validate).await };
+        validated.unwrap_or_else(|error| Err(self.state.refuse_unvalidated(spec, error)))
+    }
+
+    async fn respond(
+        &self,
+        call: &AdmittedCall,
+        progress: Option<&ProgressReporter>,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        match catch_panic(self.execute(call, progress, context)).await {
+            Ok(response) => response,
+            Err(error) => self.state.render(call, Err(error)).into(),
+        }
+    }
+
+    async fn execute(
+        &self,
+        call: &AdmittedCall,
+        progress: Option<&ProgressReporter>,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let input = call.input.clone();
+        let mut long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
+        let output = match self.blocking(call) {
+            Some(blocking) => {
+                let started = self.with_context(move |context| (blocking.begin)(context, &input));
+                match report_while(progress, call.spec.about, started).await {
+                    Ok(Started::Finished(output)) => Ok(*output),
+                    Ok(Started::Waiting(waiting)) if declares_tasks(context) => {
+                        return self.create_handle(call, &waiting).await;
+                    }
+                    Ok(Started::Waiting(waiting)) => {
+                        drop(long_permit.take());
+                        let outcome = self.wait_for_tasks(&waiting, progress, context).await;
+                        long_permit =
+                            if call.may_be_long() { acquire_long_response(context).await } else { None };
+                        self.finish_wait(call, blocking, &waiting, outcome).await
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            None => self.run_command(call, progress).await,
+        };
+        let response = self.state.render(call, output).into();
+        drop(long_permit);
+        response
+    }
+
+    /// Runs a command that does not wait for tasks.
+    pub(in crate::mcp) async fn run_command(
+        &self,
+        call: &AdmittedCall,
+        progress: Option<&ProgressReporter>,
+    ) -> Result<CommandOutput, AppError> {
+        let input = call.input.clone();
+        let spec = call.spec;
+        let work = self.with_context(move |context| context.commands.find(spec)?.run(context, input));
+        report_while(progress, spec.about, work).await
+    }
+
+    /// How the command of this call waits for tasks, if it does.
+    fn blocking(&self, call: &AdmittedCall) -> Option<BlockingCommand> {
+        self.state.commands.find(call.spec).ok().and_then(|command| command.blocking)
+    }
+
+    async fn finish_wait(
+        &self,
+        call: &AdmittedCall,
+        command: BlockingCommand,
+        waiting: &TaskWait,
+        outcome: Result<GroupWaitOutcome, AppError>,
+    ) -> Result<CommandOutput, AppError> {
+        let outcome = outcome?;
+        let input = call.input.clone();
+        let mut output = self.with_context(move |context| (command.end)(context, &input, outcome)).await?;
+        output.facts.extend(waiting.facts.clone());
+        Ok(output)
+    }
+
+    /// Returns when the wait is over and a client is connected to receive the response.
+    pub(in crate::mcp) async fn wait_for_tasks(
+        &self,
+        waiting: &TaskWait,
+        progress: Option<&ProgressReporter>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<GroupWaitOutcome, AppError> {
+        let engine = self.with_context(engine).await?;
+        outside_backlog(context, async {
+            let outcome = wait_for_tasks(&self.wait_thread, engine, waiting, progress).await?;
+            wait_for_listener(context).await;
+            Ok(outcome)
+        })
+        .await
+    }
+
+    /// Asks the user for a missing confirmation, if the client can ask. Otherwise returns the refusal.
+    async fn ask_confirmation(
+        &self,
+        refused: RefusedCall,
+        mut object: Map<String, Value>,
+        request: &CallToolRequestParams,
+        progress: Option<&ProgressReporter>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<AdmittedCall, CallToolResponse> {
+        let (spec, current_dir) = (refused.call.spec, &self.state.process.current_dir);
+        let refuse = |refused: RefusedCall| -> CallToolResponse {
+            self.state.render(&refused.call, Err(*refused.error)).into()
+        };
+        if !refused.lacks_only_confirmation() || !confirmation::can_ask(context) {
+            return Err(refuse(refused));
+        }
+        let decision = if confirmation::uses_input_required(context) {
+            match confirmation::decision_from_responses(request.input_responses.as_ref()) {
+                Some(decision) => Some(decision),
+                None => {
+                    return Err(match confirmation::input_required(&object, current_dir) {
+                        Some(question) => question.into(),
+                        None => refuse(refused),
+                    });
+                }
+            }
+        } else {
+            let answer = report_while(
+                progress,
+                "Waiting for the user",
+                confirmation::ask(context, &object, current_dir),
+            );
+            outside_backlog(context, answer).await
+        };
+        match decision {
+            Some(UserDecision::Yes) => confirmation::set_confirmed(&mut object),
+            Some(decision) => {
+                return Err(refuse(RefusedCall { error: confirmation::refusal(decision).into(), ..refused }));
+            }
+            None => return Err(refuse(refused)),
+        }
+        self.admit(spec, object).await.map_err(refuse)
+    }
+}
+
+/// Awaits a future; a panic in it becomes an error.
+pub(in crate::mcp) async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AppError> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|waker| match catch_panics(|| Ok(work.as_mut().poll(waker))) {
+        Ok(poll) => poll.map(Ok),
+        Err(error) => Poll::Ready(Err(error)),
+    })
+    .await
+}
+
+/// Drops the call when the client cancels its request. Tasks that the call has started continue.
+async fn unless_cancelled(
+    context: &RequestContext<RoleServer>,
+    call: impl Future<Output = CallToolResponse>,
+) -> Result<CallToolResponse, ErrorData> {
+    tokio::select! {
+        biased;
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled.", None)),
+        response = call => Ok(response),
+    }
+}
+
+/// The request itself must declare support for tasks to get a handle.
+fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
+    context.meta.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+}

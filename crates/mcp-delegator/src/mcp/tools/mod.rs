@@ -1,0 +1,9 @@
+//! Commands as MCP tools: which tools are served, and one tool call from its arguments to its result.
+
+pub mod advice;
+pub mod call_handler;
+pub mod confirmation;
+mod confirmation_text;
+pub mod server_state;
+pub mod toolbox;
+pub mod waiting;

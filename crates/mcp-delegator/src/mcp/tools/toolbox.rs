@@ -1,0 +1,180 @@
+//! The tools that a server offers, and their names.
+//!
+//! The user selects them by toolset and by name. An unknown name is an error, never ignored.
+
+use std::sync::Arc;
+
+use delegator_domain::similar_names;
+use rmcp::model::{Tool, object};
+
+use crate::error::{AppError, ErrorCode, Problem, suggest_nearest};
+use crate::mcp::codex_compat::{self, CompatTool};
+use crate::output::envelopes::schema as envelope_schema;
+use crate::spec::catalog::Catalog;
+use crate::spec::formats::Format;
+use crate::spec::{CommandSpec, ServedTools, Toolset, tool_schema};
+
+/// The user's selection of tools.
+#[derive(Debug, Clone)]
+pub struct ToolSelection {
+    pub prefix: String,
+    pub toolsets: Vec<String>,
+    /// If not empty, only these.
+    pub tools: Vec<String>,
+    pub exclude_tools: Vec<String>,
+    pub read_only: bool,
+    pub output_schemas: bool,
+    /// The format of responses to calls without `format`.
+    pub default_format: Format,
+}
+
+/// The tools of one server.
+#[derive(Debug, Clone)]
+pub struct Toolbox {
+    served: Vec<&'static CommandSpec>,
+    names: Arc<ServedTools>,
+    compat: Vec<CompatTool>,
+    output_schemas: bool,
+    default_format: Format,
+}
+
+const TOOLSETS: [&str; 5] = ["local", "cloud", "registry", "extra", codex_compat::TOOLSET];
+const DEFAULT_TOOLSETS: [&str; 3] = ["local", "cloud", "registry"];
+
+impl Toolbox {
+    /// Refuses unknown names; all of them are reported together.
+    pub fn select(catalog: Catalog, selection: &ToolSelection) -> Result<Toolbox, AppError> {
+        let all: Vec<&'static CommandSpec> = catalog.iter().filter(|spec| can_be_tool(spec)).collect();
+        let mut problems = Vec::new();
+        for toolset in &selection.toolsets {
+            if !TOOLSETS.contains(&toolset.as_str()) {
+                problems.push(unknown_name("toolsets", toolset, TOOLSETS.into_iter()));
+            }
+        }
+        let compat = CompatTool::ALL.map(|tool| tool.name().to_owned());
+        let names: Vec<String> = all.iter().map(|spec| spec.snake_name()).chain(compat).collect();
+        for (field, given) in [("tools", &selection.tools), ("exclude_tools", &selection.exclude_tools)] {
+            for name in given {
+                if !names.iter().any(|known| matches_name(name, known, &selection.prefix)) {
+                    problems.push(unknown_name(field, name, names.iter().map(String::as_str)));
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(AppError::from_problems(problems));
+        }
+        let served: Vec<_> = all.into_iter().filter(|spec| is_served(spec, selection)).collect();
+        let compat: Vec<_> =
+            CompatTool::ALL.into_iter().filter(|tool| is_compat_tool_served(*tool, selection)).collect();
+        if served.is_empty() && compat.is_empty() {
+            return Err(AppError::new(ErrorCode::InvalidValue, "The selection contains no tool to serve.")
+                .suggest("Select more toolsets, or exclude fewer tools."));
+        }
+        let names = served.iter().map(|spec| spec.snake_name()).collect();
+        Ok(Toolbox {
+            served,
+            names: Arc::new(ServedTools { prefix: selection.prefix.clone(), names }),
+            compat,
+            output_schemas: selection.output_schemas,
+            default_format: selection.default_format,
+        })
+    }
+
+    pub fn prefix(&self) -> &str {
+        &self.names.prefix
+    }
+
+    pub fn names(&self) -> &Arc<ServedTools> {
+        &self.names
+    }
+
+    pub fn default_format(&self) -> Format {
+        self.default_format
+    }
+
+    /// Whether the tool list contains output schemas.
+    pub fn declares_output_schemas(&self) -> bool {
+        self.output_schemas
+    }
+
+    /// The command behind a tool's name.
+    pub fn find(&self, name: &str) -> Option<&'static CommandSpec> {
+        self.served.iter().copied().find(|spec| spec.tool_name(self.prefix()) == name)
+    }
+
+    /// Whether only the tools of Codex's former server are served.
+    pub fn serves_only_compat(&self) -> bool {
+        self.served.is_empty()
+    }
+
+    /// Finds a tool of Codex's former server; their names have no prefix.
+    pub fn find_compat(&self, name: &str) -> Option<CompatTool> {
+        self.compat.iter().copied().find(|tool| tool.name() == name)
+    }
+
+    /// Whether a tool is served, by its name without the prefix.
+    pub fn serves(&self, name: &str) -> bool {
+        self.names.prefixed_name(name).is_some()
+    }
+
+    /// The served name nearest to an unknown one.
+    pub fn nearest(&self, name: &str) -> Option<String> {
+        let ours = self.served.iter().map(|spec| spec.tool_name(self.prefix()));
+        let names: Vec<String> = ours.chain(self.compat.iter().map(|tool| tool.name().to_owned())).collect();
+        similar_names::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    /// The tools of `tools/list`.
+    pub fn list(&self) -> Vec<Tool> {
+        let ours = self.served.iter().filter_map(|spec| self.tool(spec));
+        ours.chain(self.compat.iter().map(|tool| tool.definition())).collect()
+    }
+
+    fn tool(&self, spec: &'static CommandSpec) -> Option<Tool> {
+        let definition = tool_schema::tool_definition(spec, self.prefix(), self.default_format);
+        let mut tool: Tool = serde_json::from_value(definition).ok()?;
+        if self.output_schemas {
+            tool.output_schema = Some(Arc::new(object(envelope_schema::tool(spec.category))));
+        }
+        Some(tool)
+    }
+}
+
+/// Whether a program can call the command without a person or a terminal.
+fn can_be_tool(spec: &CommandSpec) -> bool {
+    let is_extra = spec.toolset == Toolset::Extra;
+    spec.toolset.name().is_some()
+        && !spec.requires_person
+        && !spec.streams
+        && (spec.is_available() || !is_extra)
+}
+
+fn is_served(spec: &CommandSpec, selection: &ToolSelection) -> bool {
+    let toolset = spec.toolset.name().unwrap_or_default();
+    is_selected(toolset, &spec.snake_name(), selection) && (!selection.read_only || spec.is_safe())
+}
+
+/// Both tools start tasks, so a read-only server has neither.
+fn is_compat_tool_served(tool: CompatTool, selection: &ToolSelection) -> bool {
+    is_selected(codex_compat::TOOLSET, tool.name(), selection) && !selection.read_only
+}
+
+fn is_selected(toolset: &str, name: &str, selection: &ToolSelection) -> bool {
+    let in_toolset = match selection.toolsets.as_slice() {
+        [] => DEFAULT_TOOLSETS.contains(&toolset),
+        chosen => chosen.iter().any(|name| name == toolset),
+    };
+    let is_named = |names: &[String]| names.iter().any(|given| matches_name(given, name, &selection.prefix));
+    let chosen = if selection.tools.is_empty() { in_toolset } else { is_named(&selection.tools) };
+    chosen && !is_named(&selection.exclude_tools)
+}
+
+/// Whether the given name, with or without the prefix, is this tool.
+fn matches_name(given: &str, name: &str, prefix: &str) -> bool {
+    given == name || given.strip_prefix(prefix) == Some(name)
+}
+
+fn unknown_name<'a>(field: &str, given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
+    Problem::new(ErrorCode::InvalidValue, field, format!("{given} is unknown"))
+        .suggest(Some(suggest_nearest(given, known)))
+}

@@ -1,0 +1,235 @@
+//! The access check of every request, before its body is read: host, origin, token, media types.
+//!
+//! `Host` and the request target must name this server, or a web page could reach it through a DNS name that resolves here
+//! (DNS rebinding). `Origin` must be absent, as in MCP clients, or our own; web pages send theirs. Then the token and the
+//! media types are checked.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use http::uri::Authority;
+use http::{HeaderMap, Method, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
+
+use serde::Serialize;
+
+use crate::error::{AppError, ErrorCode};
+use crate::mcp::transport::http::Body;
+use crate::mcp::transport::http::media_types::check_media_types;
+use crate::mcp::transport::token::Token;
+
+pub(super) const ENDPOINT: &str = "/mcp";
+const HEALTH: &str = "/healthz";
+
+#[derive(Debug)]
+pub(super) struct Gate {
+    hosts: Vec<String>,
+    /// A server that listens on all addresses accepts each of them as host. DNS rebinding needs a name, not an address.
+    allows_any_address: bool,
+    token: Token,
+}
+
+/// The host names of a server that listens on this address.
+fn allowed_hosts(address: IpAddr) -> Vec<String> {
+    let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    if !address.is_unspecified() {
+        hosts.push(address.to_string());
+    }
+    hosts
+}
+
+impl Gate {
+    pub(super) fn new(address: IpAddr, token: Token) -> Gate {
+        Gate { hosts: allowed_hosts(address), allows_any_address: address.is_unspecified(), token }
+    }
+
+    pub(super) fn check(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Verdict {
+        if !self.is_host_allowed(target, headers) {
+            return Verdict::Respond(StatusCode::FORBIDDEN, "The Host header does not name this server.\n");
+        }
+        if !is_origin_allowed(headers) {
+            return Verdict::Respond(StatusCode::FORBIDDEN, "Requests from web pages are refused.\n");
+        }
+        match target.path() {
+            HEALTH if method == Method::GET || method == Method::HEAD => {
+                Verdict::Respond(StatusCode::OK, "ok\n")
+            }
+            ENDPOINT if !self.has_valid_token(headers) => {
+                Verdict::Respond(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
+            }
+            ENDPOINT => match check_media_types(method, headers) {
+                Ok(()) => Verdict::Forward,
+                Err((status, text)) => Verdict::Respond(status, text),
+            },
+            _ => Verdict::Respond(StatusCode::NOT_FOUND, "Not found. The endpoint is /mcp.\n"),
+        }
+    }
+
+    /// Exactly one token: with several it is undefined which one counts.
+    fn has_valid_token(&self, headers: &HeaderMap) -> bool {
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(value), None) = (given.next(), given.next()) else { return false };
+        self.token.admits(Some(value.as_bytes()))
+    }
+
+    /// The request target may also name a host; proxies use that one instead of `Host`.
+    fn is_host_allowed(&self, target: &Uri, headers: &HeaderMap) -> bool {
+        let mut given = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (given.next(), given.next()) else { return false };
+        let Ok(host) = Authority::try_from(host.as_bytes()) else { return false };
+        self.is_allowed_authority(&host)
+            && target.authority().is_none_or(|target| self.is_allowed_authority(target))
+    }
+
+    fn is_allowed_authority(&self, authority: &Authority) -> bool {
+        let name = authority.host();
+        let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+            || (self.allows_any_address && name.parse::<IpAddr>().is_ok())
+    }
+}
+
+/// Whether every `Origin` is this server's own. Strict, so that rmcp's own check is not needed.
+fn is_origin_allowed(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    origins.all(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Forward,
+    Respond(StatusCode, &'static str),
+}
+
+pub(super) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    response(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
+}
+
+/// A refusal as a JSON-RPC error.
+pub(super) fn protocol_error(error: &impl Serialize) -> Response<Body> {
+    response(
+        StatusCode::BAD_REQUEST,
+        "application/json",
+        serde_json::to_vec(error).unwrap_or_default().into(),
+    )
+}
+
+fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Full::new(body).boxed());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    if !status.is_success() {
+        // A refused client must not occupy a connection.
+        headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// The address to listen on. A non-loopback address is refused without a token file.
+pub fn parse_address(given: &str, has_token_file: bool) -> Result<SocketAddr, AppError> {
+    let address: SocketAddr = given.replace("localhost", "127.0.0.1").parse().map_err(|_| {
+        AppError::new(ErrorCode::InvalidValue, format!("{given} is not an address with a port."))
+            .context("field", "http")
+            .suggest("Use the form 127.0.0.1:7777.")
+    })?;
+    if !address.ip().is_loopback() && !has_token_file {
+        return Err(AppError::new(
+            ErrorCode::PolicyBlocked,
+            format!("{address} can be reached from other machines."),
+        )
+        .suggest("Serve on 127.0.0.1, or pass --token-file with the token that clients must send."));
+    }
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate() -> (Gate, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        let token = Token::load_or_create(&path).unwrap();
+        let header = format!("Bearer {}", std::fs::read_to_string(&path).unwrap().trim());
+        (Gate::new("127.0.0.1".parse().unwrap(), token), header)
+    }
+
+    fn status_of(gate: &Gate, target: &str, headers: &[(&str, &str)]) -> u16 {
+        let mut map = HeaderMap::new();
+        map.insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
+        for (name, value) in headers {
+            map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
+        match gate.check(&Method::GET, &target.parse().unwrap(), &map) {
+            Verdict::Forward => 200,
+            Verdict::Respond(status, _) => status.as_u16(),
+        }
+    }
+
+    #[test]
+    fn host_origin_and_token_are_all_required() {
+        let (gate, token) = gate();
+        let ours = ("host", "127.0.0.1:7777");
+        let known = ("authorization", token.as_str());
+        for (path, headers, status) in [
+            ("/mcp", vec![ours, known], 200),
+            ("/mcp", vec![("host", "LocalHost"), known], 200),
+            ("/mcp", vec![("host", "[::1]:7777"), known], 200),
+            ("/mcp", vec![ours], 401),
+            ("/mcp", vec![ours, ("authorization", "Bearer nonsense")], 401),
+            ("/mcp", vec![ours, known, ("authorization", "Bearer nonsense")], 401),
+            ("/mcp", vec![ours, ("authorization", "Bearer nonsense"), known], 401),
+            ("/mcp", vec![ours, known, known], 401),
+            ("http://localhost:7777/mcp", vec![ours, known], 200),
+            ("http://evil.com/mcp", vec![ours, known], 403),
+            ("http://127.0.0.1@evil.com/mcp", vec![ours, known], 403),
+            ("http://127.0.0.1:7777/mcp", vec![("host", "evil.com"), known], 403),
+            ("/mcp", vec![("host", "127.0.0.1:7777@evil.com"), known], 403),
+            ("/mcp", vec![("host", "127.0.0.5:7777"), known], 403),
+            ("/mcp", vec![known], 403),
+            ("/mcp", vec![("host", "evil.com"), known], 403),
+            ("/mcp", vec![("host", "127.0.0.1.nip.io:7777"), known], 403),
+            ("/mcp", vec![ours, ("host", "evil.com"), known], 403),
+            ("/mcp", vec![ours, ("origin", "https://evil.com"), known], 403),
+            ("/mcp", vec![ours, ("origin", "null"), known], 403),
+            ("/mcp", vec![ours, ("origin", "http://localhost:7777"), known], 403),
+            ("/mcp", vec![ours, ("origin", "http://127.0.0.1:7777"), known], 200),
+            ("/healthz", vec![ours], 200),
+            ("/healthz", vec![("host", "evil.com")], 403),
+            ("/", vec![ours, known], 404),
+        ] {
+            assert_eq!(status_of(&gate, path, &headers), status, "{path} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_listening_address_is_an_allowed_host() {
+        for (address, host, others) in [
+            ("127.0.0.5", "127.0.0.5:7777", "127.0.0.6:7777"),
+            ("192.0.2.7", "192.0.2.7:7777", "192.0.2.8:7777"),
+            ("::1", "[::1]:7777", "[::2]:7777"),
+        ] {
+            let (gate, token) = gate();
+            let gate = Gate { hosts: allowed_hosts(address.parse().unwrap()), ..gate };
+            let known = ("authorization", token.as_str());
+            assert_eq!(status_of(&gate, "/mcp", &[("host", host), known]), 200, "{host}");
+            assert_eq!(status_of(&gate, "/mcp", &[("host", others), known]), 403, "{others}");
+            assert_eq!(status_of(&gate, "/mcp", &[("host", "localhost:7777"), known]), 200);
+        }
+    }
+
+    #[test]
+    fn non_loopback_addresses_require_a_token_file() {
+        assert!(parse_address("127.0.0.1:0", false).is_ok());
+        assert!(parse_address("localhost:7777", false).is_ok());
+        assert!(parse_address("[::1]:7777", false).is_ok());
+        assert_eq!(parse_address("0.0.0.0:7777", false).unwrap_err().code, ErrorCode::PolicyBlocked);
+        assert!(parse_address("0.0.0.0:7777", true).is_ok());
+        assert_eq!(parse_address("nonsense", false).unwrap_err().code, ErrorCode::InvalidValue);
+    }
+}

@@ -1,0 +1,266 @@
+//! The server over streamable HTTP, for clients on the same machine.
+//!
+//! ```text
+//! accept ▸ serve_connection ▸ gate ▸ body_reader ▸ protocol_version ▸ rmcp ▸ sessions
+//! ```
+//!
+//! All clients share one process, and any of them may be slow, greedy or hostile. So every resource that a client can
+//! occupy is bounded: connections, the time for headers and body, the time a response stays unread, the memory of bodies,
+//! sessions. The duration of a call has no bound, because the server waits then, not the client.
+
+mod body_reader;
+mod client_stream;
+mod event_log;
+mod gate;
+#[cfg(test)]
+mod hostile_clients;
+mod media_types;
+mod protocol_version;
+mod session_table;
+mod sessions;
+mod write_timeout;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rustix::process::{Resource, getrlimit};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::error::{AppError, io_error};
+use crate::mcp::transport::decode::{DecodedMessage, decode_body};
+use crate::mcp::transport::token::Token;
+use crate::output::screen::Screen;
+use body_reader::BodyReader;
+pub use gate::parse_address;
+use gate::{ENDPOINT, Gate, Verdict, plain};
+use sessions::Sessions;
+use write_timeout::WriteTimeout;
+
+const SESSION: &str = "mcp-session-id";
+const HEADER_BYTES: usize = 64 << 10;
+/// Time limit for writing the status line of a rejected connection.
+const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pause after a failed accept, which would otherwise fail again at once.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+type Body = BoxBody<Bytes, Infallible>;
+type Service<S> = StreamableHttpService<S, Sessions>;
+
+/// The resources a client may use.
+#[derive(Debug, Clone)]
+struct Bounds {
+    connections: usize,
+    /// From the end of a request, or the start of the connection, to the end of the next headers. It also closes idle
+    /// connections.
+    header_timeout: Duration,
+    /// From the end of the headers to the end of the body.
+    body_timeout: Duration,
+    /// Without the client reading a byte of the response.
+    write_timeout: Duration,
+    body_bytes: usize,
+    /// Total of all bodies being read.
+    buffered_body_bytes: usize,
+    sessions: usize,
+    /// Without a message in the session. Longer than the longest wait.
+    session_idle_timeout: Duration,
+    /// How long a request and its response are retained after the connection broke.
+    reconnect_window: Duration,
+    /// Total of all responses retained for clients that may reconnect.
+    stored_response_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            connections: 512,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
+            body_bytes: 4 << 20,
+            buffered_body_bytes: 16 << 20,
+            sessions: 256,
+            session_idle_timeout: Duration::from_secs(2 * 60 * 60),
+            reconnect_window: Duration::from_secs(30),
+            stored_response_bytes: 16 << 20,
+        }
+    }
+}
+
+impl Bounds {
+    /// Connections use at most half of the file descriptors; calls need the others.
+    fn limited_by_open_files(self, max_files: Option<u64>) -> Bounds {
+        let half = max_files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX));
+        Bounds { connections: self.connections.min(half).max(1), ..self }
+    }
+}
+
+/// The state that all connections share.
+struct HttpServer<S> {
+    gate: Gate,
+    body_reader: BodyReader,
+    sessions: Arc<Sessions>,
+    service: Service<S>,
+    bounds: Bounds,
+}
+
+/// Serves until the process is terminated.
+pub fn serve(
+    server: impl ServerHandler + Clone,
+    address: SocketAddr,
+    token: Token,
+    screen: Screen<'_>,
+) -> Result<(), AppError> {
+    crate::mcp::runtime()?.block_on(async move {
+        let binding = TcpListener::bind(address).await;
+        let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
+        let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
+        screen.announce(&format!("Serving on http://{address}{ENDPOINT}"));
+        let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
+        accept(listener, HttpServer::new(server, Gate::new(address.ip(), token), bounds)).await
+    })
+}
+
+async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) -> Result<(), AppError> {
+    let connections = Arc::new(Semaphore::new(server.bounds.connections));
+    let server = Arc::new(server);
+    loop {
+        let (stream, _) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            // Out of file descriptors, or the client has disconnected already.
+            Err(error) => {
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                continue;
+            }
+        };
+        match Arc::clone(&connections).try_acquire_owned() {
+            Ok(permit) => {
+                let server = Arc::clone(&server);
+                tokio::spawn(async move {
+                    server.serve_connection(stream).await;
+                    drop(permit);
+                });
+            }
+            Err(_) => drop(tokio::spawn(write_status(stream, "503 Service Unavailable"))),
+        }
+    }
+}
+
+/// Responds to a client whose request is not read, or not read completely.
+async fn write_status(mut stream: impl AsyncWriteExt + Unpin, status: &str) {
+    let response = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let _ = tokio::time::timeout(REJECT_TIMEOUT, stream.write_all(response.as_bytes())).await;
+}
+
+impl<S: ServerHandler> HttpServer<S> {
+    fn new(server: S, gate: Gate, bounds: Bounds) -> HttpServer<S>
+    where
+        S: Clone,
+    {
+        let config = StreamableHttpServerConfig::default()
+            // The gate has checked the host.
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(bounds.body_bytes)
+            // A response without preceding notifications is sent as plain JSON, not as an event stream.
+            .with_json_response(true)
+            // `sessions` decides which client gets the retry event.
+            .with_sse_retry(None);
+        let sessions = Arc::new(Sessions::new(&bounds));
+        let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+        HttpServer { gate, body_reader: BodyReader::new(&bounds), sessions, service, bounds }
+    }
+
+    async fn serve_connection(self: Arc<Self>, stream: TcpStream) {
+        // Messages are written completely at once; Nagle's algorithm would only delay them.
+        let _ = stream.set_nodelay(true);
+        let server = Arc::clone(&self);
+        let respond = service_fn(move |request| {
+            let server = Arc::clone(&server);
+            Box::pin(async move { Ok::<_, Infallible>(server.respond(request).await) })
+        });
+        let stream = WriteTimeout::new(stream, self.bounds.write_timeout);
+        let mut connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.bounds.header_timeout)
+            .max_buf_size(HEADER_BYTES)
+            .serve_connection(TokioIo::new(stream), respond);
+        let Err(error) = (&mut connection).await else { return };
+        tracing::debug!(%error, "a connection ended");
+        let parts = connection.into_parts();
+        // A client that sent part of a request gets 408; one that sent nothing is just disconnected.
+        if error.is_timeout() && !parts.read_buf.is_empty() {
+            write_status(parts.io.into_inner(), "408 Request Timeout").await;
+        }
+    }
+
+    async fn respond(&self, request: http::Request<Incoming>) -> http::Response<Body> {
+        // The body of a refused request is not read.
+        let verdict = self.gate.check(request.method(), request.uri(), request.headers());
+        if let Verdict::Respond(status, text) = verdict {
+            return plain(status, text);
+        }
+        let (mut head, body) = request.into_parts();
+        media_types::normalize_media_types(&mut head.headers);
+        match self.body_reader.read(body).await {
+            Ok(body) if head.method == Method::POST => match decode_body(&body) {
+                Some(DecodedMessage::Invalid(response)) => gate::protocol_error(&response),
+                decoded => {
+                    let body = decoded
+                        .and_then(|decoded| {
+                            protocol_version::without_self_description(&head.headers, decoded)
+                        })
+                        .unwrap_or(body);
+                    self.forward(head, body).await
+                }
+            },
+            Ok(body) if head.method == Method::DELETE => self.delete_session(head, body).await,
+            Ok(body) => self.forward(head, body).await,
+            Err(refused) => plain(refused.status(), refused.message()),
+        }
+    }
+
+    async fn forward(&self, head: Parts, body: Bytes) -> http::Response<Body> {
+        let request = http::Request::from_parts(head, Full::new(body));
+        self.sessions.map_full_error(self.service.handle(request).await)
+    }
+
+    /// rmcp responds with success even if the session does not exist.
+    async fn delete_session(&self, head: Parts, body: Bytes) -> http::Response<Body> {
+        let id = head.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let is_known = self.sessions.contains(id).await;
+        let response = self.forward(head, body).await;
+        match response.status() {
+            StatusCode::ACCEPTED if !is_known => plain(StatusCode::NOT_FOUND, "Unknown session.\n"),
+            _ => response,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_use_at_most_half_of_the_open_files() {
+        let connections = |files| Bounds::default().limited_by_open_files(files).connections;
+        assert_eq!(connections(None), 512);
+        assert_eq!(connections(Some(1 << 20)), 512);
+        assert_eq!(connections(Some(1024)), 512);
+        assert_eq!(connections(Some(256)), 128);
+        assert_eq!(connections(Some(0)), 1);
+    }
+}

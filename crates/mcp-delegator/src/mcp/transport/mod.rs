@@ -1,0 +1,10 @@
+//! How messages arrive and leave: newline-delimited JSON on stdio, streamable HTTP, and the limits of both.
+
+pub mod backlog;
+pub mod decode;
+pub mod http;
+pub mod listeners;
+pub mod params_check;
+mod recover;
+pub mod stdio;
+pub mod token;

@@ -1,0 +1,41 @@
+//! The task that a blocking call waits for, shared with the signal handler.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use delegator_engine::Engine;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+
+use crate::output::outcome::WaitHint;
+
+/// The task that the call currently waits for.
+#[derive(Debug, Clone, Default)]
+pub struct Attachment(Arc<Mutex<Option<AttachedTask>>>);
+
+#[derive(Debug, Clone)]
+pub struct AttachedTask {
+    pub engine: Engine,
+    pub reattach: WaitHint,
+    /// Time limit for cancelling it.
+    pub cancel_timeout: Duration,
+    /// The progress bar on stderr.
+    pub bar: ProgressBar,
+}
+
+impl AttachedTask {
+    /// Removes the progress bar and hides it, because the waiting thread continues to update it.
+    pub fn erase_bar(&self) {
+        self.bar.finish_and_clear();
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+impl Attachment {
+    pub fn set(&self, attached: Option<AttachedTask>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = attached;
+    }
+
+    pub fn get(&self) -> Option<AttachedTask> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

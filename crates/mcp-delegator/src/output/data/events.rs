@@ -1,0 +1,148 @@
+//! The last events of an agent in our JSON, as the agent wrote them.
+//!
+//! To save space, long events are shortened and the oldest are dropped. None is lost: the cursor always points to the first
+//! event of the list, so the caller can page backwards.
+
+use serde_json::{Map, Value, json};
+
+use crate::output::documents::document::{Block, Document};
+use crate::spec::paging::{cursor_position, position_cursor};
+
+/// A longer event may be shortened.
+pub const LONG_BYTES: usize = 2 << 10;
+/// A longer type or id is ignored.
+const MAX_NAME_BYTES: usize = 128;
+
+/// JSON pointers to the id of an event, in all dialects.
+const ID_POINTERS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
+
+/// The query that event cursors of a task belong to.
+pub fn cursor_query(task_id: &str) -> Value {
+    json!(["events", task_id])
+}
+
+/// Replaces long events by their type, id and size.
+pub fn shorten(items: &mut [Value]) {
+    for item in items {
+        let size = item.to_string().len();
+        if size > LONG_BYTES {
+            let (kind, id) = (name_at(item, &["/type", "/msg/type"]), name_at(item, &ID_POINTERS));
+            *item = json!({"type": kind, "id": id, "truncated": true, "size": size});
+        }
+    }
+}
+
+fn name_at(event: &Value, pointers: &[&str]) -> Value {
+    let found = pointers.iter().filter_map(|pointer| event.pointer(pointer)?.as_str());
+    found.filter(|name| name.len() <= MAX_NAME_BYTES).map(Value::from).next().unwrap_or_default()
+}
+
+/// Drops all but the newest events of a task, and moves the cursor to the new beginning of the list.
+pub fn retain_newest(task: &mut Map<String, Value>, newest: usize) {
+    let query = task.get("task_id").and_then(Value::as_str).map(cursor_query);
+    let Some(events) = task.get_mut("events").and_then(Value::as_object_mut) else { return };
+    let Some(items) = events.get_mut("items").and_then(Value::as_array_mut) else { return };
+    let dropped = drop_oldest(items, newest);
+    // If the caller selected only some fields, the old beginning of the list is unknown.
+    let (Some(query), true, true) = (query, dropped > 0, events.contains_key("included")) else {
+        return;
+    };
+    let start = match events.get("next_cursor").and_then(Value::as_str) {
+        Some(cursor) => cursor_position(cursor, &query),
+        None => Ok(0),
+    };
+    if let Ok(start) = start {
+        let position = start.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
+        events.insert("next_cursor".into(), position_cursor(position, &query).into());
+    }
+}
+
+/// Returns how many were dropped.
+pub fn drop_oldest(items: &mut Vec<Value>, newest: usize) -> usize {
+    let dropped = items.len().saturating_sub(newest);
+    items.drain(..dropped);
+    dropped
+}
+
+/// Adds the events to a document, with the call for earlier ones.
+pub fn append_to(document: Document, data: &Value) -> Document {
+    let events = &data["events"];
+    let Some(items) = events["items"].as_array() else { return document };
+    let label = match events["count"].as_u64() {
+        Some(count) if count > items.len() as u64 => {
+            format!("The agent's events, {} of {count}:", items.len())
+        }
+        _ => "The agent's events:".to_owned(),
+    };
+    let lines: Vec<String> = items.iter().map(Value::to_string).collect();
+    let document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
+    match events.get("next_cursor") {
+        Some(cursor) => {
+            let input = json!({"task_id": data["task_id"], "events_cursor": cursor});
+            document
+                .block(Block::Text("Earlier events:".to_owned()))
+                .block(Block::Next { path: &["local", "results"], input })
+        }
+        None => document,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: &str, length: usize) -> Value {
+        let item = json!({"id": id, "type": "agent_message", "text": "x".repeat(length)});
+        json!({"type": "item.completed", "item": item})
+    }
+
+    #[test]
+    fn shortened_events_retain_type_id_and_size() {
+        let around = message("item_1", 0).to_string().len();
+        let (fits, long) = (message("item_1", LONG_BYTES - around), message("item_2", LONG_BYTES));
+        let failed = json!({"type": "turn.failed", "error": {"message": "é".repeat(LONG_BYTES)}});
+        let old = json!({"id": "7", "msg": {"type": "agent_message", "message": "x".repeat(LONG_BYTES)}});
+        let mut items = [fits.clone(), long, failed, "not JSON ".repeat(LONG_BYTES).into(), old];
+        shorten(&mut items);
+        assert_eq!(items[0], fits);
+        let size = LONG_BYTES + around;
+        assert_eq!(
+            items[1],
+            json!({"type": "item.completed", "id": "item_2", "truncated": true, "size": size})
+        );
+        assert_eq!((&items[2]["type"], &items[2]["id"]), (&json!("turn.failed"), &Value::Null));
+        assert!(items[2]["size"].as_u64().unwrap() > 2 * LONG_BYTES as u64);
+        assert_eq!((&items[3]["type"], &items[3]["truncated"]), (&Value::Null, &json!(true)));
+        assert_eq!((&items[4]["type"], &items[4]["id"]), (&json!("agent_message"), &json!("7")));
+    }
+
+    #[test]
+    fn cursor_points_to_the_first_listed_event() {
+        let task = |next: Option<i64>| {
+            let mut task =
+                json!({"task_id": "T-1", "events": {"included": true, "count": 9, "items": [4, 5, 6]}});
+            if let Some(position) = next {
+                task["events"]["next_cursor"] = position_cursor(position, &cursor_query("T-1")).into();
+            }
+            task.as_object().unwrap().clone()
+        };
+        let position = |task: &Map<String, Value>| {
+            let cursor = task["events"].get("next_cursor").and_then(Value::as_str);
+            cursor.map(|cursor| cursor_position(cursor, &cursor_query("T-1")).unwrap())
+        };
+        for (start, newest, left, now) in [
+            (None, 5, json!([4, 5, 6]), None),
+            (None, 2, json!([5, 6]), Some(1)),
+            (Some(4), 3, json!([4, 5, 6]), Some(4)),
+            (Some(4), 1, json!([6]), Some(6)),
+            (Some(4), 0, json!([]), Some(7)),
+        ] {
+            let mut task = task(start);
+            retain_newest(&mut task, newest);
+            assert_eq!((&task["events"]["items"], position(&task)), (&left, now), "{start:?}, {newest}");
+        }
+        let mut picked = json!({"task_id": "T-1", "events": {"items": [1, 2]}}).as_object().unwrap().clone();
+        retain_newest(&mut picked, 1);
+        assert_eq!(picked["events"], json!({"items": [2]}), "the beginning of the list is unknown");
+    }
+}

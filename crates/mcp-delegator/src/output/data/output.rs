@@ -1,0 +1,180 @@
+//! The agent's stdout and stderr in our JSON, within one budget.
+//!
+//! Each stream gets half of the budget; one stream may use what the other does not need. The first and the last half of
+//! a stream's share are retained, split at character boundaries, with a mark between them that counts.
+//!
+//! Output that exceeds the size limit is truncated a second time; `max_bytes` is the budget that was applied last.
+
+use serde_json::{Map, Value, json};
+
+use crate::output::documents::document::{Block, Document};
+
+/// Replaces the removed text.
+pub const MARK: &str = " [truncated] ";
+
+/// A second truncation removes at least this much more, so that it also removes the first mark.
+const MIN_SECOND_REDUCTION: usize = 4 * MARK.len();
+
+/// Output that is not included, with the reason.
+pub fn excluded(reason: &str) -> Value {
+    json!({"included": false, "reason": reason, "truncated": false, "max_bytes": 0})
+}
+
+/// Both streams within the budget. `sizes` are the sizes that the agent wrote.
+pub fn included(stdout: &str, stderr: &str, budget: usize, sizes: (u64, u64)) -> Value {
+    let (out, err) = excerpts(stdout, stderr, budget);
+    let original = sizes.0.max(stdout.len() as u64) + sizes.1.max(stderr.len() as u64);
+    let truncated =
+        original > (out.len() + err.len()) as u64 || out.len() != stdout.len() || err.len() != stderr.len();
+    let mut output =
+        json!({"included": true, "stdout": out, "stderr": err, "truncated": truncated, "max_bytes": budget});
+    if truncated {
+        output["original_size"] = original.into();
+    }
+    output
+}
+
+/// Bytes of both streams.
+pub fn size(output: &Value) -> usize {
+    ["stdout", "stderr"].iter().filter_map(|stream| output[*stream].as_str()).map(str::len).sum()
+}
+
+/// Truncates included output to a smaller budget, and updates its facts.
+pub fn shrink(output: &mut Map<String, Value>, budget: usize) {
+    let stream = |name: &str| output.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (stdout, stderr) = (stream("stdout"), stream("stderr"));
+    let size = stdout.len() + stderr.len();
+    if size <= budget {
+        return;
+    }
+    let budget = budget.min(size.saturating_sub(MIN_SECOND_REDUCTION));
+    let streams = excerpts(stdout, stderr, budget);
+    for (name, text) in [("stdout", streams.0), ("stderr", streams.1)] {
+        if let Some(whole) = output.get_mut(name) {
+            *whole = text.into();
+        }
+    }
+    // With `--fields` the object may lack these keys.
+    if output.contains_key("included") {
+        output.insert("truncated".into(), true.into());
+        output.insert("max_bytes".into(), budget.into());
+        output.entry("original_size").or_insert(size.into());
+    }
+}
+
+/// The tail of a text, with the mark in front.
+pub fn tail(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    let mark = MARK.trim_start();
+    match max_bytes.checked_sub(mark.len()) {
+        Some(retained) => format!("{mark}{}", &text[text.ceil_char_boundary(text.len() - retained)..]),
+        None => String::new(),
+    }
+}
+
+/// Adds the streams to a document, and how much is missing.
+pub fn append_to(mut document: Document, data: &Value) -> Document {
+    let output = &data["output"];
+    for stream in ["stdout", "stderr"] {
+        if let Some(text) = output[stream].as_str().filter(|text| !text.is_empty()) {
+            document = document
+                .block(Block::Text(format!("The agent's {stream}:")))
+                .block(Block::Verbatim(text.to_owned()));
+        }
+    }
+    match (&output["truncated"], output["max_bytes"].as_u64(), output["original_size"].as_u64()) {
+        (Value::Bool(true), Some(budget), Some(original)) => document.block(Block::Text(format!(
+            "The output was truncated: it had {original} bytes, and the limit for both streams was {budget}."
+        ))),
+        _ => document,
+    }
+}
+
+fn excerpts(stdout: &str, stderr: &str, budget: usize) -> (String, String) {
+    let half = budget / 2;
+    let stderr_share = stderr.len().min(half.max(budget.saturating_sub(stdout.len())));
+    (excerpt(stdout, budget - stderr_share), excerpt(stderr, stderr_share))
+}
+
+/// Both ends of a text; empty if only the mark would fit.
+pub fn excerpt(text: &str, share: usize) -> String {
+    if text.len() <= share {
+        return text.to_owned();
+    }
+    let Some(retained) = share.checked_sub(MARK.len()).filter(|retained| *retained > 0) else {
+        return String::new();
+    };
+    let head = text.floor_char_boundary(retained / 2);
+    let tail = text.ceil_char_boundary(text.len() - (retained - retained / 2));
+    format!("{}{MARK}{}", &text[..head], &text[tail..])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn unused_budget_goes_to_the_other_stream() {
+        let output = included(&"x".repeat(60_000), "", 65_536, (60_000, 0));
+        assert_eq!((&output["truncated"], output["stdout"].as_str().unwrap().len()), (&json!(false), 60_000));
+        let output = included(&"x".repeat(100_000), &"y".repeat(100_000), 65_536, (100_000, 100_000));
+        assert_eq!(output["stdout"].as_str().unwrap().len(), 32_768);
+        assert_eq!(output["stderr"].as_str().unwrap().len(), 32_768);
+        assert_eq!(output["original_size"], 200_000);
+    }
+
+    #[test]
+    fn second_truncation_looks_like_the_only_one() {
+        let (out, err) = ("é".repeat(50_000), "y".repeat(100_000));
+        let mut output = included(&out, &err, 65_536, (500_000, 100_000));
+        shrink(output.as_object_mut().unwrap(), 20_000);
+        assert_eq!(output, included(&out, &err, 20_000, (500_000, 100_000)));
+        let unchanged = output.clone();
+        shrink(output.as_object_mut().unwrap(), 20_000);
+        assert_eq!(output, unchanged, "output that fits is unchanged");
+        shrink(output.as_object_mut().unwrap(), 0);
+        let nothing = json!({
+            "included": true, "stdout": "", "stderr": "", "truncated": true, "max_bytes": 0, "original_size": 600_000
+        });
+        assert_eq!(output, nothing);
+    }
+
+    proptest! {
+        #[test]
+        fn budget_holds_for_any_text(out in ".{0,300}", err in ".{0,300}", budget in 0usize..600) {
+            let output = included(&out, &err, budget, (out.len() as u64, err.len() as u64));
+            prop_assert!(size(&output) <= budget);
+            prop_assert_eq!(output["truncated"] == true, out.len() + err.len() > budget);
+        }
+
+        #[test]
+        fn second_truncation_leaves_one_mark_and_reports_its_budget(
+            out in "[aé]{0,300}", err in "[aé]{0,300}", first in 0usize..600, second in 0usize..600,
+        ) {
+            let mut output = included(&out, &err, first, (out.len() as u64, err.len() as u64));
+            let before = size(&output);
+            shrink(output.as_object_mut().unwrap(), second);
+            prop_assert!(size(&output) <= second.min(before));
+            let budget = usize::try_from(output["max_bytes"].as_u64().unwrap()).unwrap();
+            prop_assert!(size(&output) <= budget && budget <= first.max(second));
+            prop_assert_eq!(output["truncated"] == true, out.len() + err.len() > size(&output));
+            prop_assert_eq!(output["truncated"] == true, output["original_size"] == (out.len() + err.len()));
+            for stream in ["stdout", "stderr"] {
+                let text = output[stream].as_str().unwrap();
+                prop_assert!(text.matches('[').count() <= 1, "{}", text);
+                prop_assert!(text.matches(']').count() <= 1, "{}", text);
+            }
+        }
+
+        #[test]
+        fn tail_fits_its_limit(text in ".{0,200}", max_bytes in 0usize..300) {
+            let last = tail(&text, max_bytes);
+            prop_assert!(last.len() <= max_bytes);
+            prop_assert_eq!(last == text, text.len() <= max_bytes);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A restore point in our JSON: the saved work trees of a task, and the command that restores them.
+
+use delegator_domain::task::TaskId;
+use delegator_engine::{LeftOut, PointProblem, RestorePoint, RestorePointRecord};
+use serde_json::{Value, json};
+
+use crate::output::outcome::Warning;
+
+/// Files that are listed; the count includes all.
+const MAX_LISTED_FILES: usize = 100;
+
+pub fn command(task: &TaskId) -> String {
+    delegator_engine::restore_command(task)
+}
+
+/// `data.restore_point`: the one of the working directory, with those of other work trees in `other_work_trees`. `None`
+/// if there is none.
+pub fn to_json(task: &TaskId, record: Option<&RestorePointRecord>) -> Option<Value> {
+    let record = record?;
+    let (first, others) = record.points.split_first()?;
+    let mut value = point_fields(record, first);
+    if record.gone.len() < record.points.len() {
+        value["restore_command"] = command(task).into();
+    }
+    if !others.is_empty() {
+        value["other_work_trees"] = others.iter().map(|point| point_fields(record, point)).collect();
+    }
+    Some(value)
+}
+
+fn point_fields(record: &RestorePointRecord, point: &RestorePoint) -> Value {
+    let left_out = files_left_out(record, point);
+    let listed = left_out.iter().take(MAX_LISTED_FILES);
+    let listed = listed.map(|file| json!({"path": file.path, "reason": file.reason, "bytes": file.bytes}));
+    json!({
+        "ref": point.reference,
+        "head": point.head,
+        "branch": point.branch,
+        "dirty": point.is_dirty(),
+        "staged": point.staged,
+        "modified_count": point.modified,
+        "untracked_count": point.untracked,
+        "left_out": listed.collect::<Vec<Value>>(),
+        "left_out_count": left_out.len(),
+        "work_tree": point.top_level.display().to_string(),
+    })
+}
+
+/// The files that a restore point does not contain. A nested repository with its own restore point does not count.
+fn files_left_out<'a>(record: &RestorePointRecord, point: &'a RestorePoint) -> Vec<&'a LeftOut> {
+    let has_own_point = |file: &LeftOut| {
+        let path = point.top_level.join(&file.path);
+        record.points.iter().any(|other| other.top_level == path)
+    };
+    point.left_out.iter().filter(|file| !has_own_point(file)).collect()
+}
+
+/// Warnings about missing or incomplete restore points.
+pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
+    let Some(record) = record else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for PointProblem { path, problem } in &record.problems {
+        let message = "no restore point was created before the task; its changes there cannot be restored";
+        let mut warning = Warning::new("W_GIT_001", message);
+        if !path.as_os_str().is_empty() {
+            warning.context.insert("path".to_owned(), path.display().to_string().into());
+        }
+        warning.context.insert("problem".to_owned(), problem.clone().into());
+        warnings.push(warning);
+    }
+    for path in &record.gone {
+        let message =
+            "the restore point was deleted after it was created; the changes there cannot be restored";
+        let mut warning = Warning::new("W_GIT_005", message);
+        warning.context.insert("path".to_owned(), path.display().to_string().into());
+        warnings.push(warning);
+    }
+    let left_out: usize = record.points.iter().map(|point| files_left_out(record, point).len()).sum();
+    if left_out > 0 {
+        let message = format!("{left_out} files or directories are not in the restore point; see left_out");
+        warnings.push(Warning::new("W_GIT_002", message));
+    }
+    if record.points.iter().any(|point| point.is_partial) {
+        let message = "there were too many directories or unusual permissions to record all of them";
+        warnings.push(Warning::new("W_GIT_004", message));
+    }
+    warnings
+}

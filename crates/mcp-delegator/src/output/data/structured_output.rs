@@ -1,0 +1,233 @@
+//! The structured output of a task with an output schema: its final message as JSON, validated against the schema.
+//!
+//! The message must be JSON as a whole, or exactly one fenced block of JSON; anything looser would be guessing. It is
+//! validated when the result is rendered. Nothing is fetched from the network or a file: a schema with an external
+//! reference is unusable. A violation does not change the state of the task, because the agent did complete; it is
+//! reported as a warning.
+
+use delegator_domain::task::State;
+use delegator_engine::Record;
+use delegator_registry::Task;
+use jsonschema::{Retrieve, Uri, Validator};
+use serde_json::{Map, Value, json};
+
+use crate::output::data::error_context::clean_line;
+use crate::output::outcome::Warning;
+
+const MAX_VIOLATIONS: usize = 20;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StructuredOutput {
+    pub value: Value,
+    pub problem: Option<Problem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// The path and the problem of each violation.
+    Invalid(Vec<(String, String)>),
+    NotJson(String),
+    /// Only the beginning of the message was stored.
+    TooLong {
+        bytes: u64,
+    },
+    NoMessage,
+    /// The schema is invalid, not the message.
+    UnusableSchema(String),
+}
+
+/// `None` for a task without a schema.
+pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutput> {
+    let schema = task.input.get("output_schema")?;
+    let message = record.map(|record| &record.report["final_message"]).filter(|message| !message.is_null());
+    let mut output = match message {
+        None => StructuredOutput { value: Value::Null, problem: Some(Problem::NoMessage) },
+        Some(message) if message["truncated"] == true => {
+            let bytes = message["bytes"].as_u64().unwrap_or_default();
+            StructuredOutput { value: Value::Null, problem: Some(Problem::TooLong { bytes }) }
+        }
+        Some(message) => parse(schema, message["text"].as_str().unwrap_or_default()),
+    };
+    // Only a completed task must have a valid message.
+    output.problem = output.problem.filter(|_| task.state == State::Completed);
+    Some(output)
+}
+
+/// Parses a message and validates it.
+pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
+    let value: Value = match serde_json::from_str(strip_fence(text.trim())) {
+        Ok(value) => value,
+        Err(error) => {
+            return StructuredOutput {
+                value: Value::Null,
+                problem: Some(Problem::NotJson(error.to_string())),
+            };
+        }
+    };
+    let problem = match validator(schema) {
+        Ok(validator) => {
+            let violations = validator
+                .iter_errors(&value)
+                .take(MAX_VIOLATIONS)
+                .map(|error| (error.instance_path().to_string(), clean_line(&error.to_string())));
+            let violations: Vec<(String, String)> = violations.collect();
+            (!violations.is_empty()).then_some(Problem::Invalid(violations))
+        }
+        Err(problem) => Some(Problem::UnusableSchema(problem)),
+    };
+    StructuredOutput { value, problem }
+}
+
+/// The problem of a schema that cannot be used.
+pub fn schema_problem(schema: &Value) -> Option<String> {
+    validator(schema).err()
+}
+
+fn validator(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options().with_retriever(NoRetrieval).build(schema).map_err(|error| {
+        let problem = clean_line(&error.to_string());
+        match error.instance_path().as_str() {
+            "" => problem,
+            path => format!("{problem} at {path}"),
+        }
+    })
+}
+
+/// Strips the fence if one block of JSON is the whole message.
+fn strip_fence(text: &str) -> &str {
+    let inside = text.strip_prefix("```json").and_then(|rest| rest.strip_suffix("```"));
+    match inside {
+        Some(inside) if inside.starts_with(['\n', '\r']) && inside.ends_with('\n') => inside,
+        _ => text,
+    }
+}
+
+/// Refuses every external reference.
+struct NoRetrieval;
+
+impl Retrieve for NoRetrieval {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("the schema refers to {uri}; external references are not supported").into())
+    }
+}
+
+impl StructuredOutput {
+    /// Adds the value and its violations to the data of a result.
+    pub fn insert_into(self, data: &mut Map<String, Value>) {
+        data.insert("structured_output".into(), self.value);
+        let violations: Vec<Value> = match &self.problem {
+            None | Some(Problem::UnusableSchema(_)) => Vec::new(),
+            Some(Problem::Invalid(violations)) => violation_values(violations),
+            Some(Problem::NotJson(problem)) => {
+                vec![json!({"path": "", "problem": format!("the final message is not JSON: {problem}")})]
+            }
+            Some(problem) => vec![json!({"path": "", "problem": problem.sentence()})],
+        };
+        if !violations.is_empty() {
+            data.insert("structured_output_violations".into(), violations.into());
+        }
+    }
+}
+
+impl Problem {
+    /// A fixed sentence. Text of the agent or the caller is in [`Problem::details`].
+    fn sentence(&self) -> String {
+        match self {
+            Problem::Invalid(violations) => {
+                let count = violations.len();
+                format!("the final message does not match the output schema ({count} violations)")
+            }
+            Problem::NotJson(_) => "the final message is not JSON".to_owned(),
+            Problem::TooLong { bytes } => {
+                format!("the final message is too long to be checked: {bytes} bytes, stored in part")
+            }
+            Problem::NoMessage => "there is no final message".to_owned(),
+            Problem::UnusableSchema(_) => "the output schema could not be used".to_owned(),
+        }
+    }
+
+    /// The data of the problem, by name.
+    fn details(&self) -> Option<(&'static str, Value)> {
+        match self {
+            Problem::Invalid(violations) => Some(("violations", violation_values(violations).into())),
+            Problem::NotJson(problem) | Problem::UnusableSchema(problem) => {
+                Some(("problem", problem.as_str().into()))
+            }
+            Problem::TooLong { .. } | Problem::NoMessage => None,
+        }
+    }
+}
+
+fn violation_values(violations: &[(String, String)]) -> Vec<Value> {
+    violations.iter().map(|(path, problem)| json!({"path": path, "problem": problem})).collect()
+}
+
+/// A warning if there is a problem.
+pub fn warnings(task: &Task, record: Option<&Record>) -> Option<Warning> {
+    let problem = from_task(task, record)?.problem?;
+    let code = match problem {
+        Problem::Invalid(_) | Problem::NotJson(_) | Problem::NoMessage => "W_OUTPUT_001",
+        Problem::TooLong { .. } | Problem::UnusableSchema(_) => "W_OUTPUT_002",
+    };
+    let mut warning = Warning::new(code, problem.sentence());
+    warning.context.extend(problem.details().map(|(key, value)| (key.to_owned(), value)));
+    Some(warning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Value {
+        json!({"type": "object", "required": ["name"], "properties": {"age": {"type": "integer"}}})
+    }
+
+    #[test]
+    fn message_is_json_alone_or_in_one_fence() {
+        let message = json!({"name": "x", "age": 3});
+        for text in [
+            message.to_string(),
+            format!("  {message}\n"),
+            format!("```json\n{message}\n```"),
+            format!("```json\r\n{message}\r\n```\n"),
+        ] {
+            assert_eq!(
+                parse(&schema(), &text),
+                StructuredOutput { value: message.clone(), problem: None },
+                "{text}"
+            );
+        }
+        for text in [
+            String::new(),
+            "All done.".to_owned(),
+            format!("Here it is: {message}"),
+            format!("Here:\n```json\n{message}\n```"),
+            format!("```\n{message}\n```"),
+            format!("```json\n{message}\n```\nand ```json\n1\n```"),
+        ] {
+            let read = parse(&schema(), &text);
+            assert!(matches!(read.problem, Some(Problem::NotJson(_))) && read.value.is_null(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_violation_has_its_path() {
+        let Some(Problem::Invalid(violations)) = parse(&schema(), "{\"age\": \"three\"}").problem else {
+            panic!("it is not valid");
+        };
+        let mut paths: Vec<&str> = violations.iter().map(|(path, _)| path.as_str()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, ["", "/age"]);
+    }
+
+    #[test]
+    fn external_references_are_not_followed() {
+        for elsewhere in ["http://127.0.0.1:9/x.json", "file:///etc/hostname", "https://json-schema.org/x"] {
+            let read = parse(&json!({"$ref": elsewhere}), "{}");
+            assert!(matches!(read.problem, Some(Problem::UnusableSchema(_))), "{elsewhere}: {read:?}");
+            assert_eq!(read.value, json!({}));
+        }
+        let local = json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}});
+        assert_eq!(parse(&local, "3").problem, None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Suggestions for a failed task, at most three. Each is derived from a finding; without findings there are none.
+//!
+//! People and models trust a suggestion as ours and act on it. Text of an agent or a command appears in it only in quotation
+//! marks, on one line, truncated.
+
+use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
+
+const MAX_SUGGESTIONS: usize = 3;
+/// The largest value of a time limit.
+const MAX_LIMIT_SEC: u64 = 86_400;
+const MAX_QUOTED_CHARS: usize = 200;
+
+/// The known facts about a failure. Quoted texts are on one line already.
+#[derive(Debug, Clone)]
+pub struct Findings<'a> {
+    pub end: &'a TaskEnd,
+    pub task_id: &'a str,
+    pub agent: &'a str,
+    pub model: Option<&'a str>,
+    pub mode: &'a str,
+    pub thread: Option<&'a str>,
+    /// The exceeded time limit.
+    pub limit_seconds: Option<u64>,
+    /// The activity that was in progress.
+    pub running: Option<&'a str>,
+    /// Where the error is.
+    pub location: Option<ErrorLocation>,
+    /// The failed command, and the most relevant line of its output.
+    pub command: Option<(String, String)>,
+    pub failed_tests: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorLocation {
+    pub file: String,
+    pub line: u64,
+    pub message: String,
+}
+
+pub fn suggestions(found: &Findings<'_>) -> Vec<String> {
+    let mut suggestions: Vec<String> = match found.end {
+        TaskEnd::Failed { kind, message, retry_at } => {
+            by_kind(*kind, message, retry_at.as_deref(), found).into_iter().collect()
+        }
+        TaskEnd::Timeout(limit) => by_limit(*limit, found).into_iter().collect(),
+        TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Vec::new(),
+    };
+    if is_about_the_work(found.end) {
+        suggestions.extend(by_location(found));
+        suggestions.extend(by_tests(&found.failed_tests));
+    }
+    suggestions.truncate(MAX_SUGGESTIONS);
+    suggestions
+}
+
+fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Findings<'_>) -> Option<String> {
+    let Findings { task_id, agent, model, mode, thread, .. } = found;
+    match kind {
+        FailureKind::UsageLimit | FailureKind::RateLimit => retry_at.map(retry_suggestion),
+        FailureKind::Auth if *agent == "codex" => Some("Sign in: codex login".to_owned()),
+        FailureKind::Auth => Some(format!("Sign in to {agent}.")),
+        FailureKind::BadModel => Some(match model {
+            Some(model) => format!(
+                "The requested model was {model}: use a model the agent supports, or omit model for its default."
+            ),
+            None => "No model was requested, so the agent's own configuration selects this one: set model."
+                .to_owned(),
+        }),
+        FailureKind::Sandbox if message.contains("CODEX_HOME lies below") => {
+            Some("Set CODEX_HOME to a directory that is not below the temporary directory.".to_owned())
+        }
+        FailureKind::Sandbox => Some(format!(
+            "Mode {mode} needs a sandbox, which did not work here: install bubblewrap or allow user namespaces."
+        )),
+        FailureKind::UntrustedDirectory => {
+            Some("Run it in a git repository, or set skip_git_repo_check to true.".to_owned())
+        }
+        FailureKind::ThreadNotFound => Some(match thread {
+            Some(thread) => {
+                format!("Start a new task with local exec: the agent has no thread {}.", quote(thread))
+            }
+            None => "Start a new task with local exec: the agent no longer has that thread.".to_owned(),
+        }),
+        FailureKind::TooManyProcesses => {
+            let during = found
+                .running
+                .map(|activity| format!(" Its last activity: {}.", quote(activity)))
+                .unwrap_or_default();
+            Some(format!("Let the agent start fewer processes at once, or raise max_processes.{during}"))
+        }
+        FailureKind::SupervisorLost => Some(match thread {
+            Some(_) => {
+                format!("Continue where it stopped: mcp-delegator local resume 'go on' --task-id {task_id}")
+            }
+            None => format!("It had no thread yet; submit it again: mcp-delegator retry {task_id}"),
+        }),
+        FailureKind::Killed if message.contains("memory") => {
+            Some("If memory ran out, add memory or lower max_concurrent.".to_owned())
+        }
+        FailureKind::SpawnFailed => Some("See what is missing: mcp-delegator doctor".to_owned()),
+        FailureKind::Killed
+        | FailureKind::Network
+        | FailureKind::WrongThread
+        | FailureKind::AgentError
+        | FailureKind::AgentExit
+        | FailureKind::NoTerminalEvent
+        | FailureKind::SupervisorStartFailed
+        | FailureKind::Internal => None,
+    }
+}
+
+/// The time comes from the agent, so it is quoted unless it is really a time.
+fn retry_suggestion(retry_at: &str) -> String {
+    let is_span = retry_at.ends_with(['s', 'm', 'h']) && !retry_at.contains(':');
+    let word = if is_span { "in" } else { "at" };
+    match is_time(retry_at) {
+        true => format!("Try again {word} {retry_at}."),
+        false => format!("Try again {word} {}.", quote(retry_at)),
+    }
+}
+
+/// Whether a text consists of numbers, months and units: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`, `1.898s`.
+fn is_time(text: &str) -> bool {
+    let is_part = |word: &str| {
+        let word = word.trim_end_matches(',');
+        let letters = word.trim_start_matches(|c: char| c.is_ascii_digit() || ":.-+".contains(c));
+        let is_unit =
+            ["", "s", "ms", "m", "h", "d", "st", "nd", "rd", "th", "AM", "PM", "UTC", "Z"].contains(&letters);
+        let is_word = ["second", "minute", "hour", "day", "week"].contains(&letters.trim_end_matches('s'));
+        let is_month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+            .contains(&letters);
+        is_unit || is_word || is_month
+    };
+    text.split(' ').all(is_part) && text.contains(|c: char| c.is_ascii_digit())
+}
+
+fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
+    let seconds = found.limit_seconds?;
+    let during = found.running.map(|activity| format!(" during {}", quote(activity))).unwrap_or_default();
+    let (hit, input) = match limit {
+        LimitKind::Idle => ("nothing happened for", "idle_timeout_sec"),
+        LimitKind::Hard => ("it had run for", "hard_timeout_sec"),
+    };
+    let more = seconds.saturating_mul(2).min(MAX_LIMIT_SEC);
+    Some(match more > seconds {
+        true => format!("Pass {input} {more}: {hit} {seconds} s{during}."),
+        false => format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {input}."),
+    })
+}
+
+/// Whether the work itself may have failed, rather than something that prevented the agent from working.
+fn is_about_the_work(end: &TaskEnd) -> bool {
+    match end {
+        TaskEnd::Timeout(_) => true,
+        TaskEnd::Failed { kind, .. } => matches!(
+            kind,
+            FailureKind::AgentError
+                | FailureKind::AgentExit
+                | FailureKind::NoTerminalEvent
+                | FailureKind::Killed
+                | FailureKind::TooManyProcesses
+                | FailureKind::SupervisorLost
+        ),
+        TaskEnd::Completed | TaskEnd::Cancelled { .. } => false,
+    }
+}
+
+fn by_location(found: &Findings<'_>) -> Option<String> {
+    match (&found.location, &found.command) {
+        (Some(ErrorLocation { file, line, message }), _) if message.is_empty() => {
+            Some(format!("Look at {file}:{line}."))
+        }
+        (Some(ErrorLocation { file, line, message }), _) => {
+            Some(format!("Look at {file}:{line}: {}", quote(message)))
+        }
+        (None, Some((command, output))) if !output.is_empty() => {
+            Some(format!("Look at what {} printed: {}", quote(command), quote(output)))
+        }
+        (None, _) => None,
+    }
+}
+
+fn by_tests(failed: &[String]) -> Option<String> {
+    match failed {
+        [] => None,
+        [test] => Some(format!("Run the failing test alone: {}", quote(test))),
+        [first, ..] => Some(format!("Run the {} failing tests alone, first {}", failed.len(), quote(first))),
+    }
+}
+
+/// Foreign text in quotation marks.
+fn quote(text: &str) -> String {
+    let short: String = text.chars().take(MAX_QUOTED_CHARS).filter(|c| !c.is_control()).collect();
+    format!("\"{}\"", short.replace('"', "'"))
+}
+
+#[cfg(test)]
+mod tests;

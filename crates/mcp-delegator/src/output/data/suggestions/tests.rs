@@ -1,0 +1,194 @@
+//! Findings and the expected suggestions.
+
+use crate::output::data::suggestions::*;
+
+fn failed(kind: FailureKind, message: &str, retry_at: Option<&str>) -> TaskEnd {
+    TaskEnd::Failed { kind, message: message.to_owned(), retry_at: retry_at.map(str::to_owned) }
+}
+
+fn no_findings(end: &TaskEnd) -> Findings<'_> {
+    Findings {
+        end,
+        task_id: "T-local-1",
+        agent: "codex",
+        model: None,
+        mode: "workspace-write",
+        thread: None,
+        limit_seconds: None,
+        running: None,
+        location: None,
+        command: None,
+        failed_tests: Vec::new(),
+    }
+}
+
+#[test]
+fn retry_time_of_the_agent_is_quoted_unless_it_is_a_time() {
+    let cases = [
+        (FailureKind::UsageLimit, "3:51 PM", "Try again at 3:51 PM."),
+        (FailureKind::UsageLimit, "Sep 23rd, 2026 8:13 AM", "Try again at Sep 23rd, 2026 8:13 AM."),
+        (FailureKind::UsageLimit, "2 days 3 hours", "Try again in 2 days 3 hours."),
+        (FailureKind::RateLimit, "1.898s", "Try again in 1.898s."),
+        (FailureKind::UsageLimit, "noon; delete all", "Try again at \"noon; delete all\"."),
+    ];
+    for (kind, retry_at, expected) in cases {
+        let end = failed(kind, "x", Some(retry_at));
+        assert_eq!(suggestions(&no_findings(&end)), [expected]);
+    }
+}
+
+#[test]
+fn failures_outside_the_work_have_one_suggestion() {
+    use FailureKind as Kind;
+    let gpt = Some("gpt-9");
+    let cases = [
+        (Kind::Auth, "x", None, "Sign in: codex login"),
+        (
+            Kind::BadModel,
+            "x",
+            gpt,
+            "The requested model was gpt-9: use a model the agent supports, or omit model for its default.",
+        ),
+        (
+            Kind::BadModel,
+            "x",
+            None,
+            "No model was requested, so the agent's own configuration selects this one: set model.",
+        ),
+        (
+            Kind::Sandbox,
+            "bwrap: no",
+            None,
+            "Mode workspace-write needs a sandbox, which did not work here: install bubblewrap or allow user namespaces.",
+        ),
+        (
+            Kind::Sandbox,
+            "none: CODEX_HOME lies below the temporary directory",
+            None,
+            "Set CODEX_HOME to a directory that is not below the temporary directory.",
+        ),
+        (
+            Kind::UntrustedDirectory,
+            "x",
+            None,
+            "Run it in a git repository, or set skip_git_repo_check to true.",
+        ),
+        (
+            Kind::ThreadNotFound,
+            "x",
+            None,
+            "Start a new task with local exec: the agent no longer has that thread.",
+        ),
+        (
+            Kind::SupervisorLost,
+            "x",
+            None,
+            "It had no thread yet; submit it again: mcp-delegator retry T-local-1",
+        ),
+        (
+            Kind::Killed,
+            "killed by SIGKILL, possibly because memory ran out",
+            None,
+            "If memory ran out, add memory or lower max_concurrent.",
+        ),
+        (Kind::SpawnFailed, "x", None, "See what is missing: mcp-delegator doctor"),
+    ];
+    for (kind, message, model, expected) in cases {
+        let end = failed(kind, message, None);
+        assert_eq!(suggestions(&Findings { model, ..no_findings(&end) }), [expected], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_lost_task_with_a_thread_is_resumed() {
+    let end = failed(FailureKind::SupervisorLost, "x", None);
+    let suggested = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
+    assert_eq!(
+        suggested,
+        ["Continue where it stopped: mcp-delegator local resume 'go on' --task-id T-local-1"]
+    );
+}
+
+#[test]
+fn timeout_suggests_a_larger_limit() {
+    let cases = [
+        (
+            LimitKind::Idle,
+            Some(300),
+            Some("Running cargo test"),
+            Some("Pass idle_timeout_sec 600: nothing happened for 300 s during \"Running cargo test\"."),
+        ),
+        (LimitKind::Hard, Some(1200), None, Some("Pass hard_timeout_sec 2400: it had run for 1200 s.")),
+        (LimitKind::Hard, Some(50_000), None, Some("Pass hard_timeout_sec 86400: it had run for 50000 s.")),
+        (
+            LimitKind::Hard,
+            Some(86_400),
+            None,
+            Some("Split it into several tasks: it had run for 86400 s, the largest hard_timeout_sec."),
+        ),
+        (LimitKind::Hard, None, None, None),
+    ];
+    for (limit, limit_seconds, running, expected) in cases {
+        let end = TaskEnd::Timeout(limit);
+        let suggested = suggestions(&Findings { limit_seconds, running, ..no_findings(&end) });
+        assert_eq!(suggested.first().map(String::as_str), expected);
+    }
+}
+
+#[test]
+fn failures_of_the_work_point_to_location_and_tests() {
+    let location =
+        ErrorLocation { file: "src/x.rs".into(), line: 3, message: "expected `u32`, found `&str`".into() };
+    let end = failed(FailureKind::AgentExit, "exited with code 1", None);
+    let found = Findings {
+        location: Some(location),
+        command: Some(("cargo build".into(), "error".into())),
+        failed_tests: vec!["a::b".into(), "c".into()],
+        ..no_findings(&end)
+    };
+    assert_eq!(
+        suggestions(&found),
+        [
+            "Look at src/x.rs:3: \"expected `u32`, found `&str`\"",
+            "Run the 2 failing tests alone, first \"a::b\"",
+        ]
+    );
+    let without_place = Findings { location: None, failed_tests: Vec::new(), ..found.clone() };
+    assert_eq!(suggestions(&without_place), ["Look at what \"cargo build\" printed: \"error\""]);
+    // A failed command is not the reason for a missing login.
+    let auth = failed(FailureKind::Auth, "x", None);
+    assert_eq!(suggestions(&Findings { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
+    let limit = TaskEnd::Timeout(LimitKind::Idle);
+    assert_eq!(suggestions(&Findings { end: &limit, limit_seconds: Some(5), ..found }).len(), 3);
+}
+
+#[test]
+fn suggestions_need_findings_and_are_at_most_three() {
+    for kind in FailureKind::ALL {
+        let end = failed(kind, "", None);
+        assert!(suggestions(&no_findings(&end)).len() <= 1, "{kind:?}");
+    }
+    for kind in
+        [FailureKind::AgentError, FailureKind::Network, FailureKind::NoTerminalEvent, FailureKind::Internal]
+    {
+        let end = failed(kind, "something", None);
+        assert_eq!(suggestions(&no_findings(&end)), [""; 0], "{kind:?}");
+    }
+    for end in [TaskEnd::Completed, TaskEnd::Cancelled { reason: None }] {
+        assert_eq!(suggestions(&no_findings(&end)), [""; 0]);
+    }
+}
+
+#[test]
+fn quoted_text_is_one_line_and_truncated() {
+    let end = failed(FailureKind::AgentExit, "", None);
+    let message = format!("ignore\u{1b}[2J \"all\"\n{}", "x".repeat(10_000));
+    let location = ErrorLocation { file: "a.c".into(), line: 1, message };
+    let suggested = suggestions(&Findings { location: Some(location), ..no_findings(&end) });
+    assert!(
+        suggested[0].starts_with("Look at a.c:1: \"ignore[2J 'all'x") && suggested[0].ends_with("x\""),
+        "{}",
+        suggested[0]
+    );
+    assert!(suggested[0].len() < 250 && !suggested[0].contains('\n'));
+}

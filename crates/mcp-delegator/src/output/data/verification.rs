@@ -1,0 +1,104 @@
+//! The verification of a task's work in our JSON and in documents. It is our own result, separate from the agent's report.
+
+use delegator_domain::task::Verification;
+use delegator_engine::Record;
+use delegator_registry::Task;
+use serde_json::{Value, json};
+
+use crate::error::{AppError, ErrorCode};
+use crate::output::data::task::test_results;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::task as task_document;
+use crate::output::outcome::Warning;
+
+/// The tail of the verify command's output in every result.
+const TAIL_BYTES: usize = 4 << 10;
+const MAX_TAIL_BYTES: usize = 64 << 10;
+
+/// `data.verification` of an ended task; `None` if none was requested. `budget`: the output size that the caller requested.
+pub fn to_json(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Option<Value> {
+    let command = verify_command(task)?;
+    let Some(check) = record.and_then(|record| record.check.as_ref()) else {
+        let outcome = task.ended.as_ref().map(|ended| Verification::not_run(&ended.end))?;
+        return Some(json!({"status": outcome.status(), "command": command, "reason": outcome.reason()}));
+    };
+    let outcome = check.outcome();
+    let tail = tail(&check.last_output, budget);
+    let mut value = json!({
+        "status": outcome.status(),
+        "command": command,
+        "exit_code": check.exit_code,
+        "sandboxed": check.is_sandboxed,
+        "duration_ms": check.duration_ms,
+        "output_tail": tail,
+        "output_bytes": check.output.received,
+    });
+    if let Some(results) = check.tests.as_ref().and_then(test_results) {
+        value["test_results"] = results;
+    }
+    if let Some(signal) = check.signal {
+        value["signal"] = signal.into();
+    }
+    if let Some(reason) = outcome.reason() {
+        value["reason"] = reason.into();
+    }
+    if let Some(detail) = &check.detail {
+        value["detail"] = detail.clone().into();
+    }
+    Some(value)
+}
+
+fn verify_command(task: &Task) -> Option<&Value> {
+    task.input.get("verify").filter(|args| args.as_array().is_some_and(|args| !args.is_empty()))
+}
+
+/// Warns if the agent completed but its work was not verified.
+pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
+    let failed = record
+        .and_then(|record| record.check.as_ref())
+        .filter(|check| verify_command(task).is_some() && check.outcome() != Verification::Verified);
+    failed.map(|check| Warning::new("W_VERIFY_001", check.describe())).into_iter().collect()
+}
+
+/// The error of a task whose agent completed but whose work was not verified.
+pub fn failure(task: &Task, record: Option<&Record>) -> Option<AppError> {
+    let value = to_json(task, record, None).filter(|value| value["status"] != "verified")?;
+    let check = record.and_then(|record| record.check.as_ref());
+    let problem = check.map_or_else(|| "not verified".to_owned(), delegator_engine::CheckRecord::describe);
+    let error = AppError::new(ErrorCode::AgentFailed, format!("The agent completed its task; {problem}."));
+    Some(error.context("failure_kind", value["status"].clone()).context("verification", value))
+}
+
+/// Adds the verification to a document; unless verified, with the output of the verify command.
+pub fn append_to(document: Document, data: &Value) -> Document {
+    let value = &data["verification"];
+    if value["status"].is_null() {
+        return document;
+    }
+    let mut facts = vec![("verification".to_owned(), scalar(&value["status"]))];
+    for (name, key) in [("reason", "reason"), ("detail", "detail"), ("exit code", "exit_code")] {
+        if !value[key].is_null() {
+            facts.push((name.to_owned(), scalar(&value[key])));
+        }
+    }
+    facts.extend(task_document::tests(&value["test_results"]));
+    let document = document.block(Block::Facts(facts));
+    match value["output_tail"].as_str().filter(|text| !text.is_empty() && value["status"] != "verified") {
+        Some(text) => document
+            .block(Block::Text("The last output of the verify command:".to_owned()))
+            .block(Block::Verbatim(text.to_owned())),
+        None => document,
+    }
+}
+
+/// Truncates the output tail to the budget.
+pub fn shrink(value: &mut Value, budget: usize) {
+    if let Some(Value::String(text)) = value.get_mut("output_tail") {
+        *text = tail(text, Some(budget)).to_owned();
+    }
+}
+
+fn tail(text: &str, budget: Option<usize>) -> &str {
+    let bytes = budget.unwrap_or(0).clamp(TAIL_BYTES, MAX_TAIL_BYTES);
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}

@@ -1,0 +1,50 @@
+//! All warnings about an ended task.
+
+use delegator_domain::task::State;
+use delegator_engine::{Record, TaskFiles};
+use delegator_registry::Task;
+use delegator_transcript::looks_like_test_run;
+use serde_json::Value;
+
+use crate::output::data::{files, restore_point, structured_output, verification};
+use crate::output::outcome::Warning;
+
+pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
+    let record = files.record.as_ref();
+    let mut warnings = restore_point::warnings(files.restore_point.as_ref());
+    warnings.extend(files::warnings(record));
+    warnings.extend(test_warning(task, record));
+    warnings.extend(verification::warnings(task, record));
+    warnings.extend(structured_output::warnings(task, record));
+    let recorded = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
+    warnings.extend(record.and_then(refused_calls));
+    warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
+    warnings
+}
+
+fn refused_calls(record: &Record) -> Option<Warning> {
+    let refused = &record.refused;
+    (refused.count > 0).then(|| {
+        let calls = if refused.count == 1 { "1 call".to_owned() } else { format!("{} calls", refused.count) };
+        let mut warning = Warning::new("W_AGENT_001", format!("{calls} of the agent were refused"));
+        warning.context.insert("agent_messages".to_owned(), refused.last.clone().into());
+        warning
+    })
+}
+
+/// Warns if a completed agent ran no tests or its last tests failed. A requested verification replaces the former.
+fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
+    let record = record.filter(|_| task.state == State::Completed)?;
+    let failed = record.report.pointer("/tests/failed").and_then(Value::as_u64).unwrap_or(0);
+    if failed > 0 {
+        let message = format!("the agent completed, but {failed} tests failed in its last test run");
+        return Some(Warning::new("W_TESTS_002", message));
+    }
+    let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
+    let commands = record.report.pointer("/commands/list").and_then(Value::as_array);
+    let mut commands = commands.into_iter().flatten().filter_map(|command| command["command"].as_str());
+    let ran_none =
+        record.report.get("tests").is_none_or(Value::is_null) && !commands.any(looks_like_test_run);
+    (changed > 0 && ran_none && record.check.is_none())
+        .then(|| Warning::new("W_TESTS_001", "the agent changed files but ran no known test command"))
+}

@@ -1,0 +1,376 @@
+//! A document of facts, tables and quotes, rendered as plain text or as Markdown.
+//!
+//! A command describes its data once; both renderers contain the same facts. Data is escaped, so that it cannot add markup.
+
+use delegator_domain::terminal;
+use serde_json::Value;
+
+use crate::spec::ServedTools;
+use crate::spec::shell::shell_word;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// A line of running text.
+    Text(String),
+    /// Names and values, one per line.
+    Facts(Vec<(String, String)>),
+    Table {
+        columns: Vec<&'static str>,
+        rows: Vec<Vec<String>>,
+    },
+    /// Text whose line breaks matter.
+    Verbatim(String),
+    /// The next useful call.
+    Next {
+        path: &'static [&'static str],
+        input: Value,
+    },
+}
+
+/// The syntax of suggested syntax.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallSyntax<'a> {
+    /// Shell commands.
+    Commands,
+    /// Calls of these tools.
+    Tools(&'a ServedTools),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Document {
+    pub title: Option<String>,
+    pub blocks: Vec<Block>,
+}
+
+impl Document {
+    pub fn titled(title: impl Into<String>) -> Self {
+        Document { title: Some(title.into()), blocks: Vec::new() }
+    }
+
+    pub fn block(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+
+    /// Adds facts to the first facts block; if there is none, as a new block before the next call.
+    pub fn with_facts(mut self, facts: Vec<(String, String)>) -> Self {
+        if facts.is_empty() {
+            return self;
+        }
+        let own = self.blocks.iter_mut().find_map(|block| match block {
+            Block::Facts(own) => Some(own),
+            _ => None,
+        });
+        match own {
+            Some(own) => own.extend(facts),
+            None => {
+                let next = self.blocks.iter().position(|block| matches!(block, Block::Next { .. }));
+                self.blocks.insert(next.unwrap_or(self.blocks.len()), Block::Facts(facts));
+            }
+        }
+        self
+    }
+
+    /// A document of arbitrary data: scalars as facts, everything else as JSON.
+    pub fn from_value(data: &Value) -> Document {
+        let Some(object) = data.as_object() else {
+            return Document::default().block(Block::Verbatim(pretty(data)));
+        };
+        let (scalars, nested): (Vec<_>, Vec<_>) =
+            object.iter().partition(|(_, value)| !value.is_object() && !value.is_array());
+        let mut document = Document::default();
+        if !scalars.is_empty() {
+            let facts = scalars.into_iter().map(|(key, value)| (key.clone(), scalar(value))).collect();
+            document = document.block(Block::Facts(facts));
+        }
+        for (key, value) in nested {
+            document = document.block(Block::Text(format!("{key}:"))).block(Block::Verbatim(pretty(value)));
+        }
+        document
+    }
+
+    pub fn to_text(&self) -> String {
+        let mut parts: Vec<String> = self.title.iter().cloned().collect();
+        parts.extend(self.blocks.iter().map(text_block).filter(|text| !text.is_empty()));
+        // The data may come from an agent; remove everything that could control a terminal.
+        terminal::sanitize(&parts.join("\n\n")).into_owned()
+    }
+
+    pub fn to_markdown(&self, syntax: CallSyntax<'_>) -> String {
+        let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
+        parts.extend(
+            self.blocks.iter().map(|block| markdown_block(block, syntax)).filter(|text| !text.is_empty()),
+        );
+        parts.join("\n\n")
+    }
+}
+
+/// A table without its empty columns; `None` if there is no row.
+pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> {
+    let has_content = |at: &usize| rows.iter().any(|row| !matches!(row[*at].as_str(), "" | "-"));
+    let shown: Vec<usize> = (0..columns.len()).filter(has_content).collect();
+    let columns = shown.iter().map(|at| columns[*at]).collect();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
+    (!rows.is_empty()).then_some(Block::Table { columns, rows })
+}
+
+/// Truncates a text to this many bytes, including Markdown escapes.
+pub fn truncate_cell(text: &str, bytes: usize) -> String {
+    const MARK: char = '…';
+    let width = |letter: char| letter.len_utf8() + usize::from(MARKDOWN_SPECIAL.contains(letter));
+    if text.chars().map(width).sum::<usize>() <= bytes {
+        return text.to_owned();
+    }
+    let mut left = bytes.saturating_sub(MARK.len_utf8());
+    let fits = |letter: &char| {
+        let remaining = left.checked_sub(width(*letter));
+        left = remaining.unwrap_or(left);
+        remaining.is_some()
+    };
+    text.chars().take_while(fits).chain([MARK]).collect()
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// A value for a reader: text without quotes, null as a dash.
+pub fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(scalar).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn text_block(block: &Block) -> String {
+    match block {
+        Block::Text(text) | Block::Verbatim(text) => text.trim_end().to_owned(),
+        Block::Facts(facts) => {
+            let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+            let lines: Vec<String> = facts
+                .iter()
+                .map(|(name, value)| format!("{name:<width$}  {}", escape_line_breaks(value)))
+                .collect();
+            lines.join("\n")
+        }
+        Block::Table { columns, rows } => text_table(columns, rows),
+        Block::Next { path, input } => format!("Next: {}", shell_command(path, input)),
+    }
+}
+
+/// Escapes line breaks, so that a file name cannot look like a further line of the document.
+fn escape_line_breaks(value: &str) -> std::borrow::Cow<'_, str> {
+    match value.trim_end().contains(['\n', '\r']) {
+        true => value.trim_end().replace('\r', "\\r").replace('\n', "\\n").into(),
+        false => value.into(),
+    }
+}
+
+/// The shell command of a call. Its first input is positional, unless it is a list.
+fn shell_command(path: &[&str], input: &Value) -> String {
+    let args = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
+        let flag = format!("--{}", name.replace('_', "-"));
+        match value {
+            Value::Array(items) => {
+                let each = |item: &Value| format!("{flag} {}", shell_word(&scalar(item)));
+                items.iter().map(each).collect::<Vec<_>>().join(" ")
+            }
+            value if at == 0 => shell_word(&scalar(value)),
+            value => format!("{flag} {}", shell_word(&scalar(value))),
+        }
+    });
+    let args: Vec<String> = args.collect();
+    format!("mcp-delegator {} {}", path.join(" "), args.join(" "))
+}
+
+/// `None` if the tool is not served.
+fn next_call(path: &[&str], input: &Value, syntax: CallSyntax<'_>) -> Option<String> {
+    match syntax {
+        CallSyntax::Commands => Some(shell_command(path, input)),
+        CallSyntax::Tools(served) => {
+            let name = served.prefixed_name(&path.join("_").replace('-', "_"))?;
+            Some(format!("{name} {input}"))
+        }
+    }
+}
+
+fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
+    let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
+    let cells = |row: &Vec<String>| row.iter().map(|cell| escape_line_breaks(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| rows.iter().chain([&header]).map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let mut lines = vec![line(&header)];
+    lines.extend(rows.iter().map(line));
+    lines.join("\n")
+}
+
+fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
+    match block {
+        Block::Next { path, input } => {
+            let next = |call: String| format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call)));
+            next_call(path, input, syntax).map(next).unwrap_or_default()
+        }
+        Block::Text(text) => {
+            let lines: Vec<String> = terminal::sanitize(text).lines().map(escape_line).collect();
+            lines.join("\n")
+        }
+        Block::Verbatim(text) => fenced(text),
+        Block::Facts(facts) => {
+            let lines: Vec<String> = facts.iter().map(|(name, value)| fact(name, value)).collect();
+            lines.join("\n")
+        }
+        Block::Table { columns, rows } => {
+            let mut lines =
+                vec![format!("| {} |", columns.join(" | ")), format!("|{}", "---|".repeat(columns.len()))];
+            for row in rows {
+                let cells: Vec<String> = row.iter().map(|cell| inline(cell)).collect();
+                lines.push(format!("| {} |", cells.join(" | ")));
+            }
+            lines.join("\n")
+        }
+    }
+}
+
+/// A fact; a value of several lines goes into a fenced block.
+fn fact(name: &str, value: &str) -> String {
+    match value.trim_end().contains(['\n', '\r']) {
+        false => format!("- {}: {}", inline(name), inline(value)),
+        true => {
+            let block: Vec<String> = fenced(value).lines().map(|line| format!("  {line}")).collect();
+            format!("- {}:\n\n{}\n", inline(name), block.join("\n"))
+        }
+    }
+}
+
+// Text is sanitised before it is escaped or fenced, never after: removing a character could join two backticks, or detach
+// a backslash from the character it escapes.
+
+fn fenced(text: &str) -> String {
+    terminal::fenced(&terminal::sanitize(text))
+}
+
+/// Escapes text within a line.
+fn inline(text: &str) -> String {
+    escape_markdown(&terminal::sanitize(text).replace('\n', " "))
+}
+
+/// Escapes a whole line, so that its beginning does not make it a heading, list, quote or fence.
+fn escape_line(text: &str) -> String {
+    let begin = text.trim_start();
+    let digits = begin.len() - begin.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let indent = &text[..text.len() - begin.len()];
+    let (number, rest) = begin.split_at(digits);
+    match rest.chars().next() {
+        Some('#' | '>' | '-' | '+' | '=' | '~' | '_' | '.' | ')') => {
+            format!("{indent}{number}\\{}", escape_markdown(rest))
+        }
+        _ => escape_markdown(text),
+    }
+}
+
+/// Characters with a meaning within a line.
+const MARKDOWN_SPECIAL: &str = "\\`|<![]*";
+
+/// Escapes text so that it cannot open a table cell, code span, element or image.
+fn escape_markdown(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if MARKDOWN_SPECIAL.contains(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_and_markdown_contain_the_same_facts() {
+        let document = Document::titled("Two tasks").block(Block::Table {
+            columns: vec!["task", "state"],
+            rows: vec![vec!["T-1".into(), "working".into()], vec!["T-2".into(), "queued".into()]],
+        });
+        for text in [document.to_text(), document.to_markdown(CallSyntax::Commands)] {
+            for fact in ["Two tasks", "T-1", "working", "T-2", "queued"] {
+                assert!(text.contains(fact), "{fact} is missing in {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn next_call_uses_the_syntax_of_the_reader() {
+        let next =
+            Block::Next { path: &["local", "wait"], input: json!({"task_id": "T-1", "timeout_sec": 9}) };
+        let document = Document::default().block(next);
+        assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
+        let tools = |name: &str| ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] };
+        let markdown = document.to_markdown(CallSyntax::Tools(&tools("local_wait")));
+        assert_eq!(markdown, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+        assert_eq!(document.to_markdown(CallSyntax::Tools(&tools("local_exec"))), "");
+        let several = json!({"task_ids": ["T-1", "T-2"], "until": "any"});
+        assert_eq!(
+            Document::default().block(Block::Next { path: &["local", "wait"], input: several }).to_text(),
+            "Next: mcp-delegator local wait --task-ids T-1 --task-ids T-2 --until any"
+        );
+        let resume = json!({"task": "Go on.", "task_id": "T-1"});
+        assert_eq!(
+            Document::default().block(Block::Next { path: &["local", "resume"], input: resume }).to_text(),
+            "Next: mcp-delegator local resume 'Go on.' --task-id T-1"
+        );
+    }
+
+    #[test]
+    fn cell_length_counts_markdown_escapes() {
+        for (text, bytes) in [("a|b".repeat(50), 40), ("\u{4efb}".repeat(50), 40), ("plain ".repeat(20), 40)]
+        {
+            let cell = truncate_cell(&text, bytes);
+            let written = inline(&cell).len();
+            assert!(written <= bytes && written + 4 > bytes && cell.ends_with('…'), "{cell}");
+        }
+        assert_eq!(truncate_cell("a|b", 4), "a|b");
+    }
+
+    #[test]
+    fn empty_columns_are_omitted() {
+        let cells = |row: [&str; 3]| row.map(str::to_owned).to_vec();
+        let rows = vec![cells(["T-1", "-", "x"]), cells(["T-2", "", "-"])];
+        let shown = Block::Table {
+            columns: vec!["task", "why"],
+            rows: vec![vec!["T-1".into(), "x".into()], vec!["T-2".into(), "-".into()]],
+        };
+        assert_eq!(table(&["task", "labels", "why"], rows), Some(shown));
+        assert_eq!(table(&["task"], Vec::new()), None);
+    }
+
+    #[test]
+    fn data_cannot_escape_its_markup() {
+        let document = Document::from_value(&json!({"name": "a|b\u{1b}[2J", "list": ["```\n# pwned"]}));
+        assert!(!document.to_text().contains('\u{1b}'));
+        let markdown = document.to_markdown(CallSyntax::Commands);
+        assert!(markdown.contains("a\\|b"));
+        assert!(markdown.contains("````"), "the fence must be longer than any inside: {markdown}");
+        // Removing characters must not create a fence or detach an escape.
+        let document =
+            Document::from_value(&json!({"text": "``\u{7f}`\n# pwned", "word": "\u{1b}`x\u{1b}`"}));
+        let markdown = document.to_markdown(CallSyntax::Commands);
+        assert!(markdown.contains("  ````\n  ```\n  # pwned\n  ````"), "{markdown}");
+        assert!(markdown.contains("- word: x\n") || markdown.ends_with("- word: x"), "{markdown}");
+        let document = Document::default().block(Block::Text("~~~\n# a\n12. b\n---\nplain".to_owned()));
+        assert_eq!(document.to_markdown(CallSyntax::Commands), "\\~~~\n\\# a\n12\\. b\n\\---\nplain");
+    }
+}

@@ -1,0 +1,59 @@
+//! Adds the facts of `meta` to a document, as far as a reader can act on them.
+
+use serde_json::{Value, json};
+
+use crate::output::data::estimate;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::task as task_document;
+use crate::output::outcome::CommandOutput;
+
+pub fn append_to(document: Document, output: &CommandOutput) -> Document {
+    let mut document = document.with_facts(facts(output));
+    let input = match pending(output).as_slice() {
+        [] => return document,
+        [id] => json!({"task_id": id}),
+        several if describes_one_task(output) => json!({"task_ids": several, "until": "any"}),
+        several => json!({"task_ids": several}),
+    };
+    // Waiting for the pending tasks replaces any other next call.
+    document.blocks.retain(|block| !matches!(block, Block::Next { .. }));
+    document.block(Block::Next { path: &["local", "wait"], input })
+}
+
+/// A wait for any task returns one task, a wait for all returns a list.
+fn describes_one_task(output: &CommandOutput) -> bool {
+    let (data, _) = output.completion.parts();
+    data.is_some_and(|data| data.get("tasks").is_none())
+}
+
+fn pending(output: &CommandOutput) -> Vec<&Value> {
+    output.facts.get("pending").and_then(Value::as_array).into_iter().flatten().collect()
+}
+
+fn facts(output: &CommandOutput) -> Vec<(String, String)> {
+    let fact = |key: &str| output.facts.get(key);
+    let is_true = |key: &str| fact(key) == Some(&Value::Bool(true));
+    let position = fact("queue_position").and_then(Value::as_u64).filter(|position| *position > 0);
+    let failed_with = output.child.as_ref().and_then(|child| child.code).filter(|code| *code != 0);
+    let pending: Vec<String> = pending(output).into_iter().map(scalar).collect();
+    let facts = [
+        ("exit code", failed_with.map(|code| code.to_string())),
+        ("queue position", position.map(|position| position.to_string())),
+        ("waits for", fact("waiting_for").and_then(task_document::format_waiting_for)),
+        (
+            "starts in",
+            fact("estimated_start_ms")
+                .and_then(Value::as_u64)
+                .filter(|ms| *ms > 0)
+                .map(estimate::format_duration),
+        ),
+        ("queue", is_true("queue_paused").then(|| "paused".to_owned())),
+        (
+            "replayed",
+            is_true("replayed").then(|| "yes, this is the existing task with the same key".to_owned()),
+        ),
+        ("pending", (!pending.is_empty()).then(|| pending.join(", "))),
+        ("more", fact("next_cursor").map(|cursor| format!("cursor {}", scalar(cursor)))),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}

@@ -1,0 +1,10 @@
+//! Outcomes for readers: a document of headings, facts and tables, rendered as plain text or Markdown.
+
+pub mod document;
+pub mod error;
+pub mod github_guide;
+pub mod human;
+pub mod meta_facts;
+pub mod reference;
+pub mod status;
+pub mod task;

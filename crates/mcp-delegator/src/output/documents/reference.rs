@@ -1,0 +1,124 @@
+//! Reference pages generated from the tables in code. They are committed in `docs/`, and tests compare them with the code.
+
+use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
+use crate::spec::catalog::Catalog;
+use crate::spec::{self, CommandSpec, Property};
+
+/// `docs/errors.md`.
+pub fn errors() -> String {
+    let mut page = String::from(
+        "# Exit codes and errors\n\nGenerated from `crates/mcp-delegator/src/fault`; do not edit.\n\n## Exit codes\n\n\
+         | code | name | meaning |\n|---|---|---|\n",
+    );
+    for exit in ExitCode::ALL {
+        page.push_str(&format!("| {} | {} | {} |\n", exit.number(), exit.name(), exit.meaning()));
+    }
+    page.push_str(
+        "\nIf the reader closes the pipe early, the program exits silently with 0.\n\n## Error map\n\n\
+         `retry`: whether the identical call may be repeated. *if safe*: for commands that change nothing.\n\n\
+         | kind | exit | CLI envelope | phase | retry | side effects | standard envelope | tool envelope |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for code in ErrorCode::ALL {
+        let facts = code.facts();
+        let (kind, number) = facts.standard;
+        // In these two cases the other envelopes do not report an error.
+        let (standard, tool) = match code {
+            ErrorCode::PartialFailure => (format!("success, {number}"), "ok, `meta.partial`".to_owned()),
+            ErrorCode::Incomplete => (format!("{kind} {number}"), "ok, `meta.wait_expired`".to_owned()),
+            _ => (format!("{kind} {number}"), facts.tool.to_owned()),
+        };
+        page.push_str(&format!(
+            "| {} | {} | {} | {} | {} | {} | {standard} | {tool} |\n",
+            facts.kind.name(),
+            facts.exit.number(),
+            facts.agent,
+            facts.phase.name(),
+            retry(facts.retryable),
+            effects(facts.side_effects),
+        ));
+    }
+    page
+}
+
+fn retry(retryable: Retryable) -> &'static str {
+    match retryable {
+        Retryable::Yes => "yes",
+        Retryable::No => "no",
+        Retryable::IfSafe => "if safe",
+        Retryable::WhileStateCanChange => "while the state can change",
+    }
+}
+
+fn effects(effects: SideEffects) -> &'static str {
+    match effects {
+        SideEffects::None => "none",
+        SideEffects::Partial => "partial",
+        SideEffects::Unknown => "unknown",
+        SideEffects::NoneIfSafe => "partial; none if safe",
+        SideEffects::UnknownUnlessSafe => "unknown; none if safe",
+    }
+}
+
+/// `docs/commands.md`.
+pub fn commands(catalog: Catalog) -> String {
+    let mut page = String::from(
+        "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\n\
+         | command | tool | available | what it does |\n|---|---|---|---|\n",
+    );
+    for spec in catalog.iter() {
+        let tool = spec.toolset.name().map_or("-".to_owned(), |_| format!("`{}`", spec.tool_name("_codex_")));
+        let available = if spec.is_available() { "yes" } else { "not yet" };
+        page.push_str(&format!("| `{}` | {tool} | {available} | {} |\n", spec.cli_path(), spec.about));
+    }
+    for spec in catalog.iter().filter(|spec| spec.is_available()) {
+        page.push_str(&section(spec));
+    }
+    page
+}
+
+fn section(spec: &CommandSpec) -> String {
+    let details = if spec.details.is_empty() { String::new() } else { format!(" {}", spec.details) };
+    let mut text = format!("\n## {}\n\n{}.{details}\n", spec.cli_path(), spec.about);
+    let inputs = spec.inputs().properties;
+    if !inputs.is_empty() {
+        text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
+        text.extend(inputs.iter().map(input_row));
+    }
+    if !spec.examples.is_empty() {
+        text.push_str("\n```sh\n");
+        for example in spec.examples {
+            text.push_str(&format!("{}    # {}\n", example.command, example.shows));
+        }
+        text.push_str("```\n");
+    }
+    text
+}
+
+fn input_row(property: &Property) -> String {
+    let position =
+        if property.positional { format!(" or `{}`", property.name.to_uppercase()) } else { String::new() };
+    let choices = match property.choices().as_slice() {
+        [] => String::new(),
+        choices => format!(": {}", choices.join(", ")),
+    };
+    let text = spec::tool_schema::description_with_bounds(property);
+    format!("| `{}` | `--{}`{position} | {text}{choices} |\n", property.name, property.flag())
+}
+
+/// `docs/configuration.md`.
+pub fn configuration() -> String {
+    format!(
+        "# Configuration\n\nThe table is generated from `crates/delegator-config`; do not edit.\n\n\
+         The configuration file is the first of these: `MCP_DELEGATOR_CONFIG`, `$XDG_CONFIG_HOME/mcp-delegator/config.toml`,\n\
+         `~/.config/mcp-delegator/config.toml`. `mcp-delegator config show` prints every effective value and its origin.\n\n\
+         Precedence, highest first: flag, variable, project file (`.mcp-delegator.toml`), user file, default. Lists in\n\
+         variables are comma-separated.\n\n\
+         A project file comes with a repository and is not trusted: it may set only what the table allows. Its values for\n\
+         tasks apply to every task in its work tree, wherever the call is made: the nearest file from the task's\n\
+         `working_dir` up to the root of its git work tree counts. Its values for calls apply to calls made in that tree.\n\
+         While the file is invalid, no task starts in the tree (`CONFIG_INVALID`); all other commands work there and print\n\
+         a warning (`W_CONFIG_004`).\n\n{}",
+        delegator_config::reference()
+    )
+}

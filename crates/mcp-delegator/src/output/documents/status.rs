@@ -1,0 +1,125 @@
+//! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are short and
+//! empty columns are omitted: one task fits in 600 bytes.
+
+use serde_json::{Value, json};
+
+use crate::output::data::{estimate, usage};
+use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
+use crate::output::documents::task as task_document;
+
+/// Maximum bytes of cells with foreign text.
+const MAX_TITLE_BYTES: usize = 100;
+const MAX_ACTIVITY_BYTES: usize = 80;
+const MAX_LABELS_BYTES: usize = 50;
+/// Unread results that are listed; the others are only counted.
+const MAX_UNREAD_IDS: usize = 3;
+
+pub fn snapshot(data: &Value) -> Document {
+    let mut document = Document::titled(headline(data));
+    for block in running(data).into_iter().chain(queued(data)).chain(not_listed(data)).chain(ended(data)) {
+        document = document.block(block);
+    }
+    if let Some(unread) = data.get("unread") {
+        document = document.block(Block::Facts(vec![("unread results".to_owned(), unread_ids(unread))]));
+    }
+    for task in items(data, "tasks") {
+        let lines: Vec<&str> = items(task, "last_lines").filter_map(Value::as_str).collect();
+        if !lines.is_empty() {
+            let label = format!("Last lines of {}:", scalar(&task["task_id"]));
+            document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
+        }
+    }
+    document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
+    document.blocks.extend(next_call(data));
+    document
+}
+
+/// The results of an unread task; else a wait for the only running task.
+fn next_call(data: &Value) -> Option<Block> {
+    if let Some(id) = items(&data["unread"], "task_ids").next() {
+        return Some(Block::Next { path: &["local", "results"], input: json!({"task_id": id}) });
+    }
+    let mut running = items(data, "tasks");
+    let (Some(only), None) = (running.next(), running.next()) else { return None };
+    Some(Block::Next { path: &["local", "wait"], input: json!({"task_id": only["task_id"]}) })
+}
+
+fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    data[key].as_array().into_iter().flatten()
+}
+
+fn headline(data: &Value) -> String {
+    let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
+    let paused = if data["queue_paused"] == true { " (the queue is paused)" } else { "" };
+    format!(
+        "{} running, {} queued{paused}, {} ended in the last 24 hours",
+        count("running"),
+        count("queued"),
+        count("recently_completed")
+    )
+}
+
+fn running(data: &Value) -> Option<Block> {
+    let row = |task: &Value| {
+        vec![
+            scalar(&task["task_id"]),
+            scalar(&task["elapsed_seconds"]),
+            scalar(&task["progress"]["percent"]),
+            truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
+            title(task),
+            labels(task),
+        ]
+    };
+    table(&["running", "seconds", "%", "activity", "task", "labels"], items(data, "tasks").map(row).collect())
+}
+
+fn queued(data: &Value) -> Option<Block> {
+    let row = |task: &Value| {
+        let start =
+            task["estimated_start_ms"].as_u64().map_or_else(|| "-".to_owned(), estimate::format_duration);
+        let waits = task_document::format_waiting_for(&task["waiting_for"]);
+        let waits = waits.unwrap_or_else(|| "-".to_owned());
+        vec![scalar(&task["task_id"]), scalar(&task["position"]), waits, start, title(task), labels(task)]
+    };
+    table(
+        &["queued", "position", "waits for", "starts in", "task", "labels"],
+        items(data, "queue").map(row).collect(),
+    )
+}
+
+fn ended(data: &Value) -> Option<Block> {
+    let row = |task: &Value| {
+        let cells = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
+        cells.into_iter().chain([title(task), labels(task)]).collect()
+    };
+    table(
+        &["ended", "state", "seconds", "task", "labels"],
+        items(data, "recently_completed").map(row).collect(),
+    )
+}
+
+fn title(task: &Value) -> String {
+    truncate_cell(&scalar(&task["title"]), MAX_TITLE_BYTES)
+}
+
+fn labels(task: &Value) -> String {
+    truncate_cell(&task_document::labels(task).unwrap_or_else(|| "-".to_owned()), MAX_LABELS_BYTES)
+}
+
+fn not_listed(data: &Value) -> Option<Block> {
+    let more = data.get("not_listed")?;
+    Some(Block::Text(format!(
+        "{} running and {} queued tasks are not listed: filter by working_dir, labels or state, or raise limit.",
+        scalar(&more["running"]),
+        scalar(&more["queued"])
+    )))
+}
+
+fn unread_ids(unread: &Value) -> String {
+    let count = unread["count"].as_u64().unwrap_or(0);
+    let ids: Vec<String> = items(unread, "task_ids").take(MAX_UNREAD_IDS).map(scalar).collect();
+    match count.saturating_sub(ids.len() as u64) {
+        0 => ids.join(", "),
+        more => format!("{} and {more} more", ids.join(", ")),
+    }
+}

@@ -1,0 +1,234 @@
+//! The document of a task: key facts first, then labelled quotes of the agent, the next useful call last.
+
+use serde_json::{Value, json};
+
+use crate::output::data::task::MARK;
+use crate::output::data::{events, files, output, verification};
+use crate::output::documents::document::{Block, Document, scalar, table};
+
+/// Names in a list; the others are only counted.
+const MAX_FILES: usize = 20;
+/// Error locations that are shown.
+const MAX_LOCATIONS: usize = 3;
+
+/// An accepted submission.
+pub fn accepted(data: &Value) -> Document {
+    let facts = facts(
+        data,
+        &[
+            ("state", "/state"),
+            ("thread", "/thread_id"),
+            ("runs in", "/capability"),
+            ("expected duration", "/expected_duration"),
+            ("activity", "/progress/current_activity"),
+            ("percent", "/progress/percent"),
+        ],
+    );
+    let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
+    let document = document.block(Block::Facts(facts));
+    match data.get("metadata") {
+        Some(_) => result(data),
+        // Also for a task that has ended already: waiting for it returns its result.
+        None => document.block(next_wait(data)),
+    }
+}
+
+/// The result of a task, or its progress.
+pub fn result(data: &Value) -> Document {
+    if let Some(tasks) = data["tasks"].as_array() {
+        return several(tasks);
+    }
+    let state = text(data, "state");
+    let mut document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
+    if matches!(state, "queued" | "working") {
+        let progress = facts(
+            data,
+            &[
+                ("thread", "/thread_id"),
+                ("activity", "/progress/current_activity"),
+                ("percent", "/progress/percent"),
+            ],
+        );
+        return document.block(Block::Facts(progress)).block(next_wait(data));
+    }
+    document = document.block(Block::Facts(result_facts(data)));
+    document = failure(document, &data["metadata"]["error_context"]);
+    document = violations(document, data);
+    document = verification::append_to(document, data);
+    if let Some(message) = data["metadata"]["error_context"]["agent_message"].as_str() {
+        document = append_quote(document, "Reported by the agent:", message);
+    }
+    if let Some(message) = data["final_message"].as_str() {
+        document = append_quote(document, "The agent's final message:", message);
+    }
+    document = events::append_to(output::append_to(document, data), data);
+    match data["final_message"].as_str() {
+        Some(message) if message.ends_with(MARK) && data["output"]["included"] != true => {
+            let input = json!({"task_id": data["task_id"], "include_output": true});
+            document.block(Block::Next { path: &["local", "results"], input })
+        }
+        _ => document,
+    }
+}
+
+fn result_facts(data: &Value) -> Vec<(String, String)> {
+    let mut result = facts(data, &[("summary", "/summary"), ("seconds", "/metadata/duration")]);
+    for (name, key) in
+        [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
+    {
+        let files = data["metadata"]["file_operations"][key].as_array().cloned().unwrap_or_default();
+        if !files.is_empty() {
+            result.push((name.to_owned(), join_files(&files)));
+        }
+    }
+    result.extend(files::outline(data));
+    result.extend(tests(&data["metadata"]["test_results"]));
+    let more = [
+        ("thread", "/metadata/thread_info/thread_id"),
+        ("input tokens", "/metadata/thread_info/token_usage/input_tokens"),
+        ("output tokens", "/metadata/thread_info/token_usage/output_tokens"),
+        ("failure", "/metadata/error_context/failure_kind"),
+        ("error", "/metadata/error_context/error_message"),
+        ("retry at", "/metadata/error_context/retry_at"),
+        ("restore command", "/restore_point/restore_command"),
+    ];
+    result.extend(facts(data, &more));
+    result.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
+    result.retain(|(_, value)| value != "-");
+    result
+}
+
+/// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed tests.
+pub fn tests(results: &Value) -> Vec<(String, String)> {
+    let count = |name: &str| results[name].as_u64().unwrap_or(0);
+    if !results.is_object() {
+        return Vec::new();
+    }
+    let mut line =
+        format!("{} passed, {} failed, {} skipped", count("passed"), count("failed"), count("skipped"));
+    if results["incomplete"] == true {
+        line.push_str("; the count is incomplete");
+    }
+    if results["ended_badly"] == true {
+        line.push_str("; a test command failed although none of its tests did");
+    }
+    let mut facts = vec![("tests".to_owned(), line)];
+    let names = results["failed_tests"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !names.is_empty() {
+        facts.push(("failed tests".to_owned(), join_files(names)));
+    }
+    facts
+}
+
+/// Error locations and suggestions.
+fn failure(document: Document, context: &Value) -> Document {
+    let none = Vec::new();
+    let locations = context["error_locations"].as_array().unwrap_or(&none).iter().take(MAX_LOCATIONS);
+    let shown: Vec<String> = locations.map(format_location).collect();
+    let suggested = context["suggestions"].as_array().unwrap_or(&none).iter();
+    let suggested: Vec<_> = suggested.map(|text| ("suggestion".to_owned(), scalar(text))).collect();
+    let document = match shown.is_empty() {
+        true => document,
+        false => append_quote(document, "Where its commands failed:", &shown.join("\n")),
+    };
+    match suggested.is_empty() {
+        true => document,
+        false => document.block(Block::Facts(suggested)),
+    }
+}
+
+fn format_location(location: &Value) -> String {
+    let column = location["column"].as_u64().map(|column| format!(":{column}")).unwrap_or_default();
+    let kind = location["kind"].as_str().map(|kind| format!("{kind}: ")).unwrap_or_default();
+    format!(
+        "{}:{}{column}: {kind}{} ({})",
+        text(location, "file"),
+        scalar(&location["line"]),
+        text(location, "message"),
+        text(location, "command")
+    )
+}
+
+/// The violations of the output schema.
+fn violations(document: Document, data: &Value) -> Document {
+    let Some(violations) = data["structured_output_violations"].as_array() else { return document };
+    let line = |violation: &Value| match text(violation, "path") {
+        "" => text(violation, "problem").to_owned(),
+        path => format!("{path}: {}", text(violation, "problem")),
+    };
+    let lines: Vec<String> = violations.iter().map(line).collect();
+    append_quote(document, "The final message does not match the output schema:", &lines.join("\n"))
+}
+
+fn join_files(files: &[Value]) -> String {
+    let names: Vec<String> = files.iter().take(MAX_FILES).map(scalar).collect();
+    match files.len().saturating_sub(MAX_FILES) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// A table of several tasks, then the final messages of those that have ended.
+fn several(tasks: &[Value]) -> Document {
+    let (ended, active): (Vec<&Value>, Vec<&Value>) =
+        tasks.iter().partition(|task| !matches!(text(task, "state"), "queued" | "working"));
+    let row = |task: &Value| {
+        let activity = task["summary"].as_str().or(task["progress"]["current_activity"].as_str());
+        vec![
+            text(task, "task_id").to_owned(),
+            text(task, "state").to_owned(),
+            activity.unwrap_or("-").to_owned(),
+        ]
+    };
+    let mut document = Document::titled(format!("{} of {} tasks ended", ended.len(), tasks.len()));
+    let rows = tasks.iter().map(row).collect();
+    document.blocks.extend(table(&["task", "state", "summary"], rows));
+    for task in &ended {
+        if let Some(message) = task["final_message"].as_str() {
+            let label = format!("The final message of {}:", text(task, "task_id"));
+            document = append_quote(document, &label, message);
+        }
+    }
+    // A failed task has the most to read.
+    let worst = ended.iter().find(|task| text(task, "state") != "completed").or(ended.first());
+    match (worst, active.is_empty()) {
+        (Some(task), true) => document
+            .block(Block::Next { path: &["local", "results"], input: json!({"task_id": task["task_id"]}) }),
+        _ => document,
+    }
+}
+
+/// The task that a queued task waits for, and why.
+pub fn format_waiting_for(waiting_for: &Value) -> Option<String> {
+    let task = waiting_for["task_id"].as_str()?;
+    Some(match waiting_for["reason"].as_str() {
+        Some(reason) => format!("{task} ({reason})"),
+        None => task.to_owned(),
+    })
+}
+
+/// `team=parser, ticket=7`.
+pub fn labels(data: &Value) -> Option<String> {
+    let labels = data["labels"].as_object().filter(|labels| !labels.is_empty())?;
+    let pairs: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect();
+    Some(pairs.join(", "))
+}
+
+fn append_quote(document: Document, label: &str, text: &str) -> Document {
+    document.block(Block::Text(label.to_owned())).block(Block::Verbatim(text.to_owned()))
+}
+
+fn next_wait(data: &Value) -> Block {
+    Block::Next { path: &["local", "wait"], input: json!({"task_id": data["task_id"]}) }
+}
+
+fn text<'a>(data: &'a Value, key: &str) -> &'a str {
+    data[key].as_str().unwrap_or("-")
+}
+
+fn facts(data: &Value, wanted: &[(&str, &str)]) -> Vec<(String, String)> {
+    let fact = |(name, path): &(&str, &str)| {
+        ((*name).to_owned(), data.pointer(path).map_or_else(|| "-".to_owned(), scalar))
+    };
+    wanted.iter().map(fact).filter(|(_, value)| value != "-").collect()
+}

@@ -1,0 +1,309 @@
+//! How a command ended, before it is rendered.
+//!
+//! Handlers return a [`CommandOutput`] or an [`AppError`]; `run` and the MCP server add times and request id, which makes an
+//! [`Outcome`]. Every envelope, exit code and `ok` flag is derived from it by the pure renderers in `views`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::TaskId;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::error::{AppError, ErrorCode, ExitCode};
+use crate::output::documents::document::Document;
+use crate::spec::paging::{Page, position_cursor};
+use crate::spec::shell::shell_word;
+use crate::spec::version::PROGRAM;
+use crate::spec::{Category, CommandSpec, Shape};
+
+/// Something the caller should know although the command succeeded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warning {
+    pub code: &'static str,
+    pub message: String,
+    pub context: Map<String, Value>,
+}
+
+impl Warning {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Warning { code, message: message.into(), context: Map::new() }
+    }
+}
+
+/// The unit of a size limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeUnit {
+    Bytes,
+    Characters,
+}
+
+/// The output exceeded the size limit and was truncated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truncation {
+    pub max_size: usize,
+    pub unit: SizeUnit,
+    /// Size of the text before truncation.
+    pub original_size: usize,
+}
+
+/// The exit code of the agent's process, for commands that report one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildExit {
+    pub code: Option<i32>,
+}
+
+/// A task that continues without the call, and the command that waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitHint {
+    pub task: TaskId,
+    pub command: String,
+}
+
+impl WaitHint {
+    pub fn for_task(task: &TaskId) -> WaitHint {
+        WaitHint { task: task.clone(), command: format!("{PROGRAM} local wait {task}") }
+    }
+
+    /// With a command that sets the state directory, for tasks outside the default one.
+    pub fn in_state_dir(task: &TaskId, state_dir: &Path) -> WaitHint {
+        let command = WaitHint::for_task(task).command;
+        let state_dir = shell_word(&state_dir.to_string_lossy());
+        WaitHint { task: task.clone(), command: format!("MCP_DELEGATOR_HOME={state_dir} {command}") }
+    }
+
+    /// Adds the task and the command to an error.
+    pub fn attach_to(&self, error: AppError) -> AppError {
+        error.context("task_id", self.task.as_str()).suggest(format!("Wait for it with: {}", self.command))
+    }
+}
+
+/// Why a call ended before its task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IncompleteReason {
+    /// The time budget of the call is over. Without a hint, repeating the same call continues the wait.
+    CallExpired(Option<WaitHint>),
+    /// The caller detached from the task.
+    Detached(WaitHint),
+}
+
+impl IncompleteReason {
+    fn to_error(&self) -> AppError {
+        let message = "The time budget of this call is over; the task continues.";
+        let expired = AppError::new(ErrorCode::Incomplete, message);
+        match self {
+            IncompleteReason::CallExpired(Some(hint)) => hint.attach_to(expired),
+            IncompleteReason::CallExpired(None) => expired.suggest("Repeat the call to continue waiting."),
+            IncompleteReason::Detached(hint) => {
+                let message = format!("Detached from task {}; it continues.", hint.task);
+                hint.attach_to(AppError::new(ErrorCode::Incomplete, message))
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Completion {
+    Done(Value),
+    /// A batch in which at least one item failed and at least one succeeded.
+    Partial(Value),
+    /// The call is over; the task continues.
+    Incomplete(Value, IncompleteReason),
+    NotModified,
+    /// The error, and the data a command returns with it.
+    Failed(Box<AppError>, Option<Value>),
+}
+
+impl Completion {
+    /// The data and the error, whichever exist.
+    pub fn parts(&self) -> (Option<&Value>, Option<&AppError>) {
+        match self {
+            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
+                (Some(data), None)
+            }
+            Completion::Failed(error, data) => (data.as_ref(), Some(error)),
+            Completion::NotModified => (None, None),
+        }
+    }
+
+    pub fn parts_mut(&mut self) -> (Option<&mut Value>, Option<&mut AppError>) {
+        match self {
+            Completion::Done(data) | Completion::Partial(data) | Completion::Incomplete(data, _) => {
+                (Some(data), None)
+            }
+            Completion::Failed(error, data) => (data.as_mut(), Some(error)),
+            Completion::NotModified => (None, None),
+        }
+    }
+}
+
+/// The cursors after each item of a list, so that a truncated list can be continued.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListCursors {
+    /// The list's name in the data.
+    pub list: &'static str,
+    /// The position of each item.
+    pub positions: Vec<i64>,
+    /// The query that the cursors belong to.
+    pub query: Value,
+}
+
+impl ListCursors {
+    /// The cursor to the next item, if only the first `shown` items are in the output.
+    pub fn cursor_after(&self, shown: usize) -> Option<String> {
+        let last = shown.checked_sub(1).filter(|_| shown < self.positions.len())?;
+        self.positions.get(last).map(|position| position_cursor(*position, &self.query))
+    }
+}
+
+/// The result of a command handler.
+#[derive(Debug, Clone)]
+pub struct CommandOutput {
+    pub completion: Completion,
+    /// The text in the command's own format, for commands that have one.
+    pub raw: Option<String>,
+    /// Facts about the output: `meta` of every envelope.
+    pub facts: Map<String, Value>,
+    pub warnings: Vec<Warning>,
+    pub page: Option<Page>,
+    pub list_cursors: Option<ListCursors>,
+    pub child: Option<ChildExit>,
+    /// One line for a person, if the data is not self-explanatory.
+    pub message: Option<String>,
+    /// Overrides the shape of the command, for commands with several.
+    pub shape: Option<Shape>,
+    /// Describes the data for readers.
+    pub describe: fn(&Value) -> Document,
+}
+
+impl CommandOutput {
+    pub fn new(completion: Completion) -> Self {
+        CommandOutput {
+            completion,
+            raw: None,
+            facts: Map::new(),
+            warnings: Vec::new(),
+            page: None,
+            list_cursors: None,
+            child: None,
+            message: None,
+            shape: None,
+            describe: Document::from_value,
+        }
+    }
+
+    pub fn done(data: Value) -> Self {
+        CommandOutput::new(Completion::Done(data))
+    }
+
+    pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(key.to_owned(), value.into());
+        self
+    }
+
+    pub fn raw(mut self, text: String) -> Self {
+        self.raw = Some(text);
+        self
+    }
+}
+
+impl From<AppError> for CommandOutput {
+    fn from(error: AppError) -> Self {
+        CommandOutput::new(Completion::Failed(Box::new(error), None))
+    }
+}
+
+/// The complete result of one call.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub command: &'static CommandSpec,
+    pub started: Timestamp,
+    pub emitted: Timestamp,
+    pub duration: Duration,
+    pub request_id: Uuid,
+    pub output: CommandOutput,
+    pub truncated: Option<Truncation>,
+}
+
+impl Outcome {
+    pub fn exit(&self) -> ExitCode {
+        match &self.output.completion {
+            Completion::Done(_) | Completion::NotModified => ExitCode::Success,
+            Completion::Partial(_) => ExitCode::PartialFailure,
+            Completion::Incomplete(..) => ExitCode::Incomplete,
+            Completion::Failed(error, _) => error.exit(),
+        }
+    }
+
+    /// The data of a success.
+    pub fn data(&self) -> Option<&Value> {
+        match &self.output.completion {
+            Completion::Done(data) => Some(data),
+            Completion::Partial(_)
+            | Completion::Incomplete(..)
+            | Completion::NotModified
+            | Completion::Failed(..) => None,
+        }
+    }
+
+    /// The data that accompanies a result other than plain success.
+    pub fn failure_data(&self) -> Option<&Value> {
+        match &self.output.completion {
+            Completion::Partial(data)
+            | Completion::Incomplete(data, _)
+            | Completion::Failed(_, Some(data)) => Some(data),
+            Completion::Done(_) | Completion::NotModified | Completion::Failed(_, None) => None,
+        }
+    }
+
+    /// The error in tool responses. An expired wait and a partial batch are results there: clients give up after a minute,
+    /// so expiry is the normal case. A cancelled run is a result, too: it ended as the caller wanted.
+    pub fn tool_error(&self) -> Option<AppError> {
+        match &self.output.completion {
+            Completion::Failed(error, Some(_))
+                if error.code == ErrorCode::Interrupted
+                    && self.command.category == Category::ExecutionAck =>
+            {
+                None
+            }
+            Completion::Failed(error, _) => Some(AppError::clone(error)),
+            Completion::Done(_)
+            | Completion::Partial(_)
+            | Completion::Incomplete(..)
+            | Completion::NotModified => None,
+        }
+    }
+
+    /// The error in formats that report everything but success as an error.
+    pub fn error(&self) -> Option<AppError> {
+        match &self.output.completion {
+            Completion::Done(_) | Completion::NotModified => None,
+            Completion::Partial(_) => {
+                Some(AppError::new(ErrorCode::PartialFailure, "Some items failed; the others succeeded."))
+            }
+            Completion::Incomplete(_, reason) => Some(reason.to_error()),
+            Completion::Failed(error, _) => Some(AppError::clone(error)),
+        }
+    }
+}
+
+/// Start time and request id of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct CallClock {
+    started: Timestamp,
+    clock: Instant,
+    request_id: Uuid,
+}
+
+impl CallClock {
+    pub fn begin() -> Self {
+        CallClock { started: Timestamp::now(), clock: Instant::now(), request_id: Uuid::new_v4() }
+    }
+
+    pub fn end(&self, command: &'static CommandSpec, output: CommandOutput) -> Outcome {
+        let truncated = None;
+        let (started, request_id, duration) = (self.started, self.request_id, self.clock.elapsed());
+        Outcome { command, started, emitted: Timestamp::now(), duration, request_id, output, truncated }
+    }
+}

@@ -1,0 +1,310 @@
+//! Selects the format, envelope and destination of a call's output, and renders it.
+//!
+//! The selection is made before the command runs, so that an error or a panic is rendered in the same way.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use delegator_config::Config;
+use delegator_domain::terminal;
+use serde_json::{Map, Value};
+
+use crate::output::documents::document::{Block, CallSyntax, Document};
+use crate::output::documents::{error as error_document, human, meta_facts};
+use crate::output::envelopes::schema as envelope_schema;
+use crate::output::envelopes::{
+    cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
+};
+use crate::output::outcome::{Completion, Outcome};
+use crate::output::printer;
+use crate::output::screen::ItemFormat;
+use crate::output::values::{escape_terminal_controls, json_text};
+use crate::spec::formats::{Envelope, Format, LogFormat};
+use crate::spec::globals::Globals;
+use crate::spec::process::Process;
+use crate::spec::{CommandSpec, ServedTools};
+
+#[derive(Debug, Clone)]
+pub struct Presentation {
+    screen: Rendering,
+    /// The destination of a success. A failure goes to stdout, and the file is left unchanged.
+    file: Option<(PathBuf, Rendering)>,
+    stream: bool,
+    pub quiet: bool,
+    /// With `--fields` the data is incomplete, so the command's own document cannot be built.
+    has_selected_fields: bool,
+    /// Set for MCP responses: the tools that suggested syntax may use.
+    served_tools: Option<Arc<ServedTools>>,
+    tool_prefix: String,
+    stdout_is_terminal: bool,
+    stderr_is_terminal: bool,
+    /// The format of the lines on stderr.
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rendering {
+    representation: Representation,
+    envelope: Envelope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Representation {
+    /// The command's own format.
+    Raw,
+    Formatted(Format),
+}
+
+/// `body` goes to stdout or the file, `remarks` go to stderr.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RenderedOutput {
+    pub body: String,
+    pub remarks: Vec<String>,
+}
+
+impl Presentation {
+    pub fn decide(
+        process: &Process,
+        globals: &Globals,
+        (spec, input): (&CommandSpec, &Map<String, Value>),
+        config: &Config,
+    ) -> Self {
+        let raw = spec.raw.applies_to(input);
+        // If the configuration is invalid, the variable still selects the envelope of that error.
+        let configured = config.envelope().or_else(|| process.variable("MCP_DELEGATOR_ENVELOPE"));
+        let chosen = globals.envelope.or_else(|| configured.and_then(Envelope::from_name));
+        let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
+        let representation = |default: Format| match globals.format {
+            Some(Format::Human) if raw && globals.fields.is_empty() => Representation::Raw,
+            Some(format) => Representation::Formatted(format),
+            None if wants_json => Representation::Formatted(Format::Json),
+            None if raw => Representation::Raw,
+            None => Representation::Formatted(default),
+        };
+        let for_programs = if spec.streams { Format::Jsonl } else { Format::Json };
+        let on_screen = if process.is_unattended() { for_programs } else { Format::Human };
+        let in_file = Rendering {
+            representation: representation(Format::Json),
+            envelope: chosen.unwrap_or(Envelope::Standard),
+        };
+        Presentation {
+            screen: Rendering {
+                representation: representation(on_screen),
+                envelope: chosen.unwrap_or(Envelope::Agent),
+            },
+            file: globals.output.clone().map(|path| (path, in_file)),
+            stream: !globals.no_stream,
+            quiet: globals.quiet,
+            has_selected_fields: !globals.fields.is_empty(),
+            served_tools: None,
+            tool_prefix: config.tool_prefix().to_owned(),
+            stdout_is_terminal: process.stdout_is_terminal,
+            stderr_is_terminal: process.stderr_is_terminal,
+            log_format: globals.log_format,
+        }
+    }
+
+    pub fn for_tool(format: Format, served: &Arc<ServedTools>) -> Self {
+        Presentation {
+            screen: Rendering { representation: Representation::Formatted(format), envelope: Envelope::Tool },
+            file: None,
+            stream: false,
+            quiet: true,
+            has_selected_fields: false,
+            served_tools: Some(Arc::clone(served)),
+            tool_prefix: served.prefix.clone(),
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
+            log_format: LogFormat::Text,
+        }
+    }
+
+    /// The destination file of a success.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// The format in which items are written as they arrive.
+    pub fn items(&self) -> ItemFormat {
+        match self.file.as_ref().map_or(self.screen, |(_, rendering)| *rendering).representation {
+            Representation::Raw => ItemFormat::Json,
+            Representation::Formatted(Format::Jsonl) if self.stream => ItemFormat::Json,
+            Representation::Formatted(Format::Human) => ItemFormat::Text,
+            Representation::Formatted(Format::Jsonl | Format::Json | Format::Markdown) => {
+                ItemFormat::Collected
+            }
+        }
+    }
+
+    /// Whether stdout is a terminal and the output goes there.
+    pub fn writes_to_terminal(&self) -> bool {
+        self.stdout_is_terminal && self.file.is_none()
+    }
+
+    /// Whether stderr is a terminal that no other output uses.
+    pub fn shows_progress(&self) -> bool {
+        let writes_lines = self.writes_to_terminal() && self.screen.representation == Representation::Raw;
+        self.stderr_is_terminal && !self.quiet && !writes_lines
+    }
+
+    /// A message of a command that keeps running, in the format of its log lines.
+    pub fn announcement(&self, message: &str) -> String {
+        printer::announcement(message, self.log_format)
+    }
+
+    /// The file for this outcome; `None` for stdout.
+    pub fn file_for(&self, outcome: &Outcome) -> Option<&Path> {
+        let (path, _) = self.file.as_ref()?;
+        matches!(outcome.output.completion, Completion::Done(_)).then_some(path)
+    }
+
+    fn rendering_for(&self, outcome: &Outcome) -> Rendering {
+        match (&self.file, self.file_for(outcome)) {
+            (Some((_, rendering)), Some(_)) => *rendering,
+            _ => self.screen,
+        }
+    }
+
+    /// Whether the size limit applies. Text for people and a command's own format are never truncated.
+    pub fn is_size_limited(&self, outcome: &Outcome) -> bool {
+        match self.rendering_for(outcome).representation {
+            Representation::Formatted(Format::Json | Format::Jsonl) => true,
+            Representation::Formatted(Format::Markdown) => self.served_tools.is_some(),
+            Representation::Formatted(Format::Human) | Representation::Raw => false,
+        }
+    }
+
+    /// Whether a program reads stdout; then text for people must not go there.
+    pub fn is_for_programs(&self) -> bool {
+        self.file.is_none()
+            && matches!(self.screen.representation, Representation::Formatted(Format::Json | Format::Jsonl))
+    }
+
+    /// Renders an outcome and validates its envelope.
+    pub fn render(&self, outcome: &Outcome) -> RenderedOutput {
+        self.render_with(outcome, check_contract)
+    }
+
+    /// Renders without validation, to measure the size.
+    pub fn render_draft(&self, outcome: &Outcome) -> RenderedOutput {
+        self.render_with(outcome, |_, _, _| {})
+    }
+
+    fn render_with(&self, outcome: &Outcome, check: EnvelopeCheck) -> RenderedOutput {
+        let rendering = self.rendering_for(outcome);
+        match rendering.representation {
+            Representation::Raw => self.raw(outcome),
+            Representation::Formatted(Format::Human) => self.human(outcome),
+            Representation::Formatted(Format::Markdown) => {
+                RenderedOutput { body: self.markdown(outcome), remarks: Vec::new() }
+            }
+            Representation::Formatted(Format::Json) => self.json(outcome, rendering.envelope, check),
+            Representation::Formatted(Format::Jsonl) => {
+                let lines: Vec<String> = jsonl::render(outcome, self.stream).iter().map(json_text).collect();
+                RenderedOutput { body: lines.join("\n"), remarks: Vec::new() }
+            }
+        }
+    }
+
+    fn human(&self, outcome: &Outcome) -> RenderedOutput {
+        let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.output.warnings) };
+        let next = outcome.output.page.as_ref().and_then(|page| page.next_cursor.as_ref());
+        remarks
+            .extend(next.filter(|_| !self.quiet).map(|cursor| format!("There is more: --cursor {cursor}")));
+        let body = match (&outcome.output.completion, outcome.error()) {
+            (_, Some(error)) => {
+                remarks.push(human::error(&error));
+                outcome.failure_data().map(|data| self.document(outcome, data).to_text()).unwrap_or_default()
+            }
+            (Completion::NotModified, None) => "Not modified.".to_owned(),
+            (_, None) => {
+                outcome.data().map(|data| self.document(outcome, data).to_text()).unwrap_or_default()
+            }
+        };
+        RenderedOutput { body, remarks }
+    }
+
+    fn document(&self, outcome: &Outcome, data: &Value) -> Document {
+        match self.has_selected_fields {
+            true => Document::from_value(data),
+            false => meta_facts::append_to((outcome.output.describe)(data), &outcome.output),
+        }
+    }
+
+    /// The document with a title: its own, else the message of the output or the description of the command.
+    fn titled_document(&self, outcome: &Outcome, data: &Value) -> Document {
+        let mut document = self.document(outcome, data);
+        let title = || outcome.output.message.clone().unwrap_or_else(|| outcome.command.about.to_owned());
+        document.title.get_or_insert_with(title);
+        match outcome.output.page.as_ref().and_then(|page| page.next_cursor.as_ref()) {
+            Some(cursor) => document.with_facts(vec![("more".to_owned(), format!("cursor {cursor}"))]),
+            None => document,
+        }
+    }
+
+    /// As in the tool envelope, an expired wait is a result. Warnings are appended.
+    fn markdown(&self, outcome: &Outcome) -> String {
+        let syntax = self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools);
+        let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
+            (Some(error), _) => error_document::build(outcome, &error).to_markdown(syntax),
+            (None, Some(data)) => self.titled_document(outcome, data).to_markdown(syntax),
+            (None, None) => "# Not modified".to_owned(),
+        };
+        for warning in human::warnings(&outcome.output.warnings) {
+            let note = Document::default().block(Block::Text(warning));
+            text = format!("{text}\n\n{}", note.to_markdown(syntax));
+        }
+        text
+    }
+
+    fn raw(&self, outcome: &Outcome) -> RenderedOutput {
+        let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.output.warnings) };
+        // A message for a person must not be mixed into the command's own format.
+        let message = outcome.output.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
+        remarks.extend(message.map(|message| terminal::sanitize(message).into_owned()));
+        if let Some(error) = outcome.error() {
+            // Stdout contains the command's own format or nothing; a program gets the envelope on stderr.
+            remarks.push(match self.stderr_is_terminal {
+                true => human::error(&error),
+                false => json_text(&cli_envelope::render(outcome)),
+            });
+        }
+        RenderedOutput { body: outcome.output.raw.clone().unwrap_or_default(), remarks }
+    }
+
+    fn json(&self, outcome: &Outcome, envelope: Envelope, check: EnvelopeCheck) -> RenderedOutput {
+        let value = match envelope {
+            Envelope::Agent => cli_envelope::render(outcome),
+            Envelope::Standard => standard_envelope::render(outcome),
+            Envelope::Tool => tool_envelope::render(outcome, &self.tool_prefix),
+            Envelope::Raw => return data_only(outcome),
+        };
+        check(envelope, outcome, &value);
+        let body = match envelope {
+            Envelope::Standard => escape_terminal_controls(&standard_envelope::to_text(&value)),
+            _ => json_text(&value),
+        };
+        RenderedOutput { body, remarks: Vec::new() }
+    }
+}
+
+/// Called with every envelope before it is serialised.
+type EnvelopeCheck = fn(Envelope, &Outcome, &Value);
+
+/// Without an envelope there is no field for an error, so it goes to stderr.
+fn data_only(outcome: &Outcome) -> RenderedOutput {
+    let body = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
+    let remarks = outcome.error().map(|error| human::error(&error)).into_iter().collect();
+    RenderedOutput { body, remarks }
+}
+
+/// Validates an envelope against its published schema. A violation is a bug of this program: a debug build panics, a
+/// release build logs it and sends the envelope, because the caller needs the data more than its form.
+fn check_contract(envelope: Envelope, outcome: &Outcome, value: &Value) {
+    let Some(schema) = envelope_schema::schema_of(envelope, outcome.command.category) else { return };
+    let violations = envelope_schema::violations(&schema, value);
+    debug_assert!(violations.is_empty(), "an envelope violates its schema: {violations:?}\n{value}");
+    for violation in violations {
+        tracing::error!(command = outcome.command.name(), violation, "an envelope violates its schema");
+    }
+}

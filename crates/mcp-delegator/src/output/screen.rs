@@ -1,0 +1,90 @@
+//! Output of a command while it runs: stream lines and a progress bar.
+//!
+//! Lines go through the printer to stdout or the output file; progress and announcements go to stderr.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use delegator_domain::terminal;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::error::{AppError, io_error};
+use crate::output::attachment::Attachment;
+use crate::output::presentation::Presentation;
+use crate::output::printer::{Printer, WriteResult};
+use crate::output::values::escape_terminal_controls;
+
+/// Smaller inputs are processed before a progress bar could be read.
+const MIN_BYTES_FOR_PROGRESS: u64 = 16 * 1024 * 1024;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Screen<'a> {
+    pub printer: &'a Arc<Printer>,
+    pub presentation: &'a Presentation,
+    pub attachment: &'a Attachment,
+}
+
+/// How items are printed as they arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemFormat {
+    /// One line of text each.
+    Text,
+    /// One line of JSON each.
+    Json,
+    /// Not printed one by one: the output contains all items.
+    Collected,
+}
+
+/// Whether the output is still being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    Stop,
+}
+
+impl Screen<'_> {
+    /// Writes complete lines. Returns `Stop` if the reader has closed the pipe or the final output was already printed.
+    pub fn write_lines(&self, bytes: &[u8]) -> Result<Flow, AppError> {
+        // Control sequences must not reach a terminal; a program gets the bytes unchanged.
+        let safe = match self.presentation.writes_to_terminal() {
+            // JSON stays equivalent, with control characters escaped; other text is sanitized.
+            true => {
+                let json = escape_terminal_controls(&String::from_utf8_lossy(bytes));
+                Cow::Owned(terminal::sanitize(&json).into_owned().into_bytes())
+            }
+            false => Cow::Borrowed(bytes),
+        };
+        match self.printer.write_lines(self.presentation.file(), &safe) {
+            Ok(WriteResult::Complete) => Ok(Flow::Continue),
+            Ok(WriteResult::ReaderGone | WriteResult::AlreadyFinished) => Ok(Flow::Stop),
+            Err(error) => Err(write_error(&error)),
+        }
+    }
+
+    /// Prints a message on stderr while the command continues.
+    pub fn announce(&self, message: &str) {
+        self.printer.remark(&self.presentation.announcement(message));
+    }
+
+    /// A progress bar on stderr for this many bytes; hidden for small inputs or if no person watches.
+    pub fn progress(&self, bytes: Option<u64>) -> ProgressBar {
+        let Some(bytes) =
+            bytes.filter(|bytes| *bytes >= MIN_BYTES_FOR_PROGRESS && self.presentation.shows_progress())
+        else {
+            return ProgressBar::hidden();
+        };
+        let bar = ProgressBar::new(bytes);
+        // If the template were invalid, the default style is used.
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {elapsed}")
+        {
+            bar.set_style(style);
+        }
+        bar
+    }
+}
+
+fn write_error(error: &io::Error) -> AppError {
+    io_error("Writing the output", error)
+}

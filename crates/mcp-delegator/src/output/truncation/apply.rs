@@ -1,0 +1,194 @@
+//! Applies a [`TruncationPlan`] to the data of an output. The data retains its shape.
+//!
+//! Parts with a known name (agent output, events, output of the verify command) are truncated by their own modules. Other
+//! lists retain their first items, and other texts lose their middle; all to the same limit, so that no part is truncated
+//! for the sake of another.
+
+use serde_json::{Map, Value};
+
+use crate::error::{AppError, Problem};
+use crate::output::data::{events, output, verification};
+use crate::output::outcome::CommandOutput;
+use crate::output::truncation::plan::{Sizes, TruncationPlan, UNLIMITED};
+
+pub const DEFAULT_MAX_BYTES: usize = 1_048_576;
+
+/// Shorter texts are not truncated.
+const MIN_TEXT_BYTES: usize = 64;
+
+/// The parts that the caller needs most.
+const TRUNCATED_LAST: [&str; 2] = ["final_message", "metadata"];
+
+/// The sizes of the parts that can be truncated.
+pub fn sizes(output: &CommandOutput) -> Sizes {
+    let (data, error) = output.completion.parts();
+    let mut sizes = data.map_or_else(Sizes::default, sizes_of);
+    if let Some(error) = error {
+        let partial = error.context.get("partial_results").map_or_else(Sizes::default, partial_sizes);
+        let problems: usize = error.problems.iter().map(problem_size).sum();
+        let context: usize = error.context.values().map(json_size).sum();
+        let message = error.message.len() + error.detail.as_ref().map_or(0, String::len);
+        let all = sizes.total_bytes.max(context).max(problems).max(message);
+        sizes = Sizes { total_bytes: all, ..max_sizes(sizes, partial) };
+    }
+    sizes
+}
+
+fn sizes_of(data: &Value) -> Sizes {
+    let own = Sizes {
+        output_bytes: output::size(&data["output"]),
+        event_count: data["events"]["items"].as_array().map_or(0, Vec::len),
+        total_bytes: json_size(data),
+    };
+    let tasks = data["tasks"].as_array().into_iter().flatten();
+    tasks.map(sizes_of).fold(own, max_sizes)
+}
+
+fn partial_sizes(partial: &Value) -> Sizes {
+    Sizes {
+        output_bytes: partial["last_output"].as_str().map_or(0, str::len),
+        event_count: partial["last_events"].as_array().map_or(0, Vec::len),
+        total_bytes: 0,
+    }
+}
+
+fn max_sizes(a: Sizes, b: Sizes) -> Sizes {
+    Sizes {
+        output_bytes: a.output_bytes.max(b.output_bytes),
+        event_count: a.event_count.max(b.event_count),
+        total_bytes: a.total_bytes.max(b.total_bytes),
+    }
+}
+
+fn json_size(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+pub fn apply(output: &mut CommandOutput, plan: TruncationPlan) {
+    let (data, error) = output.completion.parts_mut();
+    if let Some(error) = error {
+        truncate_error(error, plan);
+    }
+    match data {
+        Some(data) if plan.drop_all_data => *data = Value::Object(Map::new()),
+        Some(Value::Object(task)) => truncate_task(task, plan),
+        Some(other) => truncate_value(other, plan.other_bytes),
+        None => {}
+    }
+    if let Some(cursors) = &output.list_cursors {
+        let (data, _) = output.completion.parts();
+        let shown = data.and_then(|data| data[cursors.list].as_array()).map_or(0, Vec::len);
+        let next = cursors.cursor_after(shown);
+        output.facts.extend(next.map(|cursor| ("next_cursor".to_owned(), cursor.into())));
+    }
+}
+
+fn truncate_error(error: &mut AppError, plan: TruncationPlan) {
+    truncate_task(&mut error.context, plan);
+    for text in [Some(&mut error.message), error.detail.as_mut()].into_iter().flatten() {
+        shorten(text, plan.other_bytes);
+    }
+    let mut remaining = plan.other_bytes;
+    let fitting = error.problems.iter().take_while(|problem| {
+        let fits = problem_size(problem) <= remaining;
+        remaining = remaining.saturating_sub(problem_size(problem));
+        fits
+    });
+    let count = fitting.count().max(1);
+    error.problems.truncate(count);
+}
+
+fn problem_size(problem: &Problem) -> usize {
+    let suggestion = problem.suggestion.as_ref().map_or(0, String::len);
+    let facts =
+        problem.value.as_ref().map_or(0, json_size) + problem.context.values().map(json_size).sum::<usize>();
+    MIN_TEXT_BYTES + problem.field.len() + problem.problem.len() + suggestion + facts
+}
+
+/// Truncates a task, a list of tasks, or any other data object.
+fn truncate_task(task: &mut Map<String, Value>, plan: TruncationPlan) {
+    for (key, value) in task.iter_mut() {
+        match (key.as_str(), value) {
+            ("output", Value::Object(streams)) if has_streams(streams) => {
+                output::shrink(streams, plan.output_bytes);
+            }
+            ("events", events) if events["items"].is_array() => {
+                shorten_events(events.get_mut("items"), plan);
+            }
+            ("partial_results", partial) => truncate_partial(partial, plan),
+            ("tasks", Value::Array(tasks)) if tasks.iter().all(Value::is_object) => {
+                for task in tasks.iter_mut().filter_map(Value::as_object_mut) {
+                    truncate_task(task, plan);
+                }
+                retain_first(tasks, plan.task_list_bytes);
+            }
+            (key, value) => {
+                if key == "verification" {
+                    verification::shrink(value, plan.output_bytes);
+                }
+                truncate_value(
+                    value,
+                    if TRUNCATED_LAST.contains(&key) { plan.priority_bytes } else { plan.other_bytes },
+                );
+            }
+        }
+    }
+    events::retain_newest(task, plan.max_events);
+}
+
+fn has_streams(output: &Map<String, Value>) -> bool {
+    output.contains_key("stdout") || output.contains_key("stderr")
+}
+
+fn truncate_partial(partial: &mut Value, plan: TruncationPlan) {
+    if let Some(Value::String(text)) = partial.get_mut("last_output") {
+        *text = output::tail(text, plan.output_bytes);
+    }
+    shorten_events(partial.get_mut("last_events"), plan);
+    if let Some(Value::Array(items)) = partial.get_mut("last_events") {
+        events::drop_oldest(items, plan.max_events);
+    }
+}
+
+fn shorten_events(items: Option<&mut Value>, plan: TruncationPlan) {
+    if let (Some(Value::Array(items)), true) = (items, plan.shorten_events) {
+        events::shorten(items);
+    }
+}
+
+/// Truncates every list and every text to the same limit, innermost first. Returns at once without a limit, because most
+/// output is not truncated.
+fn truncate_value(value: &mut Value, max_bytes: usize) {
+    match value {
+        _ if max_bytes == UNLIMITED => {}
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| truncate_value(item, max_bytes));
+            retain_first(items, max_bytes);
+        }
+        Value::Object(object) => object.values_mut().for_each(|item| truncate_value(item, max_bytes)),
+        Value::String(text) => shorten(text, max_bytes),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Retains the first items that fit; at least one, unless the limit is 0.
+fn retain_first(items: &mut Vec<Value>, max_bytes: usize) {
+    if max_bytes == UNLIMITED {
+        return;
+    }
+    let mut remaining = max_bytes;
+    let fitting = items.iter().take_while(|item| {
+        let size = json_size(item) + 1;
+        let fits = size <= remaining;
+        remaining = remaining.saturating_sub(size);
+        fits
+    });
+    let count = fitting.count().max(max_bytes.min(1));
+    items.truncate(count);
+}
+
+fn shorten(text: &mut String, max_bytes: usize) {
+    if text.len() > max_bytes.max(MIN_TEXT_BYTES) {
+        *text = output::excerpt(text, max_bytes.max(MIN_TEXT_BYTES));
+    }
+}

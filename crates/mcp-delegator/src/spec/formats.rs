@@ -1,0 +1,73 @@
+//! Output formats, envelopes, and the format of log lines.
+
+/// Output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Human,
+    Markdown,
+    Json,
+    Jsonl,
+}
+
+impl Format {
+    pub const ALL: [Format; 4] = [Format::Human, Format::Markdown, Format::Json, Format::Jsonl];
+    pub const NAMES: [&'static str; 4] = ["human", "markdown", "json", "jsonl"];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Human => "human",
+            Format::Markdown => "markdown",
+            Format::Json => "json",
+            Format::Jsonl => "jsonl",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Format> {
+        match name {
+            "human" => Some(Format::Human),
+            "markdown" => Some(Format::Markdown),
+            "json" => Some(Format::Json),
+            "jsonl" => Some(Format::Jsonl),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Envelope {
+    Agent,
+    Standard,
+    Tool,
+    /// The data alone, without an envelope.
+    Raw,
+}
+
+impl Envelope {
+    pub const NAMES: [&'static str; 4] = ["agent", "standard", "tool", "raw"];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Envelope::Agent => "agent",
+            Envelope::Standard => "standard",
+            Envelope::Tool => "tool",
+            Envelope::Raw => "raw",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Envelope> {
+        match name {
+            "agent" => Some(Envelope::Agent),
+            "standard" => Some(Envelope::Standard),
+            "tool" => Some(Envelope::Tool),
+            "raw" => Some(Envelope::Raw),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}

@@ -1,0 +1,187 @@
+//! Pagination with opaque cursors.
+//!
+//! A cursor contains the page number, the page size and a fingerprint of the query it belongs to. A cursor of another
+//! query, or one made by hand, is refused; otherwise it would silently return the wrong items.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::error::{AppError, ErrorCode};
+
+/// Pagination inputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Paging {
+    /// Items per page (default: all)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u32>,
+    /// next_cursor of the previous page
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub cursor: Option<String>,
+}
+
+/// Which part of a list the output contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    pub number: usize,
+    pub size: usize,
+    pub total: usize,
+    pub filtered: usize,
+    pub next_cursor: Option<String>,
+}
+
+/// Short, stable fingerprint of a JSON value, for cursors and etags.
+pub fn fingerprint(value: &Value) -> String {
+    let digest = Sha256::digest(value.to_string().as_bytes());
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns one page of `items`. Without a limit the page contains all of them.
+pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
+    let (limit, cursor) = (paging.limit, paging.cursor.as_deref());
+    let (number, size) = match cursor {
+        Some(cursor) => decode(cursor, query)?,
+        None => (1, limit.map_or(items.len(), |limit| limit as usize)),
+    };
+    // Another limit would shift the pages that the cursor counts.
+    if cursor.is_some() && limit.is_some_and(|limit| limit as usize != size) {
+        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor was created with another limit.")
+            .suggest("Repeat the limit of the first call, or start again without a cursor."));
+    }
+    let total = items.len();
+    let first = (number - 1) * size;
+    if cursor.is_some() && first >= total {
+        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor points past the end."));
+    }
+    let more = size > 0 && first + size < total;
+    let next_cursor = more.then(|| encode(number + 1, size, query));
+    let items = items.into_iter().skip(first).take(size).collect();
+    Ok((items, Page { number, size, total, filtered: total, next_cursor }))
+}
+
+/// A cursor into a growing list: it contains a position, not a page number.
+pub fn position_cursor(position: i64, query: &Value) -> String {
+    hex(&format!("2.{position}.{}", fingerprint(&json!([position, query]))))
+}
+
+/// The position in a cursor created by [`position_cursor`].
+pub fn cursor_position(cursor: &str, query: &Value) -> Result<i64, AppError> {
+    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
+    let parts: Vec<&str> = plain.split('.').collect();
+    let ["2", position, given] = parts.as_slice() else { return Err(invalid_cursor("is not valid")) };
+    match position.parse::<i64>() {
+        Ok(position) if *given == fingerprint(&json!([position, query])) => Ok(position),
+        _ => Err(invalid_cursor("belongs to another query")),
+    }
+}
+
+/// Covers every field of the cursor, so that an altered cursor is detected.
+fn page_fingerprint(number: usize, size: usize, query: &Value) -> String {
+    fingerprint(&json!([number, size, query]))
+}
+
+fn encode(number: usize, size: usize, query: &Value) -> String {
+    hex(&format!("1.{number}.{size}.{}", page_fingerprint(number, size, query)))
+}
+
+fn hex(plain: &str) -> String {
+    plain.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn invalid_cursor(reason: &str) -> AppError {
+    AppError::new(ErrorCode::InvalidCursor, format!("The cursor {reason}."))
+        .suggest("Use next_cursor of the previous response unchanged, or start again without a cursor.")
+}
+
+fn decode(cursor: &str, query: &Value) -> Result<(usize, usize), AppError> {
+    let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
+    let parts: Vec<&str> = plain.split('.').collect();
+    let ["1", number, size, given] = parts.as_slice() else {
+        return Err(invalid_cursor("is not valid"));
+    };
+    match (number.parse::<u32>(), size.parse::<u32>()) {
+        (Ok(number @ 1..), Ok(size @ 1..))
+            if *given == page_fingerprint(number as usize, size as usize, query) =>
+        {
+            Ok((number as usize, size as usize))
+        }
+        _ => Err(invalid_cursor("belongs to another query")),
+    }
+}
+
+fn unhex(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let pairs = bytes.chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn paging(limit: Option<u32>, cursor: Option<&str>) -> Paging {
+        Paging { limit, cursor: cursor.map(str::to_owned) }
+    }
+
+    #[test]
+    fn cursor_of_another_query_is_refused() {
+        let (_, page) = paginate((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
+        let error =
+            paginate((0..10).collect::<Vec<_>>(), &paging(None, page.next_cursor.as_deref()), &json!("b"))
+                .unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidCursor);
+    }
+
+    #[test]
+    fn cursor_with_another_limit_is_refused() {
+        let (_, page) = paginate((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
+        let error =
+            paginate((0..10).collect::<Vec<_>>(), &paging(Some(4), page.next_cursor.as_deref()), &json!("a"))
+                .unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidCursor);
+    }
+
+    #[test]
+    fn position_cursor_is_valid_only_for_its_query() {
+        let query = json!({"labels": {"a": "b"}});
+        let cursor = position_cursor(4711, &query);
+        assert_eq!(cursor_position(&cursor, &query).unwrap(), 4711);
+        let other = paginate(vec![1, 2], &paging(Some(1), None), &query).unwrap().1.next_cursor.unwrap();
+        for (cursor, question) in [(&cursor, json!({})), (&other, query.clone()), (&"zz".to_owned(), query)] {
+            assert_eq!(cursor_position(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn following_the_cursors_gives_every_item_once(total in 0usize..60, limit in 1u32..9) {
+            let question = json!({"q": 1});
+            let (mut collected, mut cursor) = (Vec::new(), None);
+            loop {
+                let (items, page) =
+                    paginate((0..total).collect::<Vec<_>>(), &paging(Some(limit), cursor.as_deref()), &question).unwrap();
+                collected.extend(items);
+                prop_assert_eq!(page.total, total);
+                match page.next_cursor {
+                    Some(next) => cursor = Some(next),
+                    None => break,
+                }
+            }
+            prop_assert_eq!(collected, (0..total).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn no_text_is_taken_for_a_cursor_by_accident(text in ".{0,80}") {
+            prop_assert!(paginate(vec![1, 2, 3], &paging(None, Some(&text)), &json!(1)).is_err());
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The MCP tool definition of a command.
+//!
+//! Models read the tool list on every turn, so a definition is small: frequently used inputs are properties with a
+//! one-line description; the others go into one `options` object whose description lists the keys. Descriptions repeat
+//! defaults and ranges, because some MCP clients remove them from schemas. The complete list must stay below 12,000
+//! bytes.
+
+use serde_json::{Map, Value, json};
+
+use crate::spec::formats::Format;
+use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType};
+
+/// The definition as returned by `tools/list`.
+pub fn tool_definition(spec: &CommandSpec, prefix: &str, default_format: Format) -> Value {
+    json!({
+        "name": spec.tool_name(prefix),
+        "description": description(spec),
+        "inputSchema": input_schema(&spec.inputs(), default_format),
+        "annotations": annotations(spec),
+    })
+}
+
+pub fn annotations(spec: &CommandSpec) -> Value {
+    let mut hints = Map::new();
+    // MCP's defaults are "not read-only" and "not idempotent", so only the opposite is stated. A read-only tool is never
+    // destructive.
+    if spec.is_safe() {
+        hints.insert("readOnlyHint".into(), true.into());
+    } else {
+        hints.insert("destructiveHint".into(), (spec.danger == Danger::Destructive).into());
+    }
+    if spec.idempotent {
+        hints.insert("idempotentHint".into(), true.into());
+    }
+    hints.insert("openWorldHint".into(), spec.network.into());
+    Value::Object(hints)
+}
+
+fn description(spec: &CommandSpec) -> String {
+    match spec.details {
+        "" => format!("{}.", spec.about),
+        details => format!("{}. {details}", spec.about),
+    }
+}
+
+fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
+    let is_offered = |property: &&Property| !property.unavailable && !property.command_line_only;
+    let offered = || inputs.properties.iter().filter(is_offered);
+    let mut properties: Map<String, Value> = offered()
+        .filter(|property| !property.advanced)
+        .map(|property| (property.name.clone(), property_schema(property)))
+        .collect();
+    let advanced: Vec<&Property> = offered().filter(|property| property.advanced).collect();
+    if !advanced.is_empty() {
+        properties.insert(
+            "options".into(),
+            json!({"type": "object", "description": options_description(&advanced)}),
+        );
+    }
+    let formats = ["markdown", "json"].map(|name| (name, name == default_format.name()));
+    properties.insert("format".into(), json!({"type": "string", "description": choices_text(&formats)}));
+    let required: Vec<&str> = offered().filter(|p| p.required).map(|p| p.name.as_str()).collect();
+    let mut schema = json!({"type": "object", "properties": properties});
+    if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
+        object.insert("required".into(), json!(required));
+    }
+    schema
+}
+
+/// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
+fn property_schema(property: &Property) -> Value {
+    let mut schema = type_keys_only(&property.schema);
+    if let Some(object) = schema.as_object_mut() {
+        let is_off = property.schema.get("default") == Some(&Value::Bool(false));
+        let note = is_off.then(|| DEFAULT_FALSE.to_owned());
+        object.insert(
+            "description".into(),
+            description_with_notes(property, note.into_iter().collect()).into(),
+        );
+    }
+    schema
+}
+
+fn type_keys_only(schema: &Value) -> Value {
+    let mut reduced = Map::new();
+    for key in ["type", "enum", "items"] {
+        if let Some(value) = schema.get(key) {
+            reduced.insert(key.into(), if key == "items" { type_keys_only(value) } else { value.clone() });
+        }
+    }
+    Value::Object(reduced)
+}
+
+/// Default of a boolean input. The command line help omits it.
+const DEFAULT_FALSE: &str = "default false";
+
+/// The description, followed by range and default in parentheses.
+pub fn description_with_bounds(property: &Property) -> String {
+    description_with_notes(property, Vec::new())
+}
+
+fn description_with_notes(property: &Property, extra: Vec<String>) -> String {
+    append_notes(&property.description, &[notes(property), extra].concat())
+}
+
+fn append_notes(text: &str, notes: &[String]) -> String {
+    match notes {
+        [] => text.to_owned(),
+        notes => format!("{text} ({})", notes.join(", ")),
+    }
+}
+
+fn notes(property: &Property) -> Vec<String> {
+    let bound = |key: &str| property.schema.get(key);
+    let mut notes = Vec::new();
+    if let (Some(low), Some(high)) = (bound("minimum"), bound("maximum")) {
+        notes.push(format!("{low}..{high}"));
+    }
+    if let (Some(low), Some(high), true) = (bound("minLength"), bound("maxLength"), property.shows_length) {
+        notes.push(format!("{low}..{high} chars"));
+    }
+    match property.default() {
+        Some(Value::String(text)) => notes.push(format!("default {text}")),
+        Some(value @ (Value::Bool(true) | Value::Number(_))) => notes.push(format!("default {value}")),
+        _ => {}
+    }
+    notes
+}
+
+/// The keys of `options`, grouped by type to save bytes. The first group has no label: strings, and integers with a
+/// range.
+fn options_description(advanced: &[&Property]) -> String {
+    let group = |label: &str, kinds: &[PropertyType]| {
+        let keys: Vec<String> = advanced
+            .iter()
+            .filter(|property| kinds.contains(&property.kind))
+            .map(|property| option_entry(property))
+            .collect();
+        (!keys.is_empty()).then(|| format!("{label}{}", keys.join(", ")))
+    };
+    let groups = [
+        group("", &[PropertyType::Text, PropertyType::Integer]),
+        group(&format!("bools, {DEFAULT_FALSE}: "), &[PropertyType::Flag]),
+        group("string lists: ", &[PropertyType::List]),
+        group("objects: ", &[PropertyType::Pairs, PropertyType::Object]),
+    ];
+    groups.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn option_entry(property: &Property) -> String {
+    let default = property.default();
+    let choices: Vec<(&str, bool)> =
+        property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
+    match choices.as_slice() {
+        [] if property.is_argv => append_notes(&property.name, &["a command".to_owned()]),
+        [] => append_notes(&property.name, &notes(property)),
+        choices => format!("{} {}", property.name, choices_text(choices)),
+    }
+}
+
+/// The choices separated by `|`, the default marked.
+fn choices_text(choices: &[(&str, bool)]) -> String {
+    let names = choices.iter().map(|(name, is_default)| match is_default {
+        true => format!("{name} (default)"),
+        false => (*name).to_owned(),
+    });
+    names.collect::<Vec<_>>().join("|")
+}

@@ -1,0 +1,116 @@
+//! The world of one block: the program and stand-ins for other programs on `PATH`, a git repository as working
+//! directory, the MCP clients' directories, and the tasks and files that the examples name.
+
+use std::path::PathBuf;
+
+use delegator_testkit::generated::workspace;
+use delegator_testkit::stage::{Stage, successful_turn};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+/// How the pages write the id of a task.
+pub(crate) const TASK_ID: &str = "T-local-…";
+/// The address of the pages. The tests use a free port instead.
+const ADDRESS: &str = "127.0.0.1:7777";
+
+pub(crate) struct ExampleWorld {
+    pub(crate) stage: Stage,
+    /// A finished task that wrote a file; present if an example names a task.
+    task_id: Option<String>,
+}
+
+impl ExampleWorld {
+    /// A world for these commands.
+    pub(crate) fn new(commands: &[&String]) -> ExampleWorld {
+        let stage = stage_in_repository(
+            &[("code.txt", "committed\n")],
+            successful_turn(&[json!({"write_file": {"path": "code.txt", "text": "agent\n"}})]),
+        );
+        for path in ["home/.claude.json", "home/.cursor/mcp.json", "home/.config/Code/User/mcp.json"] {
+            stage.world.write(path, "{}\n");
+        }
+        stage.world.write("home/.config/Claude/claude_desktop_config.json", "{}\n");
+        stage.world.write("home/.codex/config.toml", "");
+        let task_id = commands.iter().any(|command| command.contains(TASK_ID)).then(|| {
+            let id = stage.exec(&["--mode", "workspace-write"]);
+            assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+            id
+        });
+        let world = ExampleWorld { stage, task_id };
+        commands.iter().for_each(|command| world.prepare_files(command));
+        world
+    }
+
+    /// The command with real values instead of placeholders.
+    pub(crate) fn fill_in(&self, command: &str) -> String {
+        let command = command.replace(ADDRESS, "127.0.0.1:0");
+        match &self.task_id {
+            Some(id) => command.replace(TASK_ID, id),
+            None => command,
+        }
+    }
+
+    /// Waits for tasks in the background: the next command may need their work tree, and none may outlive this world.
+    pub(crate) fn wait_for_tasks(&self) {
+        if !self.stage.world.home().join("state").exists() {
+            return;
+        }
+        let status = self.stage.run_json(&["local", "status"]);
+        for task in ["tasks", "queue"].iter().flat_map(|list| status["data"][list].as_array().unwrap()) {
+            self.stage.wait(task["task_id"].as_str().unwrap());
+        }
+    }
+
+    /// Creates the transcripts that a command reads, and the directories of files that it writes.
+    fn prepare_files(&self, command: &str) {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        for (index, word) in words.iter().enumerate() {
+            let path = match word.strip_prefix("~/") {
+                Some(path) => self.stage.world.home().join(path),
+                None => self.stage.world.project().join(word),
+            };
+            let is_written = index > 0 && words[index - 1] == ">";
+            if is_written || word.ends_with(".jsonl") {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            }
+            if word.ends_with(".jsonl") && !is_written {
+                std::fs::copy(transcript(word), path).unwrap();
+            }
+        }
+    }
+}
+
+/// The recorded transcript for a file name of the pages.
+fn transcript(name: &str) -> PathBuf {
+    let is_rollout = name.contains("rollout-") || name.contains("session");
+    let file = if is_rollout { "rollouts/0.166.0.patch.rollout.jsonl" } else { "patch.jsonl" };
+    workspace().join("crates/delegator-transcript/tests/transcripts").join(file)
+}
+
+/// A stage whose project is a git repository with these files, committed, and whose agent runs these steps.
+pub(crate) fn stage_in_repository(files: &[(&str, &str)], steps: Value) -> Stage {
+    let stage = Stage::with_script(PROGRAM, steps);
+    let root = stage.root();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", root.join("bin").display());
+    std::fs::create_dir(root.join("tmp")).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, root.join("bin/mcp-delegator")).unwrap();
+    // The verify command of the examples, and the reader of the manual page: it must get a page.
+    stage.write_program("bin/cargo", "#!/bin/sh\nexit 0\n");
+    stage.write_program("bin/man", "#!/bin/sh\ngrep -q '^\\.TH mcp-delegator'\n");
+    let stage = stage
+        .variable("PATH", &path)
+        .variable("TMPDIR", &root.join("tmp").display().to_string())
+        .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    for (path, text) in files {
+        stage.world.write(&format!("project/{path}"), text);
+    }
+    for args in [
+        &["init", "--quiet", "--initial-branch=main"][..],
+        &["add", "."],
+        &["-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "--quiet", "-m", "first"],
+    ] {
+        let run = stage.world.run_as(&PathBuf::from("/usr/bin/git"), args);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+    }
+    stage
+}

@@ -1,0 +1,46 @@
+//! The program with fixtures for the official MCP conformance suite: `serve` adds tools, resources and prompts.
+
+#![expect(deprecated, reason = "the suite still tests logging and sampling")]
+
+mod client_requests;
+mod content;
+mod fixtures;
+mod input_rounds;
+mod task_tools;
+
+use mcp_delegator::app::catalog::COMMANDS;
+use mcp_delegator::app::internal_modes::run_if_requested;
+use mcp_delegator::app::process::current_process;
+use mcp_delegator::app::run::run;
+use mcp_delegator::commands::{Command, CommandList, run_typed};
+use mcp_delegator::mcp::serve;
+use mcp_delegator::spec::{CommandSpec, Danger, NoInputs, Toolset};
+
+use fixtures::Fixtures;
+
+/// A tool whose handler panics: the server must answer with an error and continue.
+pub(crate) const PANICS: CommandSpec = CommandSpec {
+    danger: Danger::Safe,
+    toolset: Toolset::Local,
+    ..CommandSpec::new::<NoInputs>(&["local", "panic"], "Panic")
+};
+
+fn main() -> std::process::ExitCode {
+    let process = current_process();
+    run_if_requested(&process).unwrap_or_else(|| run(process, commands()).into())
+}
+
+fn commands() -> CommandList {
+    let with_fixtures = |command: &Command| match command.spec.path {
+        ["serve"] => Command {
+            run: Some(|context, input| {
+                run_typed(context, input, |context, input| serve::serve(context, input, Fixtures::new))
+            }),
+            ..*command
+        },
+        _ => *command,
+    };
+    let panics =
+        Command { run: Some(|_, _| std::panic::panic_any("the handler panicked")), ..Command::new(&PANICS) };
+    CommandList::new(COMMANDS.iter().map(with_fixtures).chain([panics]).collect())
+}
