@@ -1,7 +1,7 @@
 //! Adds or updates one entry in JSON text without reformatting it.
 //!
-//! `serde_json` computes the expected value, `jsonc_parser` finds the byte range to edit. The edited text must parse to the
-//! expected value; otherwise the edit fails and the file stays unchanged.
+//! `serde_json` parses the text to compute the expected value, and `jsonc_parser` finds the byte range to edit. The
+//! edited text must parse to the expected value; otherwise the edit fails and the file stays unchanged.
 
 use jsonc_parser::ast::{self, Object};
 use jsonc_parser::common::Ranged;

@@ -1,7 +1,7 @@
 //! Adds or updates one server table in TOML text without reformatting it.
 //!
-//! A new table is appended at the end. Of an existing table only the value of `command` is replaced, at the span that `toml`
-//! reports: `toml_edit` would change CRLF line endings to LF.
+//! A new table is appended at the end. Of an existing table only the value of `command` is replaced, at the span that
+//! `toml` reports. `toml_edit` would change CRLF line endings to LF.
 
 use toml::de::DeTable;
 use toml_writer::{ToTomlValue, TomlStringBuilder};
