@@ -69,14 +69,18 @@ impl From<EngineError> for AppError {
             EngineError::Launch { .. } | EngineError::Randomness { .. } => {
                 AppError::new(ErrorCode::Internal, message)
             }
-            EngineError::StoredRecord { file, .. } => AppError::new(ErrorCode::IoError, message)
-                .context("file", file.display().to_string())
-                .suggest("Read it with the version of mcp-delegator that wrote it, or remove it."),
+            EngineError::StoredRecord { file, .. } => unreadable_record(message, &file),
             EngineError::Io { .. } | EngineError::WatchFailed { .. } => {
                 AppError::new(ErrorCode::IoError, message)
             }
         }
     }
+}
+
+fn unreadable_record(message: String, file: &Path) -> AppError {
+    AppError::new(ErrorCode::IoError, message)
+        .context("file", file.display().to_string())
+        .suggest("Read it with the version of mcp-delegator that wrote it, or remove it.")
 }
 
 fn retry_later(error: AppError) -> AppError {
