@@ -13,7 +13,7 @@
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
 //! `error`, `stored`, `system`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
 //!
-//! They reach clocks, randomness, processes and agents through one port, [`system::System`]. `machine` implements it for
+//! They reach clocks, randomness, processes and agents through one port, `system::System`. `machine` implements it for
 //! this machine; in tests `simulation` implements it for the many actors of `model`, which checks every step.
 
 mod connection_pool;
