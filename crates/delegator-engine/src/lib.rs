@@ -21,10 +21,10 @@ mod error;
 mod machine;
 #[cfg(all(test, debug_assertions))]
 mod model;
+mod record_format;
 mod results;
 #[cfg(all(test, debug_assertions))]
 mod simulation;
-mod stored;
 mod submit;
 mod supervise;
 mod system;
@@ -44,11 +44,11 @@ pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::{VariableAccess, variable_access};
 pub use error::{DirectoryProblem, EngineError, FileProblem};
+pub use record_format::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};
-pub use stored::FormatVersion;
 pub use submit::allowed_dir::resolve_allowed_dir;
 pub use submit::allowed_file::open_allowed_file;
 pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};

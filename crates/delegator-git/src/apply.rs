@@ -15,9 +15,9 @@ use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
 use crate::error::{GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff};
-use crate::point::{RestorePoint, StoredIndex};
 use crate::record::{existing_objects, pack_into};
 use crate::restore_plan::{PreparedRestore, TARGET_INDEX, file_mode};
+use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::survey::ancestors;
 
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore";

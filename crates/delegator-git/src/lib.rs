@@ -28,10 +28,10 @@ mod gather;
 mod ignored;
 mod index_file;
 mod listing;
-mod point;
 mod record;
 mod repository;
 mod restore_plan;
+mod restore_point;
 mod run;
 mod saved_state;
 mod scratch;
@@ -48,10 +48,10 @@ pub use compare::{Commits, Comparison};
 pub use diff::{ChangeKind, FileChange};
 pub use error::{GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
-pub use point::{
-    CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
-};
 pub use repository::{Head, Repository, find_repository, top_level};
 pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
+pub use restore_point::{
+    CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
+};
 pub use run::Git;
 pub use unique::holds_unique_content;

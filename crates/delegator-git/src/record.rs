@@ -10,9 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::error::GitError;
 use crate::index_file::{Entry, IndexFile};
 use crate::listing::{GITLINK, join_records, records, single_line};
-use crate::point::{RestorePoint, StoredIndex, drop_ref};
 use crate::repository::Head;
 use crate::restore_plan::operations_in_progress;
+use crate::restore_point::{RestorePoint, StoredIndex, drop_ref};
 use crate::scratch::Scratch;
 use crate::state::State;
 

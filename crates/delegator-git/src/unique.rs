@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::error::GitError;
 use crate::listing::single_line;
-use crate::point::RestorePoint;
+use crate::restore_point::RestorePoint;
 use crate::run::{Call, Git};
 
 /// The user's refs that protect content from `git gc`.

@@ -10,6 +10,6 @@ fn main() -> std::process::ExitCode {
     close_fds::set_fds_cloexec(FIRST_NON_STDIO_FD, &[]);
     let process = current_process();
     mcp_delegator::app::internal_modes::run_if_requested(&process).unwrap_or_else(|| {
-        mcp_delegator::app::run::run(process, mcp_delegator::app::catalog::commands()).into()
+        mcp_delegator::app::run::run(process, mcp_delegator::app::command_list::commands()).into()
     })
 }

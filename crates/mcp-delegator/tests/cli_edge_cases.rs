@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use delegator_testkit::program::{RunOutput, World, read_text};
 use delegator_testkit::terminal::run_on_terminal;
-use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands::manifest::output_schema;
 use mcp_delegator::output::envelopes::schema::violations;
 use serde_json::{Value, json};

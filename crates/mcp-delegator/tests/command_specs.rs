@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use delegator_testkit::generated::{assert_up_to_date, workspace};
-use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::input::{argv, tree, validation};
 use mcp_delegator::spec::formats::Format;

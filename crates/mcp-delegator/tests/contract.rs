@@ -8,7 +8,7 @@ use std::time::Duration;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use delegator_testkit::program::World;
 use jiff::Timestamp;
-use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
 use mcp_delegator::output::envelopes::schema as envelope_schema;

@@ -17,7 +17,7 @@ use delegator_transcript::{
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::stored::FormatVersion;
+use crate::record_format::FormatVersion;
 use crate::supervise::record::{Record, StreamRecord, SweptProcesses};
 use crate::supervise::summary::one_sentence_summary;
 

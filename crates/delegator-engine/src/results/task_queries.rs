@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::stored::decode;
+use crate::record_format::decode;
 use crate::supervise::record::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
 

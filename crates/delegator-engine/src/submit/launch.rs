@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::verification::Verify;
 use crate::error::EngineError;
-use crate::stored::{FormatVersion, by_name};
+use crate::record_format::{FormatVersion, by_name};
 
 /// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

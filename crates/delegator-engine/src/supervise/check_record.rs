@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::record::StreamRecord;
-use crate::stored::by_name;
+use crate::record_format::by_name;
 use crate::submit::verification::Verify;
 
 /// Stored in the task's report. Redacted.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
-use crate::stored::FormatVersion;
+use crate::record_format::FormatVersion;
 use crate::submit::launch::Limits;
 
 /// The content of `report.json`.

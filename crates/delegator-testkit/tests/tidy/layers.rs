@@ -123,7 +123,7 @@ fn modules_of_the_engine_depend_in_one_direction() {
         "delegator-engine",
         &[
             &["error"],
-            &["stored"],
+            &["record_format"],
             &["system"],
             &["connection_pool"],
             &["submit"],

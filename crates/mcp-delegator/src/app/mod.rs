@@ -1,6 +1,6 @@
 //! The program around the commands: reads the process, selects a command or an internal mode, handles signals and logging.
 
-pub mod catalog;
+pub mod command_list;
 #[cfg(debug_assertions)]
 pub mod crash;
 pub mod internal_modes;

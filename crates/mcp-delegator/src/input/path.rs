@@ -85,7 +85,7 @@ mod tests {
 
     fn locate_in(command_line: &str) -> (Vec<String>, Option<usize>) {
         let args: Vec<OsString> = command_line.split(' ').map(OsString::from).collect();
-        let located = locate(crate::app::catalog::catalog(), &args);
+        let located = locate(crate::app::command_list::catalog(), &args);
         (located.path, located.unknown_word)
     }
 

@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn instructions_for(choice: ToolSelection) -> String {
-        instructions(&Toolbox::select(crate::app::catalog::catalog(), &choice).unwrap())
+        instructions(&Toolbox::select(crate::app::command_list::catalog(), &choice).unwrap())
     }
 
     #[test]

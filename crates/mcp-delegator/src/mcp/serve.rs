@@ -17,7 +17,7 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
 use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
-use crate::mcp::transport::token::Token;
+use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;

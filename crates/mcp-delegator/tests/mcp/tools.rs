@@ -1,7 +1,7 @@
 //! Which tools a server offers, and how they are described.
 
 use delegator_testkit::stage::Stage;
-use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::app::command_list::catalog;
 use serde_json::{Value, json};
 
 use crate::client::{

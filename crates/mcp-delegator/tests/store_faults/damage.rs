@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::spec::CommandSpec;
 use rusqlite::Connection;
 

@@ -1,7 +1,7 @@
 //! Invalid task ids: an id is the only path component from outside, so every command refuses an invalid one before
 //! any file access.
 
-use mcp_delegator::app::catalog::catalog;
+use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::spec::{CommandSpec, Property};
 use serde_json::{Map, Value, json};
 

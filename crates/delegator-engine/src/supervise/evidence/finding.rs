@@ -50,7 +50,6 @@ pub enum FindingKind {
     /// Files changed during a read-only task.
     ReadOnlyChanged,
     /// Other tasks wrote in the same tree at the same time.
-    #[serde(rename = "not_told_apart")]
     OtherWriters,
     /// The branch or the repository changed.
     Repository,

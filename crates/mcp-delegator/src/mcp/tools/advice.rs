@@ -112,7 +112,7 @@ mod tests {
             ("It is mcp-delegator's own.", "It is mcp-delegator's own."),
             ("Nothing of the kind.", "Nothing of the kind."),
         ] {
-            assert_eq!(rewrite_text(advice, crate::app::catalog::catalog(), &served), expected);
+            assert_eq!(rewrite_text(advice, crate::app::command_list::catalog(), &served), expected);
         }
     }
 }

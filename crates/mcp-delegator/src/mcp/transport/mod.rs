@@ -7,4 +7,3 @@ pub mod listeners;
 pub mod params_check;
 mod recover;
 pub mod stdio;
-pub mod token;

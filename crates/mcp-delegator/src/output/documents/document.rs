@@ -1,10 +1,11 @@
-//! A document of facts, tables and quotes, rendered as plain text or as Markdown.
+//! A document of facts, tables and quotes, and its rendering as plain text. `markdown` renders it as Markdown.
 //!
-//! A command describes its data once; both renderers contain the same facts. Data is escaped, so that it cannot add markup.
+//! A command describes its data once; both renderers contain the same facts.
 
 use delegator_domain::terminal;
 use serde_json::Value;
 
+use crate::output::documents::markdown::MARKDOWN_SPECIAL;
 use crate::spec::ServedTools;
 use crate::spec::shell::shell_word;
 
@@ -95,14 +96,6 @@ impl Document {
         // The data may come from an agent; remove everything that could control a terminal.
         terminal::sanitize(&parts.join("\n\n")).into_owned()
     }
-
-    pub fn to_markdown(&self, syntax: CallSyntax<'_>) -> String {
-        let mut parts: Vec<String> = self.title.iter().map(|title| format!("# {}", inline(title))).collect();
-        parts.extend(
-            self.blocks.iter().map(|block| markdown_block(block, syntax)).filter(|text| !text.is_empty()),
-        );
-        parts.join("\n\n")
-    }
 }
 
 /// A table without its empty columns; `None` if there is no row.
@@ -170,7 +163,7 @@ fn escape_line_breaks(value: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// The shell command of a call. Its first input is positional, unless it is a list.
-fn shell_command(path: &[&str], input: &Value) -> String {
+pub(super) fn shell_command(path: &[&str], input: &Value) -> String {
     let args = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
         let flag = format!("--{}", name.replace('_', "-"));
         match value {
@@ -184,17 +177,6 @@ fn shell_command(path: &[&str], input: &Value) -> String {
     });
     let args: Vec<String> = args.collect();
     format!("mcp-delegator {} {}", path.join(" "), args.join(" "))
-}
-
-/// `None` if the tool is not served.
-fn next_call(path: &[&str], input: &Value, syntax: CallSyntax<'_>) -> Option<String> {
-    match syntax {
-        CallSyntax::Commands => Some(shell_command(path, input)),
-        CallSyntax::Tools(served) => {
-            let name = served.prefixed_name(&path.join("_").replace('-', "_"))?;
-            Some(format!("{name} {input}"))
-        }
-    }
 }
 
 fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
@@ -214,90 +196,12 @@ fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
-    match block {
-        Block::Next { path, input } => {
-            let next = |call: String| format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call)));
-            next_call(path, input, syntax).map(next).unwrap_or_default()
-        }
-        Block::Text(text) => {
-            let lines: Vec<String> = terminal::sanitize(text).lines().map(escape_line).collect();
-            lines.join("\n")
-        }
-        Block::Verbatim(text) => fenced(text),
-        Block::Facts(facts) => {
-            let lines: Vec<String> = facts.iter().map(|(name, value)| fact(name, value)).collect();
-            lines.join("\n")
-        }
-        Block::Table { columns, rows } => {
-            let mut lines =
-                vec![format!("| {} |", columns.join(" | ")), format!("|{}", "---|".repeat(columns.len()))];
-            for row in rows {
-                let cells: Vec<String> = row.iter().map(|cell| inline(cell)).collect();
-                lines.push(format!("| {} |", cells.join(" | ")));
-            }
-            lines.join("\n")
-        }
-    }
-}
-
-/// A fact; a value of several lines goes into a fenced block.
-fn fact(name: &str, value: &str) -> String {
-    match value.trim_end().contains(['\n', '\r']) {
-        false => format!("- {}: {}", inline(name), inline(value)),
-        true => {
-            let block: Vec<String> = fenced(value).lines().map(|line| format!("  {line}")).collect();
-            format!("- {}:\n\n{}\n", inline(name), block.join("\n"))
-        }
-    }
-}
-
-// Text is sanitised before it is escaped or fenced, never after: removing a character could join two backticks, or detach
-// a backslash from the character it escapes.
-
-fn fenced(text: &str) -> String {
-    terminal::fenced(&terminal::sanitize(text))
-}
-
-/// Escapes text within a line.
-fn inline(text: &str) -> String {
-    escape_markdown(&terminal::sanitize(text).replace('\n', " "))
-}
-
-/// Escapes a whole line, so that its beginning does not make it a heading, list, quote or fence.
-fn escape_line(text: &str) -> String {
-    let begin = text.trim_start();
-    let digits = begin.len() - begin.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
-    let indent = &text[..text.len() - begin.len()];
-    let (number, rest) = begin.split_at(digits);
-    match rest.chars().next() {
-        Some('#' | '>' | '-' | '+' | '=' | '~' | '_' | '.' | ')') => {
-            format!("{indent}{number}\\{}", escape_markdown(rest))
-        }
-        _ => escape_markdown(text),
-    }
-}
-
-/// Characters with a meaning within a line.
-const MARKDOWN_SPECIAL: &str = "\\`|<![]*";
-
-/// Escapes text so that it cannot open a table cell, code span, element or image.
-fn escape_markdown(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if MARKDOWN_SPECIAL.contains(letter) {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::documents::markdown::inline;
 
     #[test]
     fn text_and_markdown_contain_the_same_facts() {

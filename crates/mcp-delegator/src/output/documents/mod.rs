@@ -4,6 +4,7 @@ pub mod document;
 pub mod error;
 pub mod github_guide;
 pub mod human;
+pub mod markdown;
 pub mod meta_facts;
 pub mod reference;
 pub mod status;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::transport::http::Body;
 use crate::mcp::transport::http::media_types::check_media_types;
-use crate::mcp::transport::token::Token;
+use crate::mcp::transport::http::token::Token;
 
 pub(super) const ENDPOINT: &str = "/mcp";
 const HEALTH: &str = "/healthz";

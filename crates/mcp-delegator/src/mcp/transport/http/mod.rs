@@ -18,6 +18,7 @@ mod media_types;
 mod protocol_version;
 mod session_table;
 mod sessions;
+pub mod token;
 mod write_timeout;
 
 use std::convert::Infallible;
@@ -42,7 +43,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::{AppError, io_error};
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
-use crate::mcp::transport::token::Token;
+use crate::mcp::transport::http::token::Token;
 use crate::output::screen::Screen;
 use body_reader::BodyReader;
 pub use gate::parse_address;

@@ -8,7 +8,7 @@ mod fixtures;
 mod input_rounds;
 mod task_tools;
 
-use mcp_delegator::app::catalog::COMMANDS;
+use mcp_delegator::app::command_list::COMMANDS;
 use mcp_delegator::app::internal_modes::run_if_requested;
 use mcp_delegator::app::process::current_process;
 use mcp_delegator::app::run::run;
