@@ -327,7 +327,7 @@ fn import_old_task_with_restore_point(stage: &Stage) {
     let (reference, limits) = (format!("refs/mcp-delegator/{id}"), delegator_git::Limits::default());
     let created =
         delegator_git::create_restore_point(&runner, &project, &stage.root, &reference, limits).unwrap();
-    let point = json!({"points": [created.unwrap().point], "problems": [], "undo": []});
+    let point = json!({"version": 1, "points": [created.unwrap().point], "problems": [], "undo": []});
     let days_ago_ms = jiff::Timestamp::now().as_millisecond() - 48 * 60 * 60 * 1000;
     let task = NewTask {
         allow_parallel_writes: true,

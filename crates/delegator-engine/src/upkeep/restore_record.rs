@@ -18,7 +18,7 @@ use crate::record_format::{FormatVersion, decode};
 /// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePointRecord {
-    pub version: FormatVersion<2>,
+    pub version: FormatVersion<1>,
     /// The work tree of the task's working directory first, if it has one.
     pub points: Vec<RestorePoint>,
     /// Work trees without a restore point.

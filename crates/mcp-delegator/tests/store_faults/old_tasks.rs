@@ -69,7 +69,7 @@ pub(crate) fn ended_task_with_restore_point(
 ) -> TaskId {
     let id = ended_task(registry, at_ms);
     let commit = "0123456789012345678901234567890123456789";
-    let point = serde_json::json!({"points": [{
+    let point = serde_json::json!({"version": 1, "points": [{
         "reference": format!("refs/mcp-delegator/{id}"), "commit": commit, "tree": commit,
         "index_tree": commit, "head": null, "branch": null, "staged": false, "modified": 0,
         "untracked": 0, "left_out": [], "top_level": repository, "repository": repository,
