@@ -198,11 +198,19 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
 
 fn crash_during_rescue(stage: &mut Stage, name: &str) {
     stage.exec();
-    for pid in supervisors(&stage.root) {
+    let killed = supervisors(&stage.root);
+    for &pid in &killed {
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
-    wait_until("the supervisor is gone", || supervisors(&stage.root).is_empty());
+    // A dying process loses its environment before its locks: wait until it has exited.
+    wait_until("the supervisor has exited", || killed.iter().all(|pid| has_exited(*pid)));
     stage.crash(name, &["local", "status"]);
+}
+
+/// Whether a process has exited, reaped or not: then its files are closed and its locks are free.
+fn has_exited(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|fields| fields.is_empty() || fields.starts_with('Z'))
 }
 
 fn crash_while_releasing_a_claim(stage: &mut Stage, name: &str) {
