@@ -14,7 +14,7 @@ use std::process::{Output, Stdio};
 use delegator_domain::crash::CrashPoint;
 use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{
-    Filter, Finish, ImportedSession, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
+    Filter, Finish, ImportedSession, LockAttempt, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
 };
 use delegator_testkit::program::{World, read_text};
 use rustix::process::{Pid, Signal, kill_process};
@@ -155,9 +155,12 @@ impl Stage {
         std::fs::read_to_string(self.root.join("crashed")).unwrap_or_default().lines().count()
     }
 
+    fn state_dir(&self) -> StateDir {
+        StateDir::open(&self.root.join("home/state"), &OpenOptions::default()).unwrap()
+    }
+
     fn registry(&self) -> Registry {
-        let dir = StateDir::open(&self.root.join("home/state"), &OpenOptions::default()).unwrap();
-        Registry::open(&dir).unwrap()
+        Registry::open(&self.state_dir()).unwrap()
     }
 
     fn tasks(&self) -> Vec<Task> {
@@ -197,20 +200,14 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
 }
 
 fn crash_during_rescue(stage: &mut Stage, name: &str) {
-    stage.exec();
-    let killed = supervisors(&stage.root);
-    for &pid in &killed {
+    let id: TaskId = stage.exec().parse().unwrap();
+    for pid in supervisors(&stage.root) {
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
-    // A dying process loses its environment before its locks: wait until it has exited.
-    wait_until("the supervisor has exited", || killed.iter().all(|pid| has_exited(*pid)));
+    // A process that the supervisor was just starting holds its lock until it executes its program.
+    let task = stage.state_dir().task(&id);
+    wait_until("the task lock is free", || matches!(task.try_lock(), Ok(LockAttempt::Locked(_))));
     stage.crash(name, &["local", "status"]);
-}
-
-/// Whether a process has exited, reaped or not: then its files are closed and its locks are free.
-fn has_exited(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_none_or(|fields| fields.is_empty() || fields.starts_with('Z'))
 }
 
 fn crash_while_releasing_a_claim(stage: &mut Stage, name: &str) {
