@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use delegator_testkit::generated::{assert_up_to_date, workspace};
-use mcp_delegator::app::command_list::catalog;
+use mcp_delegator::app::command_list::{COMMANDS, catalog};
 use mcp_delegator::commands;
 use mcp_delegator::input::{argv, tree, validation};
 use mcp_delegator::spec::formats::Format;
@@ -50,6 +50,15 @@ fn command_paths_are_unique_and_every_group_has_a_heading() {
     assert_eq!(paths.len(), catalog().0.len());
     for spec in catalog().iter().filter(|spec| spec.path.len() > 1) {
         assert!(!spec::catalog::group_about(&spec.path[..1]).is_empty(), "{:?}", spec.path);
+    }
+}
+
+#[test]
+fn exactly_the_available_commands_have_a_handler() {
+    for command in COMMANDS {
+        let path = command.spec.path;
+        assert_eq!(command.run.is_some(), command.spec.is_available(), "{path:?}");
+        assert!(command.run.is_some() || command.blocking.is_none(), "{path:?}");
     }
 }
 

@@ -18,6 +18,9 @@ use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 use crate::spec::{Category, CommandSpec, Shape};
 
+/// The message about a batch of which some items failed.
+pub const SOME_ITEMS_FAILED: &str = "Some items failed; the others succeeded.";
+
 /// Something the caller should know although the command succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Warning {
@@ -279,9 +282,7 @@ impl Outcome {
     pub fn error(&self) -> Option<AppError> {
         match &self.output.completion {
             Completion::Done(_) | Completion::NotModified => None,
-            Completion::Partial(_) => {
-                Some(AppError::new(ErrorCode::PartialFailure, "Some items failed; the others succeeded."))
-            }
+            Completion::Partial(_) => Some(AppError::new(ErrorCode::PartialFailure, SOME_ITEMS_FAILED)),
             Completion::Incomplete(_, reason) => Some(reason.to_error()),
             Completion::Failed(error, _) => Some(AppError::clone(error)),
         }

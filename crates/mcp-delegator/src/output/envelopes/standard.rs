@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
 use crate::output::envelopes::cli as cli_envelope;
-use crate::output::outcome::{Completion, Outcome};
+use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED};
 use crate::output::values::{milliseconds, pagination, problem_values, redirect_value, rfc3339, seconds};
 use crate::spec::Shape;
 use crate::spec::paging::Page;
@@ -105,8 +105,7 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
 fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Value {
     let mut warnings: Vec<Value> = outcome.output.warnings.iter().map(cli_envelope::warning_value).collect();
     if outcome.exit() == ExitCode::PartialFailure {
-        warnings
-            .push(json!({"code": "W_PARTIAL_001", "message": "Some items failed; the others succeeded."}));
+        warnings.push(json!({"code": "W_PARTIAL_001", "message": SOME_ITEMS_FAILED}));
     }
     let mut metadata = Map::new();
     metadata.insert("version".into(), PRODUCT_VERSION.into());
