@@ -35,19 +35,19 @@ echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0
 /// Failed checks and their messages, by scenario and check id.
 type Findings = BTreeMap<(String, String), Value>;
 
-/// Builds the program with fixtures into the target directory of the program under test.
+/// Builds the program with fixtures into the target directory of the program under test, unless it was built with the tests.
 fn server_with_fixtures() -> PathBuf {
     let folder = Path::new(PROGRAM).parent().unwrap();
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--locked", "--package", "mcp-delegator"])
-        .args(["--features", "conformance-fixtures", "--bin", "conformance-server", "--target-dir"])
+        .args(["--example", "conformance-server", "--target-dir"])
         .arg(folder.parent().unwrap())
         .current_dir(workspace())
         .stdin(Stdio::null())
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    folder.join("conformance-server")
+    folder.join("examples/conformance-server")
 }
 
 fn stage() -> Stage {
