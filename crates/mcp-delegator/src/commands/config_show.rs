@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::{Command, run_typed};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
@@ -130,7 +131,10 @@ fn unknown_key(context: &Context<'_>, key: &str) -> AppError {
         AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'.")).context("key", key);
     match delegator_domain::similar_names::nearest(key, known) {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("Run 'mcp-delegator config show' to list all settings."),
+        None => {
+            let list = NextCall::new(&["config", "show"]);
+            error.suggest(Suggestion::with_call("Run {call} to list all settings.", list))
+        }
     }
 }
 

@@ -79,7 +79,9 @@ fn agent(context: &Context<'_>) -> Check {
         engine(context).and_then(|engine| configured_agent(context, &engine, &context.process.current_dir));
     match result {
         Err(error) => {
-            Check { suggestion: error.suggestion, ..check("agent", "problem", error.message, None) }
+            let syntax = context.screen.presentation.call_syntax();
+            let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
+            Check { suggestion, ..check("agent", "problem", error.message, None) }
         }
         Ok(agent) => {
             let program = agent.program.display();

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::manifest::output_schema;
 use crate::commands::{Command, run_typed};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::schema as envelope_schema;
@@ -154,7 +155,9 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
         AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("Run 'mcp-delegator schema' to list the names."),
+        None => {
+            error.suggest(Suggestion::with_call("Run {call} to list the names.", NextCall::new(&["schema"])))
+        }
     }
 }
 

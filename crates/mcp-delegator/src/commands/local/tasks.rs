@@ -275,6 +275,7 @@ fn title(context: &Context<'_>, text: &str) -> String {
 
 /// Result data of a task, with its output if requested or due.
 pub fn ended_task_json(
+    context: &Context<'_>,
     engine: &Engine,
     task: &Task,
     files: &TaskFiles,
@@ -292,7 +293,7 @@ pub fn ended_task_json(
             is_requested: include_output,
         })
     });
-    Ok(task_data::result(task, files, streams.transpose()?))
+    Ok(task_data::result(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
 }
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.
