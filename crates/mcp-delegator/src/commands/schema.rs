@@ -71,7 +71,7 @@ pub const COMMAND: Command =
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
-        Some(name) => find_schema(context.catalog(), name, context.config.tool_prefix())?,
+        Some(name) => find_schema(context.catalog(), name, &context.config.settings.tool_prefix)?,
         None => json!(schema_names(context.catalog())),
     };
     let etag = fingerprint(&data);

@@ -72,8 +72,8 @@ impl Presentation {
     ) -> Self {
         let raw = spec.raw.applies_to(input);
         // If the configuration is invalid, the variable still selects the envelope of that error.
-        let configured = config.envelope().or_else(|| process.variable("MCP_DELEGATOR_ENVELOPE"));
-        let chosen = globals.envelope.or_else(|| configured.and_then(Envelope::from_name));
+        let in_variable = || process.variable("MCP_DELEGATOR_ENVELOPE").and_then(Envelope::from_name);
+        let chosen = globals.envelope.or(config.settings.envelope).or_else(in_variable);
         let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
         let representation = |default: Format| match globals.format {
             Some(Format::Human) if raw && globals.fields.is_empty() => Representation::Raw,
@@ -98,7 +98,7 @@ impl Presentation {
             quiet: globals.quiet,
             has_selected_fields: !globals.fields.is_empty(),
             served_tools: None,
-            tool_prefix: config.tool_prefix().to_owned(),
+            tool_prefix: config.settings.tool_prefix.clone(),
             stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
             log_format: globals.log_format,

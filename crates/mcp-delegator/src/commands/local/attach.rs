@@ -57,13 +57,12 @@ pub fn attach(
 }
 
 /// Time for the sweep and for a busy machine, in addition to the grace periods.
-const SWEEP_ALLOWANCE_SEC: u64 = 15;
+const SWEEP_ALLOWANCE: Duration = Duration::from_secs(15);
 
 /// Time limit for cancelling a task.
 pub fn max_cancel_time(context: &Context<'_>) -> Duration {
-    let grace_sec =
-        context.config.number("interrupt_grace_sec") + context.config.number("terminate_grace_sec");
-    Duration::from_secs(grace_sec + SWEEP_ALLOWANCE_SEC)
+    let settings = &context.config.settings;
+    settings.interrupt_grace + settings.terminate_grace + SWEEP_ALLOWANCE
 }
 
 fn progress_bar(context: &Context<'_>) -> ProgressBar {

@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use delegator_config::Config;
 use delegator_engine::ConnectionPool;
@@ -135,7 +134,6 @@ impl ServerState {
         let presentation = self.presentation(Format::Json);
         let attachment = Attachment::default();
         let screen = Screen { printer: &self.printer, presentation: &presentation, attachment: &attachment };
-        let budget = Duration::from_secs(self.config.number("call_budget_sec"));
         let context = Context {
             commands: self.commands,
             config: &self.config,
@@ -143,7 +141,7 @@ impl ServerState {
             process: &self.process,
             screen,
             surface: Surface::Server,
-            call_budget: Some(budget),
+            call_budget: Some(self.config.settings.call_budget),
             connections: self.connections.clone(),
         };
         catch_panics(|| act(&context))
