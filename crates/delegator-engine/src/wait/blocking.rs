@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
-use serde_json::Value;
+use delegator_supervisor::run::Snapshot;
 
 use super::task_watch::TaskWatch;
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::supervise::snapshot_file::read_snapshot;
 
 /// Short, because the response to a submission waits for the thread id.
 const THREAD_POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -29,7 +30,7 @@ pub struct WaitOutcome {
 pub struct TaskProgress<'a> {
     pub task: &'a Task,
     /// The supervisor's last snapshot, if there is one.
-    pub snapshot: Option<Value>,
+    pub snapshot: Option<Snapshot>,
 }
 
 impl Engine {
@@ -42,8 +43,7 @@ impl Engine {
         mut on_progress: impl FnMut(&TaskProgress<'_>) -> bool,
     ) -> Result<WaitOutcome, EngineError> {
         let first = self.wait_for_first(std::slice::from_ref(id), deadline, |watch| {
-            let snapshot = watch.registry.dir().task(id).read_snapshot()?;
-            let snapshot = snapshot.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let snapshot = read_snapshot(&watch.registry.dir().task(id))?;
             Ok(on_progress(&TaskProgress { task: watch.task(id)?, snapshot }))
         });
         Ok(first?.0)
