@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
 use rustix::event::{EventfdFlags, eventfd};
+use serde::Deserialize;
 
 use super::task_watch::{TaskWatch, sleep_unless_woken};
 use super::upkeep_schedule::UpkeepSchedule;
@@ -21,11 +22,13 @@ use crate::Engine;
 use crate::error::EngineError;
 
 /// When a wait for several tasks is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitGoal {
     /// When the first task has ended.
     Any,
     /// When all tasks have ended.
+    #[default]
     All,
 }
 
