@@ -13,7 +13,7 @@ use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::CodexVersion;
 use delegator_supervisor::run::{ActivitySource, EndingRecipe};
 use delegator_transcript::Usage;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::verification::Verify;
@@ -35,11 +35,11 @@ pub struct Settings {
     pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
     pub skip_git_repo_check: bool,
-    #[serde(flatten, with = "StoredEnvPolicy")]
+    #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
     /// Token usage of the resumed thread before this run.
-    pub usage_before: Option<[i64; 5]>,
+    pub usage_before: Option<Usage>,
     pub limits: Limits,
     pub ending: Ending,
     pub max_stream_bytes: u64,
@@ -57,41 +57,6 @@ pub struct Settings {
     pub protected: Vec<PathBuf>,
     /// The command that verifies the work after the agent has completed.
     pub verify: Option<Verify>,
-}
-
-/// An [`EnvPolicy`] as it is stored: its name, and the list for `allow-list`.
-#[derive(Serialize, Deserialize)]
-struct StoredEnvPolicy {
-    env_policy: EnvPolicyName,
-    env_allow_list: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum EnvPolicyName {
-    InheritNone,
-    InheritAll,
-    AllowList,
-}
-
-impl StoredEnvPolicy {
-    fn serialize<S: Serializer>(policy: &EnvPolicy, serializer: S) -> Result<S::Ok, S::Error> {
-        let (env_policy, env_allow_list) = match policy {
-            EnvPolicy::InheritNone => (EnvPolicyName::InheritNone, Vec::new()),
-            EnvPolicy::InheritAll => (EnvPolicyName::InheritAll, Vec::new()),
-            EnvPolicy::AllowList(names) => (EnvPolicyName::AllowList, names.clone()),
-        };
-        Serialize::serialize(&StoredEnvPolicy { env_policy, env_allow_list }, serializer)
-    }
-
-    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EnvPolicy, D::Error> {
-        let stored: StoredEnvPolicy = Deserialize::deserialize(deserializer)?;
-        Ok(match stored.env_policy {
-            EnvPolicyName::InheritNone => EnvPolicy::InheritNone,
-            EnvPolicyName::InheritAll => EnvPolicy::InheritAll,
-            EnvPolicyName::AllowList => EnvPolicy::AllowList(stored.env_allow_list),
-        })
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +93,6 @@ pub struct AgentProgram {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
-    #[serde(default)]
     pub(crate) version: FormatVersion<1>,
     pub(crate) task: String,
     pub(crate) settings: Settings,
@@ -208,16 +172,6 @@ impl Settings {
             seconds(self.ending.interrupt_grace_sec),
             seconds(self.ending.terminate_grace_sec),
         )
-    }
-
-    pub(crate) fn usage_before(&self) -> Option<Usage> {
-        self.usage_before.map(|[input, cached, cache_write, output, reasoning]| Usage {
-            input_tokens: input,
-            cached_input_tokens: cached,
-            cache_write_input_tokens: Some(cache_write),
-            output_tokens: output,
-            reasoning_output_tokens: Some(reasoning),
-        })
     }
 }
 

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ConfigShow {
     /// Only this setting
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub key: Option<String>,
     /// Only settings that differ from the default
@@ -134,7 +134,10 @@ fn unknown_key(config: &Config, key: &str) -> AppError {
         AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'.")).context("key", key);
     match delegator_domain::similar_names::nearest(key, known) {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("Run 'mcp-delegator config show' to list all settings."),
+        None => {
+            let list = NextCall::new(&["config", "show"]);
+            error.suggest(Suggestion::with_call("Run {call} to list all settings.", list))
+        }
     }
 }
 

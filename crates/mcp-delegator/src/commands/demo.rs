@@ -33,7 +33,7 @@ use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset};
 /// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Demo {
     /// Keep the repository and the state directory for inspection
     #[serde(default)]
@@ -101,9 +101,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         },
     )?)?;
     // Detaching ends this process without running destructors, so the directory remains.
-    let reattach = WaitHint::in_state_dir(&submitted.task.id, &engine.state_dir);
+    let reattach = WaitHint { task: submitted.task.id.clone(), state_dir: Some(engine.state_dir.clone()) };
     let waited = attach(context, &engine, reattach, None)?;
-    let output = foreground_output(&engine, waited)?;
+    let output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
     let keep = input.keep;
     let demo_path = if keep { demo_dir.keep() } else { demo_dir.path().to_owned() };
@@ -123,13 +123,13 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
 }
 
 fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {
-    let task = json!({"task": demo::task()});
-    let agent = json!({"working_dir": repository.display().to_string(), "idle_timeout_sec": 30, "hard_timeout_sec": 60});
-    // Both are constant values of the right type; a test runs this code.
-    (
-        serde_json::from_value(task).unwrap_or_else(|_| unreachable!()),
-        serde_json::from_value(agent).unwrap_or_else(|_| unreachable!()),
-    )
+    let agent = AgentInputs {
+        working_dir: Some(repository.to_owned()),
+        idle_timeout_sec: Some(30),
+        hard_timeout_sec: Some(60),
+        ..AgentInputs::default()
+    };
+    (SubmissionInputs { task: demo::task().to_owned(), ..SubmissionInputs::default() }, agent)
 }
 
 fn make_repository(repository: &Path) -> std::io::Result<()> {

@@ -20,13 +20,12 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, OutputSchema, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Doctor {
     /// If the registry is damaged, rename its files and start with an empty registry
     #[serde(default)]
     pub set_aside_damaged: bool,
     /// Write a report for a bug report
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true))]
     pub bundle: Option<String>,
 }
@@ -80,7 +79,9 @@ fn agent(context: &Context<'_>) -> Check {
         engine(context).and_then(|engine| configured_agent(context, &engine, &context.process.current_dir));
     match result {
         Err(error) => {
-            Check { suggestion: error.suggestion, ..check("agent", "problem", error.message, None) }
+            let syntax = context.screen.presentation.call_syntax();
+            let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
+            Check { suggestion, ..check("agent", "problem", error.message, None) }
         }
         Ok(agent) => {
             let program = agent.program.display();

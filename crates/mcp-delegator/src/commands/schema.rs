@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::manifest::output_schema;
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::schema as envelope_schema;
@@ -19,14 +20,12 @@ use crate::spec::{
     Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
 };
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
     /// Name of the schema (default: list all names)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub name: Option<String>,
     /// Return "not modified" if the schema still has this etag
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
     #[serde(flatten)]
@@ -154,7 +153,9 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
         AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("Run 'mcp-delegator schema' to list the names."),
+        None => {
+            error.suggest(Suggestion::with_call("Run {call} to list the names.", NextCall::new(&["schema"])))
+        }
     }
 }
 

@@ -9,12 +9,13 @@ use delegator_config::Config;
 use delegator_domain::terminal;
 use serde_json::{Map, Value};
 
-use crate::output::documents::document::{Block, CallSyntax, Document};
+use crate::output::documents::document::{Block, Document};
 use crate::output::documents::{error as error_document, human, meta_facts};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::envelopes::{
     cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
 };
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::printer;
 use crate::output::screen::ItemFormat;
@@ -117,6 +118,11 @@ impl Presentation {
             stderr_is_terminal: false,
             log_format: LogFormat::Text,
         }
+    }
+
+    /// The syntax of the calls that this output suggests.
+    pub fn call_syntax(&self) -> CallSyntax<'_> {
+        self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools)
     }
 
     /// The destination file of a success.
@@ -244,9 +250,9 @@ impl Presentation {
 
     /// As in the tool envelope, an expired wait is a result. Warnings are appended.
     fn markdown(&self, outcome: &Outcome) -> String {
-        let syntax = self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools);
+        let syntax = self.call_syntax();
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
-            (Some(error), _) => error_document::build(outcome, &error).to_markdown(syntax),
+            (Some(error), _) => error_document::build(outcome, &error, syntax).to_markdown(syntax),
             (None, Some(data)) => self.titled_document(outcome, data).to_markdown(syntax),
             (None, None) => "# Not modified".to_owned(),
         };
@@ -276,7 +282,7 @@ impl Presentation {
         let value = match envelope {
             Envelope::Agent => cli_envelope::render(outcome),
             Envelope::Standard => standard_envelope::render(outcome),
-            Envelope::Tool => tool_envelope::render(outcome, &self.tool_prefix),
+            Envelope::Tool => tool_envelope::render(outcome, &self.tool_prefix, self.call_syntax()),
             Envelope::Raw => return data_only(outcome),
         };
         check(envelope, outcome, &value);

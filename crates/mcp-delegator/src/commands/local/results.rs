@@ -3,7 +3,7 @@
 //! The data comes from the stored record of the run. An unfinished task is an error that suggests `wait`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use delegator_engine::{Engine, EngineError, TaskFiles};
 use delegator_registry::{Task, TaskFile};
@@ -20,7 +20,7 @@ use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::spec::paging::{cursor_position, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
@@ -35,7 +35,6 @@ pub struct Results {
     #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
     pub max_output_bytes: u32,
     /// Older events: next_cursor of the events in the previous response
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub events_cursor: Option<String>,
 }
@@ -74,7 +73,8 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let files = engine.files(&task.id)?;
     let events = events_json(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
-    let mut data = ended_task_json(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let mut data =
+        ended_task_json(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?;
     data.insert("duration_seconds".into(), (task_data::ran_ms(&task) / 1000).into());
     let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
     data.insert("completed_ts".into(), task_data::format_timestamp(ended_at).into());
@@ -87,11 +87,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
 
 /// The last events, or those before the position of the cursor.
 fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
-    let count = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/lines"))
-        .and_then(Value::as_u64);
+    let count = files.record.as_ref().map(|record| record.report.counts.lines);
     if !input.include_events && input.events_cursor.is_none() {
         let reason = "Events excluded by default (use include_events=true)";
         return Ok(json!({"included": false, "count": count.unwrap_or(0), "reason": reason}));

@@ -3,18 +3,18 @@
 //! The thread is given by its id or by one of its tasks. The new task runs in the directory of the earlier task,
 //! unless `working_dir` is given.
 
+use delegator_domain::task::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{
-    AgentInputs, ModeInput, SubmissionInputs, TASK_ID, THREAD_ID, check_agent_inputs,
-};
+use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, THREAD_ID, TaskRef, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::resumed_agent_problems;
 use crate::output::outcome::CommandOutput;
@@ -30,11 +30,11 @@ pub struct Resume {
     pub thread_id: Option<String>,
     /// A task of that thread
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID))]
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskRef>,
     /// Sandbox mode
     #[serde(default)]
-    pub mode: ModeInput,
+    #[schemars(schema_with = "inputs::modes")]
+    pub mode: Mode,
     #[serde(flatten)]
     pub agent: AgentInputs,
 }
@@ -83,8 +83,10 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
         let message = "The task has no thread to continue: its agent never announced one.";
-        let error = AppError::new(ErrorCode::ThreadNotFound, message)
-            .suggest("Start a new task with 'mcp-delegator local exec'.");
+        let error = AppError::new(ErrorCode::ThreadNotFound, message).suggest(Suggestion::with_call(
+            "Start a new task with {call}.",
+            NextCall::new(&["local", "exec"]),
+        ));
         return Err(match earlier {
             Some(task) => error.context("task_id", task.id.as_str()),
             None => error,
@@ -93,7 +95,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode: input.mode.into(),
+        mode: input.mode,
         preview: false,
         resume: earlier,
         thread: Some(thread),

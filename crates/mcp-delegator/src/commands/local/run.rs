@@ -3,9 +3,9 @@
 //! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far. The end of
 //! the call never ends the task. Modes that write require `confirm`.
 
-use delegator_domain::task::{FailureKind, LimitKind, Mode, TaskEnd};
+use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, WaitOutcome};
+use delegator_engine::{Engine, Record, WaitOutcome};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,28 +14,18 @@ use std::time::Duration;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::{accepted_output, acknowledgement};
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
+use crate::output::data::error_context::LocatedError;
 use crate::output::data::failure::describe;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
-
-/// Sandbox mode; with `preview` the agent only plans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunMode {
-    #[default]
-    ReadOnly,
-    WorkspaceWrite,
-    DangerFullAccess,
-    Preview,
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -43,6 +33,7 @@ pub struct Run {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
+    #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
     /// Required to write
     #[serde(default)]
@@ -83,9 +74,7 @@ pub const COMMAND: Command = Command {
 
 fn check(input: &Value) -> Vec<Problem> {
     let mut problems = check_agent_inputs(input);
-    let writes =
-        matches!(input.get("mode").and_then(Value::as_str), Some("workspace-write" | "danger-full-access"));
-    if writes && input.get("confirm") != Some(&Value::Bool(true)) {
+    if inputs::writes(input) && input.get("confirm") != Some(&Value::Bool(true)) {
         problems.push(
             Problem::new(ErrorCode::ConfirmationRequired, "confirm", "must be true for a mode that writes")
                 .suggest(Some("Set confirm to true, or use mode read-only or preview.")),
@@ -96,19 +85,13 @@ fn check(input: &Value) -> Vec<Problem> {
 
 fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
-    let (mode, preview) = match input.mode {
-        RunMode::ReadOnly => (Mode::ReadOnly, false),
-        RunMode::Preview => (Mode::ReadOnly, true),
-        RunMode::WorkspaceWrite => (Mode::WorkspaceWrite, false),
-        RunMode::DangerFullAccess => (Mode::DangerFullAccess, false),
-    };
     let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = budget.or(context.call_budget);
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode,
-        preview,
+        mode: input.mode.sandbox(),
+        preview: input.mode == RunMode::Preview,
         resume: None,
         thread: None,
         input: json!(input),
@@ -130,7 +113,7 @@ pub fn after_wait(
     replayed: bool,
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let mut output = foreground_output(&engine, first_ended(refresh(&engine, watched)?)?)?;
+    let mut output = foreground_output(context, &engine, first_ended(refresh(&engine, watched)?)?)?;
     if replayed {
         output.facts.insert("replayed".into(), true.into());
     }
@@ -138,7 +121,11 @@ pub fn after_wait(
 }
 
 /// The output of a run that was waited for.
-pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+pub fn foreground_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
     let mut data = acknowledgement(&task, "foreground");
@@ -148,7 +135,7 @@ pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<Command
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
     }
-    let result = task_data::result(&task, &files, None);
+    let result = task_data::result(&task, &files, None, context.screen.presentation.call_syntax());
     for key in [
         "summary",
         "final_message",
@@ -220,8 +207,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
             let error = error
                 .context("exit_code", json!(task_data::exit_code(task)))
                 .context("stderr_tail", tail.unwrap_or_default());
-            let location = error_context::location(files.record.as_ref());
-            location.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
+            with_location(error, files.record.as_ref())
         }
     };
     let error = error.context("task_id", task.id.as_str());
@@ -229,6 +215,14 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })
+}
+
+fn with_location(error: AppError, record: Option<&Record>) -> AppError {
+    let Some(LocatedError { file, line, column, .. }) = error_context::first_location(record) else {
+        return error;
+    };
+    let error = error.context("file", file).context("line", line);
+    column.into_iter().fold(error, |error, column| error.context("column", column))
 }
 
 /// Before its first item an agent has changed nothing, so a precise code (which may be retryable) is safe.
@@ -245,12 +239,8 @@ fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
 }
 
 fn agent_acted(files: &delegator_engine::TaskFiles) -> bool {
-    let items = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/items"))
-        .and_then(Value::as_object);
-    items.is_some_and(|items| items.keys().any(|kind| kind != "error"))
+    let record = files.record.as_ref();
+    record.is_some_and(|record| record.report.counts.items.keys().any(|kind| kind != "error"))
 }
 
 fn last_bytes(text: &str, bytes: usize) -> &str {

@@ -9,16 +9,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
-use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, WaitOutcome,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
+use delegator_transcript::Usage;
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs};
+use crate::commands::inputs::{self, AgentInputs, TaskRef};
 use crate::error::{self, AppError, ErrorCode};
 use crate::output::data::task as task_data;
 use crate::output::data::task::OutputExcerpt;
@@ -65,11 +66,11 @@ pub fn build_submission(
     request: TaskRequest<'_>,
 ) -> Result<Submission, AppError> {
     let working_dir = match (&request.agent.working_dir, &request.resume) {
-        (Some(given), _) => PathBuf::from(given),
+        (Some(given), _) => given.clone(),
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(Path::new);
+    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let program = match request.program {
         Some(program) => program,
@@ -172,7 +173,7 @@ fn build_settings(
     let configured = &config.settings;
     let seconds = |given: Option<u32>, limit: Duration| given.map_or_else(|| limit.as_secs(), u64::from);
     let absolute =
-        |paths: &[String]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
+        |paths: &[PathBuf]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
     Settings {
         mode,
         preview: false,
@@ -185,11 +186,7 @@ fn build_settings(
         add_dirs: absolute(&agent.add_dirs),
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
-        env_policy: match agent.env_policy {
-            inputs::EnvPolicy::InheritNone => EnvPolicy::InheritNone,
-            inputs::EnvPolicy::InheritAll => EnvPolicy::InheritAll,
-            inputs::EnvPolicy::AllowList => EnvPolicy::AllowList(agent.env_allow_list.clone()),
-        },
+        env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,
         usage_before: None,
         limits: Limits {
@@ -224,19 +221,9 @@ fn hides_state_dir(configured: HideStateDir, mode: Mode) -> bool {
 
 /// Token usage of a thread at the end of its last task. Codex reports a running total; a task's own usage is the
 /// difference.
-fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppError> {
+fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<Usage>, AppError> {
     let record = engine.files(&task.id)?.record;
-    let total = record.as_ref().and_then(|record| record.report.pointer("/usage/thread_total"));
-    let tokens = |total: &Value, key: &str| total[key].as_i64().unwrap_or(0);
-    Ok(total.filter(|total| total.is_object()).map(|total| {
-        [
-            tokens(total, "input_tokens"),
-            tokens(total, "cached_input_tokens"),
-            tokens(total, "cache_write_input_tokens"),
-            tokens(total, "output_tokens"),
-            tokens(total, "reasoning_output_tokens"),
-        ]
-    }))
+    Ok(record.and_then(|record| record.report.usage).map(|usage| usage.thread_total))
 }
 
 /// The task from which this process was called, and its depth, from the marker variable.
@@ -270,6 +257,7 @@ fn title(context: &Context<'_>, text: &str) -> String {
 
 /// Result data of a task, with its output if requested or due.
 pub fn ended_task_json(
+    context: &Context<'_>,
     engine: &Engine,
     task: &Task,
     files: &TaskFiles,
@@ -287,7 +275,7 @@ pub fn ended_task_json(
             is_requested: include_output,
         })
     });
-    Ok(task_data::result(task, files, streams.transpose()?))
+    Ok(task_data::result(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
 }
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.
@@ -318,6 +306,6 @@ pub fn with_timestamps(mut output: CommandOutput, task: &Task) -> CommandOutput 
     output
 }
 
-pub fn resolve_task(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
-    Ok(engine.resolve(given)?)
+pub fn resolve_task(engine: &Engine, given: &TaskRef) -> Result<TaskId, AppError> {
+    Ok(engine.resolve(given.as_str())?)
 }

@@ -4,7 +4,7 @@
 //! own failure is data, and an error only with `exit_status`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::time::Duration;
 
 use delegator_domain::task::State;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{
     ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
@@ -26,33 +26,20 @@ use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Until {
-    #[default]
-    All,
-    Any,
-}
-
-fn task_id_item() -> Value {
-    json!({"type": "string", "pattern": TASK_ID})
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Task id (or task_ids)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: Option<String>,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: Option<TaskRef>,
     /// Several tasks
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = task_id_item(), "default" = null))]
-    pub task_ids: Vec<String>,
+    #[serde(default)]
+    #[schemars(extend("default" = null))]
+    pub task_ids: Vec<TaskRef>,
     /// All or any of task_ids
     #[serde(default)]
-    pub until: Until,
+    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all"))]
+    pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600), extend("x-default" = 50))]
     pub timeout_sec: Option<u32>,
     /// Include output
@@ -117,13 +104,9 @@ fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let given = input.task_id.iter().chain(&input.task_ids);
     let ids = given.map(|given| resolve_task(&engine, given)).collect::<Result<Vec<_>, _>>()?;
-    let goal = match input.until {
-        Until::Any => WaitGoal::Any,
-        Until::All => WaitGoal::All,
-    };
     let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
-    Ok(Started::Waiting(TaskWait { ids, goal, timeout }, AfterWait::Wait(input)))
+    Ok(Started::Waiting(TaskWait { ids, goal: input.until, timeout }, AfterWait::Wait(input)))
 }
 
 pub fn after_wait(
@@ -134,12 +117,12 @@ pub fn after_wait(
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => combined_output(&engine, input, &watched.tasks),
-        (None, Until::Any) => {
+        (None, WaitGoal::All) => combined_output(context, &engine, input, &watched.tasks),
+        (None, WaitGoal::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(single_output(&engine, input, first_ended(watched)?)?.fact("pending", pending))
+            Ok(single_output(context, &engine, input, first_ended(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => single_output(&engine, input, first_ended(watched)?),
+        (Some(_), _) => single_output(context, &engine, input, first_ended(watched)?),
     }
 }
 
@@ -147,7 +130,12 @@ fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
 }
 
-fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+fn single_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     if expired {
         // For several tasks the hint is to repeat the call.
@@ -157,7 +145,7 @@ fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<C
     }
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let data = ended_task_json(engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let data = ended_task_json(context, engine, &task, &files, input.include_output, input.max_output_bytes)?;
     let data = Value::Object(data);
     let error = if input.exit_status { task_error(&task, &files) } else { None };
     let completion = match error {
@@ -180,7 +168,12 @@ fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
 }
 
 /// The output for all tasks, finished or not.
-fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<CommandOutput, AppError> {
+fn combined_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    tasks: &[Task],
+) -> Result<CommandOutput, AppError> {
     let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
@@ -191,6 +184,7 @@ fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Comm
         let (files, include_output) = (engine.files(&task.id)?, input.include_output);
         all_warnings.extend(warnings::for_task(task, &files));
         items.push(Value::Object(ended_task_json(
+            context,
             engine,
             task,
             &files,

@@ -16,7 +16,6 @@ use crate::commands::{CommandList, PreparedCall};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::{stdin, validation};
-use crate::mcp::tools::advice;
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::attachment::Attachment;
 use crate::output::data::task as task_data;
@@ -153,7 +152,6 @@ impl ServerState {
         let mut output = output.unwrap_or_else(CommandOutput::from);
         let warnings = self.config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
-        advice::rewrite_for_tools(&mut output, self.commands.catalog(), self.toolbox.names());
         let presentation = self.presentation(call.format);
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
