@@ -40,11 +40,7 @@ pub(crate) fn read(text: &str, path: &Path, source: Source, home: Option<&Path>)
     problems_found.extend(errors.iter().take(MAX_SYNTAX_ERRORS).map(|error| syntax_problem(text, error)));
     problems_found.sort_by_key(|problem| problem.at);
     if is_truncated {
-        problems_found.push(ValueProblem::new(
-            "",
-            None,
-            "there are more problems in this file; only the first ones are listed",
-        ));
+        problems_found.push(ValueProblem::more());
     }
     let problems = problems_found.into_iter();
     (layer, problems.map(|problem| problem.into_problem_in(source.into(), path, text)).collect())

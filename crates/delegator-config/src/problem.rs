@@ -119,6 +119,11 @@ impl ValueProblem {
         ValueProblem { key: escaped(key), at, problem: problem.into(), suggestion: None }
     }
 
+    /// Follows the listed problems of a file if there are more.
+    pub(crate) fn more() -> ValueProblem {
+        ValueProblem::new("", None, "there are more problems in this file; only the first ones are listed")
+    }
+
     /// The problem of a value that is in a file with this text.
     pub(crate) fn into_problem_in(self, source: ProblemSource, path: &Path, text: &str) -> Problem {
         let position = self.at.map(|at| Position::of(text, at));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use delegator_domain::similar_names;
+use delegator_domain::task::Mode;
 use serde_json::{Map, Value};
 
 use super::Environment;
@@ -23,11 +24,7 @@ pub(super) static FIELDS: [(&str, ValueKind, DefaultValue); 14] = [
     ("provider", ValueKind::Choice(&["codex-cloud", "fleet"]), Text("codex-cloud")),
     ("branch", ValueKind::Text(TextFormat::Branch), Unset("")),
     ("setup", ValueKind::Text(TextFormat::Prose(100_000)), Unset("")),
-    (
-        "mode",
-        ValueKind::Choice(&["read-only", "workspace-write", "danger-full-access"]),
-        Text("workspace-write"),
-    ),
+    ("mode", ValueKind::Choice(&Mode::NAMES), Text("workspace-write")),
     ("labels", ValueKind::Labels, EmptyTable),
     ("priority", ValueKind::Integer { min: -MAX_PRIORITY, max: MAX_PRIORITY, unit: "" }, Integer(0)),
     ("on_lost", ValueKind::Choice(&["fail", "retry"]), Text("fail")),
@@ -70,7 +67,10 @@ pub(super) fn check(text: &str) -> Result<CheckedFile, serde_json::Error> {
             checker.add_problem("", at, "expected an object, keyed by environment id".to_owned(), None);
         }
     }
+    let is_truncated = checker.is_full();
     checked.problems = checker.into_problems();
+    checked.problems.sort_by_key(|problem| problem.at);
+    checked.problems.extend(is_truncated.then(ValueProblem::more));
     Ok(checked)
 }
 

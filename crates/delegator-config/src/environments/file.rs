@@ -90,9 +90,8 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
         let (line, column) = (Some(error.line().max(1)), Some(error.column().max(1)));
         ConfigError { problems: vec![Problem { line, column, ..problem }] }
     })?;
-    let mut problems: Vec<Problem> = checked.problems.into_iter().map(to_problem).collect();
+    let problems: Vec<Problem> = checked.problems.into_iter().map(to_problem).collect();
     if !problems.is_empty() {
-        problems.sort_by_key(|problem| (problem.line, problem.column));
         return Err(ConfigError { problems });
     }
     let to_warning = |UnknownField { id, name, at, nearest }: UnknownField| {

@@ -60,7 +60,6 @@ pub struct Environment {
     pub branch: Option<String>,
     /// A script that prepares a checkout.
     pub setup: Option<String>,
-    #[serde(deserialize_with = "crate::settings::mode")]
     pub mode: Mode,
     /// Labels that a worker must have.
     pub labels: BTreeMap<String, String>,

@@ -1,5 +1,7 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
+use delegator_domain::task::Mode;
+
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
 use super::{Key, ProjectRight, Scope, TextFormat, ValueKind};
 use crate::settings::Envelope;
@@ -56,7 +58,7 @@ pub static KEYS: &[Key] = &[
     },
     limit(
         "max_mode",
-        ValueKind::Choice(&["read-only", "workspace-write", "danger-full-access"]),
+        ValueKind::Choice(&Mode::NAMES),
         Text("workspace-write"),
         "Most permissive sandbox mode that a caller may request.",
     ),

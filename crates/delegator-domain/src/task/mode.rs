@@ -13,6 +13,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// In ascending order.
+    pub const NAMES: [&'static str; 3] = ["read-only", "workspace-write", "danger-full-access"];
+
     pub const ALL: [Mode; 3] = [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess];
 
     pub fn name(self) -> &'static str {
