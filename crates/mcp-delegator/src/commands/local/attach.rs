@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 
 use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
