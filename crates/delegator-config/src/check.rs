@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use delegator_domain::agents::BUILT_IN_AGENT;
+
 use crate::keys::{self, DefaultValue, Key, TextFormat, ValueKind};
 use crate::node::{Entry, Node, Shape};
 use crate::paths::{self, PathError};
@@ -13,9 +15,6 @@ use crate::value::{Agent, Value, default_value};
 
 /// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
 const MAX_PROBLEMS: usize = 100;
-
-/// The built-in agent; an entry of its name only adds to it.
-const BUILT_IN_AGENT: &str = "codex";
 
 /// Checks values and collects their problems.
 #[derive(Debug)]

@@ -20,9 +20,6 @@ use serde_json::{Map, Value};
 pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
 pub use exit::ExitCode;
 
-/// Name of the built-in agent.
-pub const AGENT: &str = "codex";
-
 /// Longest part of a caller's input that a message repeats.
 const MAX_ECHO_CHARS: usize = 200;
 

@@ -4,6 +4,7 @@
 //! marks, on one line, truncated.
 
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
+use delegator_engine::sign_in_command;
 
 const MAX_SUGGESTIONS: usize = 3;
 /// The largest value of a time limit.
@@ -57,8 +58,10 @@ fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Fin
     let Findings { task_id, agent, model, mode, thread, .. } = found;
     match kind {
         FailureKind::UsageLimit | FailureKind::RateLimit => retry_at.map(retry_suggestion),
-        FailureKind::Auth if *agent == "codex" => Some("Sign in: codex login".to_owned()),
-        FailureKind::Auth => Some(format!("Sign in to {agent}.")),
+        FailureKind::Auth => Some(match sign_in_command(agent) {
+            Some(command) => format!("Sign in: {command}"),
+            None => format!("Sign in to {agent}."),
+        }),
         FailureKind::BadModel => Some(match model {
             Some(model) => format!(
                 "The requested model was {model}: use a model the agent supports, or omit model for its default."
