@@ -10,13 +10,9 @@ impl Config {
         (name == BUILT_IN_AGENT).then(|| ConfiguredAgent {
             name: name.to_owned(),
             protocol: BUILT_IN_PROTOCOL,
-            program: self
-                .get("codex_bin")
-                .map(|bin| bin.value_json())
-                .and_then(|bin| Some(bin.as_str()?.to_owned()))
-                .unwrap_or_default(),
+            program: self.settings.codex_bin.clone(),
             args: Vec::new(),
-            variables: self.agent_variables(name).to_vec(),
+            variables: self.settings.agent_variables(name).to_vec(),
             unsandboxed: false,
         })
     }

@@ -3,6 +3,8 @@
 //! A protocol decides how a program is started, fed and understood; `delegator-supervisor` implements each. To add one, begin
 //! with a variant here: see `docs/adding-an-agent.md`.
 
+use std::path::PathBuf;
+
 /// The built-in agent. A task that names no agent runs it.
 pub const BUILT_IN_AGENT: &str = "codex";
 
@@ -40,7 +42,7 @@ pub struct ConfiguredAgent {
     pub name: String,
     pub protocol: AgentProtocol,
     /// A bare name or an absolute path.
-    pub program: String,
+    pub program: PathBuf,
     /// Arguments before those of the protocol.
     pub args: Vec<String>,
     /// Variables passed to the agent in addition to the built-in list.

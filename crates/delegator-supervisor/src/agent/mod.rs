@@ -79,7 +79,7 @@ impl Agent {
         path: Option<&OsStr>,
         workdir: Option<&Path>,
     ) -> Result<Agent, LocateError> {
-        let found = locate(OsStr::new(&configured.program), path, workdir)?;
+        let found = locate(configured.program.as_os_str(), path, workdir)?;
         let program = match configured.protocol {
             AgentProtocol::CodexExec => codex::native_program(&found).unwrap_or(found),
             AgentProtocol::Plain => found,

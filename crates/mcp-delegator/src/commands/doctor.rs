@@ -3,6 +3,7 @@
 //! Each check reports ok, warning or problem, with a suggestion. The command changes nothing unless
 //! `--set-aside-damaged` is given.
 
+use delegator_config::Containment;
 use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
 use delegator_engine::{HealthStatus, Variables, best_containment, check_environment};
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::local::status::long_log_message;
 use crate::commands::local::tasks::{engine, variables};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
@@ -55,7 +56,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {
@@ -80,11 +81,10 @@ fn agents(context: &Context<'_>) -> Vec<Check> {
     for name in context.config.agent_names() {
         let Some(configured) = context.config.agent(name) else { continue };
         checks.push(agent(context, &configured, &variables));
-        let environment = check_environment(configured.protocol, &variables);
-        checks
-            .extend(environment.map(|found| {
-                check(found.name.into(), status(found.status), found.message, found.suggestion)
-            }));
+        let found = check_environment(configured.protocol, &variables);
+        let found = found
+            .map(|found| check(found.name.into(), status(found.status), found.message, found.suggestion));
+        checks.extend(found);
     }
     checks
 }
@@ -96,7 +96,11 @@ fn agent(context: &Context<'_>, configured: &ConfiguredAgent, variables: &Variab
     };
     let workdir = &context.process.current_dir;
     match engine(context).and_then(|engine| Ok(engine.locate_agent(configured, workdir, variables)?)) {
-        Err(error) => Check { suggestion: error.suggestion, ..check(name, "problem", error.message, None) },
+        Err(error) => {
+            let syntax = context.screen.presentation.call_syntax();
+            let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
+            Check { suggestion, ..check(name, "problem", error.message, None) }
+        }
         Ok(agent) => {
             let (health, message) = agent.describe_program();
             check(name, status(health), message, None)
@@ -130,8 +134,8 @@ fn sandbox() -> Check {
 
 /// Both kinds of containment work. A control group also finds unmarked processes of a supervisor that was killed.
 fn containment(context: &Context<'_>) -> Check {
-    let message = match (context.config.text("containment"), best_containment()) {
-        (Some("subreaper"), _) => "subreaper, as configured",
+    let message = match (context.config.settings.containment, best_containment()) {
+        (Containment::Subreaper, _) => "subreaper, as configured",
         (_, "cgroup") => "cgroup: every task runs in its own control group",
         _ => "subreaper: control groups (cgroup v2) cannot be created here",
     };
