@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{ExitStatus, Mode, State, TaskEnd, TaskId, WorkTree};
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ impl NewTask {
             work_trees: Vec::new(),
             allow_parallel_writes: false,
             mode: Mode::ReadOnly,
-            agent: "codex".to_owned(),
+            agent: BUILT_IN_AGENT.to_owned(),
             model: None,
             title: text.to_owned(),
             text: text.to_owned(),

@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
@@ -96,7 +97,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         work_trees: Vec::new(),
         allow_parallel_writes: false,
         mode: Mode::ReadOnly,
-        agent: "codex".to_owned(),
+        agent: BUILT_IN_AGENT.to_owned(),
         model: head.model.clone(),
         title,
         text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
-use crate::agent::{LaunchPlan, Variables, VerifyPlan};
+use crate::agent::{LaunchPlan, Leftovers, Variables, VerifyPlan};
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
@@ -44,8 +44,8 @@ pub struct RunSpec {
     pub group: Option<Cgroup>,
     pub redactor: Redactor,
     pub fold: FoldOptions,
-    /// Codex's home, whose shell snapshots are removed after a forced end.
-    pub codex_home: Option<PathBuf>,
+    /// Removed after a forced end.
+    pub leftovers: Leftovers,
     /// The verification to run after the agent has completed.
     pub verify: Option<VerifySpec>,
 }

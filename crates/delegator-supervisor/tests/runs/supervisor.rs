@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd};
-use delegator_supervisor::agent::LaunchPlan;
+use delegator_supervisor::agent::{LaunchPlan, Leftovers};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{
     ActivitySource, CancelRequest, EndingRecipe, LimitWarning, Limits, Ports, RunResult, RunSpec, Snapshot,
@@ -84,7 +84,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         sweep: SweepLimits::default(),
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),
-        codex_home: Some(folder.join("codex-home")),
+        leftovers: Leftovers::ShellSnapshots { codex_home: folder.join("codex-home") },
         verify: case.check.map(|check| check.into_spec(&case.task)),
     }
 }

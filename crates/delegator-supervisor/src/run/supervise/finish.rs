@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 
 use super::super::ports::{RunResult, RunSpec, StreamSummary};
 use super::Run;
-use crate::agent::shell_snapshots::remove_shell_snapshots;
 use crate::process::SweepReport;
 use crate::verdict::{Facts, RefusedCalls, verdict};
 
@@ -44,8 +43,9 @@ impl Run<'_> {
             let pids: Vec<String> = sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect();
             warnings.push(format!("kill_incomplete: could not kill processes {}", pids.join(", ")));
         }
-        let was_forced = self.cause.is_some() || self.exit.is_none();
-        warnings.extend(self.remove_snapshots(&report, was_forced));
+        if self.cause.is_some() || self.exit.is_none() {
+            warnings.extend(self.spec.leftovers.remove(report.thread_id.as_deref()));
+        }
         let stderr = self.stderr.store().summary(self.stderr.pipe.received());
         for (name, summary) in [("events", &stdout), ("stderr", &stderr)] {
             let problem = summary.problem.as_ref();
@@ -82,13 +82,6 @@ impl Run<'_> {
         events.finish();
         let summary = events.store().summary(events.pipe.received());
         (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
-    }
-
-    fn remove_snapshots(&self, report: &Report, was_forced: bool) -> Option<String> {
-        let home = self.spec.codex_home.as_deref().filter(|_| was_forced)?;
-        let thread = report.thread_id.as_deref()?;
-        let error = remove_shell_snapshots(home, thread).err()?;
-        Some(format!("could not remove a shell snapshot in {}: {error}", home.display()))
     }
 }
 
