@@ -43,6 +43,7 @@ use system::System;
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::{VariableAccess, variable_access};
+pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};
 pub use record_format::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
@@ -69,8 +70,9 @@ pub use upkeep::queue::QueueStatus;
 pub use upkeep::restore_record::{PointProblem, RestorePointRecord, restore_command};
 pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};
 pub use upkeep::retention::{PRUNE, prune};
-pub use wait::blocking::{TaskProgress, WaitOutcome};
+pub use wait::blocking::WaitOutcome;
 pub use wait::cancel::CancelReport;
+pub use wait::wait_loop::TaskProgress;
 pub use wait::wait_thread;
 
 /// One state directory, and how tasks in it are run.

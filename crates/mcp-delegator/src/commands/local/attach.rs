@@ -8,43 +8,33 @@ use std::time::{Duration, Instant};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 
-use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::output::attachment::AttachedTask;
 use crate::output::outcome::{CommandOutput, WaitHint};
 
-/// Runs a blocking command in the calling thread.
-pub fn run_blocking(
-    context: &Context<'_>,
-    input: &Value,
-    command: &BlockingCommand,
-) -> Result<CommandOutput, AppError> {
-    let TaskWait { ids, goal, timeout, facts } = match (command.begin)(context, input)? {
+/// Completes a started command in the calling thread.
+pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput, AppError> {
+    let (TaskWait { ids, goal, timeout }, after) = match started {
         Started::Finished(output) => return Ok(*output),
-        Started::Waiting(request) => request,
+        Started::Waiting(wait, after) => (wait, after),
     };
     let engine = engine(context)?;
     let deadline = timeout.map(|within| Instant::now() + within);
-    let mut expired = false;
-    let mut tasks = Vec::new();
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
-        expired = engine.wait_any(&ids, deadline)?.0.expired;
-        tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<_, _>>()?;
-    } else {
-        // Waits for one task after the other; together this takes as long as the slowest.
-        for id in &ids {
-            let waited = attach(context, &engine, WaitHint::for_task(id), deadline)?;
-            expired |= waited.expired;
-            tasks.push(waited.task);
-        }
+        return after.output(context, engine.wait_for_group(&ids, goal, deadline)?);
     }
-    let mut output = (command.end)(context, input, GroupWaitOutcome { tasks, expired })?;
-    output.facts.extend(facts);
-    Ok(output)
+    // Waits for one task after the other; together this takes as long as the slowest.
+    let mut outcome = GroupWaitOutcome { tasks: Vec::new(), expired: false };
+    for id in &ids {
+        let waited = attach(context, &engine, WaitHint::for_task(id), deadline)?;
+        outcome.expired |= waited.expired;
+        outcome.tasks.push(waited.task);
+    }
+    after.output(context, outcome)
 }
 
 /// Waits for a task and shows its progress.
@@ -59,23 +49,19 @@ pub fn attach(
     let attached = AttachedTask { engine: engine.clone(), reattach, cancel_timeout, bar: bar.clone() };
     context.screen.attachment.set(Some(attached));
     tracing::debug!(task = id.as_str(), "waiting for a task");
-    let waited = engine.wait(&id, deadline, |progressed| {
-        show_progress(&bar, progressed);
-        true
-    });
+    let waited = engine.wait(&id, deadline, |progressed| show_progress(&bar, progressed));
     bar.finish_and_clear();
     context.screen.attachment.set(None);
     Ok(waited?)
 }
 
 /// Time for the sweep and for a busy machine, in addition to the grace periods.
-const SWEEP_ALLOWANCE_SEC: u64 = 15;
+const SWEEP_ALLOWANCE: Duration = Duration::from_secs(15);
 
 /// Time limit for cancelling a task.
 pub fn max_cancel_time(context: &Context<'_>) -> Duration {
-    let grace_sec =
-        context.config.number("interrupt_grace_sec") + context.config.number("terminate_grace_sec");
-    Duration::from_secs(grace_sec + SWEEP_ALLOWANCE_SEC)
+    let settings = &context.config.settings;
+    settings.interrupt_grace + settings.terminate_grace + SWEEP_ALLOWANCE
 }
 
 fn progress_bar(context: &Context<'_>) -> ProgressBar {
@@ -91,9 +77,9 @@ fn progress_bar(context: &Context<'_>) -> ProgressBar {
 
 fn show_progress(bar: &ProgressBar, progressed: &TaskProgress<'_>) {
     let snapshot = progressed.snapshot.as_ref();
-    let percent = snapshot.and_then(|snapshot| snapshot.pointer("/progress/percent")).and_then(Value::as_u64);
-    let activity = snapshot.and_then(|snapshot| snapshot["current_activity"].as_str());
-    bar.set_position(percent.unwrap_or(0));
+    let progress = snapshot.and_then(|snapshot| snapshot.progress);
+    let activity = snapshot.and_then(|snapshot| snapshot.current_activity.as_deref());
+    bar.set_position(progress.map_or(0, |progress| progress.percent.into()));
     let message = activity.unwrap_or(match progressed.task.state {
         delegator_domain::task::State::Queued => "Waiting for a free slot",
         _ => "Starting",

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{ended_task_json, engine, resolve_task};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
@@ -58,7 +58,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::result,
-    run: Some(|context, input| run_typed(context, input, run)),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 
@@ -74,7 +74,8 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let files = engine.files(&task.id)?;
     let events = events_json(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
-    let mut data = ended_task_json(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let mut data =
+        ended_task_json(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?;
     data.insert("duration_seconds".into(), (task_data::ran_ms(&task) / 1000).into());
     let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
     data.insert("completed_ts".into(), task_data::format_timestamp(ended_at).into());
@@ -87,11 +88,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
 
 /// The last events, or those before the position of the cursor.
 fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
-    let count = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/lines"))
-        .and_then(Value::as_u64);
+    let count = files.record.as_ref().map(|record| record.report.counts.lines);
     if !input.include_events && input.events_cursor.is_none() {
         let reason = "Events excluded by default (use include_events=true)";
         return Ok(json!({"included": false, "count": count.unwrap_or(0), "reason": reason}));

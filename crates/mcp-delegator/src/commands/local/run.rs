@@ -5,23 +5,23 @@
 
 use delegator_domain::task::{FailureKind, LimitKind, Mode, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, WaitOutcome};
+use delegator_engine::{Engine, Record, WaitOutcome};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
-use crate::commands::local::attach::run_blocking;
 use crate::commands::local::exec::{accepted_output, acknowledgement};
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
-use crate::commands::{Command, input_rejected};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
+use crate::output::data::error_context::LocatedError;
 use crate::output::data::failure::describe;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
@@ -78,8 +78,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::accepted,
-    run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
-    blocking: Some(BLOCKING),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 
@@ -96,14 +95,7 @@ fn check(input: &Value) -> Vec<Problem> {
     problems
 }
 
-const BLOCKING: BlockingCommand =
-    BlockingCommand { begin: |context, input| begin(context, parse(input)?), end };
-
-fn parse(input: &Value) -> Result<Run, AppError> {
-    serde_json::from_value(input.clone()).map_err(input_rejected)
-}
-
-fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
+fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let (mode, preview) = match input.mode {
         RunMode::ReadOnly => (Mode::ReadOnly, false),
@@ -126,19 +118,32 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     if input.is_async {
-        return Ok(Started::Finished(Box::new(accepted_output(&engine, submitted, "background")?)));
+        return Ok(accepted_output(&engine, submitted, "background")?.into());
     }
-    let facts = submitted.replayed.then(|| ("replayed".to_owned(), true.into())).into_iter().collect();
-    Ok(Started::Waiting(TaskWait { ids: vec![submitted.task.id], goal: WaitGoal::All, timeout, facts }))
+    let id = submitted.task.id;
+    let wait = TaskWait { ids: vec![id.clone()], goal: WaitGoal::All, timeout };
+    Ok(Started::Waiting(wait, AfterWait::Run { id, replayed: submitted.replayed }))
 }
 
-fn end(context: &Context<'_>, _: &Value, watched: GroupWaitOutcome) -> Result<CommandOutput, AppError> {
+pub fn after_wait(
+    context: &Context<'_>,
+    watched: GroupWaitOutcome,
+    replayed: bool,
+) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    foreground_output(&engine, first_ended(refresh(&engine, watched)?)?)
+    let mut output = foreground_output(context, &engine, first_ended(refresh(&engine, watched)?)?)?;
+    if replayed {
+        output.facts.insert("replayed".into(), true.into());
+    }
+    Ok(output)
 }
 
 /// The output of a run that was waited for.
-pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+pub fn foreground_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
     let mut data = acknowledgement(&task, "foreground");
@@ -148,7 +153,7 @@ pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<Command
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
     }
-    let result = task_data::result(&task, &files, None);
+    let result = task_data::result(&task, &files, None, context.screen.presentation.call_syntax());
     for key in [
         "summary",
         "final_message",
@@ -220,8 +225,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
             let error = error
                 .context("exit_code", json!(task_data::exit_code(task)))
                 .context("stderr_tail", tail.unwrap_or_default());
-            let location = error_context::location(files.record.as_ref());
-            location.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
+            with_location(error, files.record.as_ref())
         }
     };
     let error = error.context("task_id", task.id.as_str());
@@ -229,6 +233,14 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })
+}
+
+fn with_location(error: AppError, record: Option<&Record>) -> AppError {
+    let Some(LocatedError { file, line, column, .. }) = error_context::first_location(record) else {
+        return error;
+    };
+    let error = error.context("file", file).context("line", line);
+    column.into_iter().fold(error, |error, column| error.context("column", column))
 }
 
 /// Before its first item an agent has changed nothing, so a precise code (which may be retryable) is safe.
@@ -245,12 +257,8 @@ fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
 }
 
 fn agent_acted(files: &delegator_engine::TaskFiles) -> bool {
-    let items = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/items"))
-        .and_then(Value::as_object);
-    items.is_some_and(|items| items.keys().any(|kind| kind != "error"))
+    let record = files.record.as_ref();
+    record.is_some_and(|record| record.report.counts.items.keys().any(|kind| kind != "error"))
 }
 
 fn last_bytes(text: &str, bytes: usize) -> &str {

@@ -11,17 +11,16 @@ use delegator_domain::task::State;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
-use crate::commands::local::attach::run_blocking;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{
     ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
 };
-use crate::commands::{Command, input_rejected};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
@@ -91,8 +90,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::result,
-    run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
-    blocking: Some(BLOCKING),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 
@@ -115,14 +113,7 @@ pub fn check(input: &Value) -> Vec<Problem> {
     }
 }
 
-const BLOCKING: BlockingCommand =
-    BlockingCommand { begin: |context, input| begin(context, &parse(input)?), end };
-
-fn parse(input: &Value) -> Result<Wait, AppError> {
-    serde_json::from_value(input.clone()).map_err(input_rejected)
-}
-
-fn begin(context: &Context<'_>, input: &Wait) -> Result<Started, AppError> {
+fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let given = input.task_id.iter().chain(&input.task_ids);
     let ids = given.map(|given| resolve_task(&engine, given)).collect::<Result<Vec<_>, _>>()?;
@@ -132,19 +123,23 @@ fn begin(context: &Context<'_>, input: &Wait) -> Result<Started, AppError> {
     };
     let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
-    Ok(Started::Waiting(TaskWait { ids, goal, timeout, facts: Map::new() }))
+    Ok(Started::Waiting(TaskWait { ids, goal, timeout }, AfterWait::Wait(input)))
 }
 
-fn end(context: &Context<'_>, input: &Value, watched: GroupWaitOutcome) -> Result<CommandOutput, AppError> {
-    let (engine, input) = (engine(context)?, parse(input)?);
+pub fn after_wait(
+    context: &Context<'_>,
+    watched: GroupWaitOutcome,
+    input: &Wait,
+) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => combined_output(&engine, &input, &watched.tasks),
+        (None, Until::All) => combined_output(context, &engine, input, &watched.tasks),
         (None, Until::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(single_output(&engine, &input, first_ended(watched)?)?.fact("pending", pending))
+            Ok(single_output(context, &engine, input, first_ended(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => single_output(&engine, &input, first_ended(watched)?),
+        (Some(_), _) => single_output(context, &engine, input, first_ended(watched)?),
     }
 }
 
@@ -152,7 +147,12 @@ fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
 }
 
-fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+fn single_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     if expired {
         // For several tasks the hint is to repeat the call.
@@ -162,7 +162,7 @@ fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<C
     }
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let data = ended_task_json(engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let data = ended_task_json(context, engine, &task, &files, input.include_output, input.max_output_bytes)?;
     let data = Value::Object(data);
     let error = if input.exit_status { task_error(&task, &files) } else { None };
     let completion = match error {
@@ -185,7 +185,12 @@ fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
 }
 
 /// The output for all tasks, finished or not.
-fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<CommandOutput, AppError> {
+fn combined_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    tasks: &[Task],
+) -> Result<CommandOutput, AppError> {
     let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
@@ -196,6 +201,7 @@ fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Comm
         let (files, include_output) = (engine.files(&task.id)?, input.include_output);
         all_warnings.extend(warnings::for_task(task, &files));
         items.push(Value::Object(ended_task_json(
+            context,
             engine,
             task,
             &files,
