@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::similar_names;
 use serde_json::Value;
 
@@ -16,9 +17,6 @@ use crate::problem::{ValueProblem, quoted};
 
 /// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
 const MAX_PROBLEMS: usize = 100;
-
-/// The built-in agent; an entry of its name only adds to it.
-const BUILT_IN_AGENT: &str = "codex";
 
 /// Checks values and collects their problems.
 #[derive(Debug)]

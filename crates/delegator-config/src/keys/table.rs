@@ -1,5 +1,6 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::Mode;
 
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
@@ -17,7 +18,12 @@ const MAX_TOKENS: i64 = 1_000_000_000_000;
 
 /// Every configuration key, in display order.
 pub static KEYS: &[Key] = &[
-    key("codex_bin", ValueKind::Program, Text("codex"), "Codex program; a bare name is looked up on PATH."),
+    key(
+        "codex_bin",
+        ValueKind::Program,
+        Text(BUILT_IN_AGENT),
+        "Codex program; a bare name is looked up on PATH.",
+    ),
     Key {
         scope: Scope::Call,
         ..limit(

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
-use delegator_supervisor::agent::CodexVersion;
-use delegator_supervisor::run::{ActivitySource, EndingRecipe};
+use delegator_supervisor::agent::{Agent, AgentInput};
+use delegator_supervisor::run::ActivitySource;
 use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,21 +82,13 @@ pub struct Ending {
     pub terminate_grace_sec: u64,
 }
 
-/// The agent's program, located once, at submission.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentProgram {
-    pub program: PathBuf,
-    /// Inserted before the program's own arguments.
-    pub leading_args: Vec<OsString>,
-    pub version: Option<(u32, u32, u32)>,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub(crate) version: FormatVersion<1>,
     pub(crate) task: String,
     pub(crate) settings: Settings,
-    pub(crate) agent: AgentProgram,
+    /// Located once, at submission.
+    pub(crate) agent: Agent,
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
@@ -166,21 +158,16 @@ impl Settings {
         }
     }
 
-    pub(crate) fn ending(&self) -> EndingRecipe {
-        let seconds = Duration::from_secs;
-        EndingRecipe::graceful(
-            seconds(self.ending.interrupt_grace_sec),
-            seconds(self.ending.terminate_grace_sec),
-        )
-    }
-}
-
-impl AgentProgram {
-    /// A program that does not report its version is treated like the newest measured version.
-    pub(crate) fn version(&self) -> CodexVersion {
-        self.version.map_or(CodexVersion::NEWEST_MEASURED, |(major, minor, patch)| {
-            CodexVersion::new(major, minor, patch)
-        })
+    /// Whether the submitter gave this input.
+    pub(crate) fn is_given(&self, input: AgentInput) -> bool {
+        match input {
+            AgentInput::Model => self.model.is_some(),
+            AgentInput::Profile => self.profile.is_some(),
+            AgentInput::ReasoningEffort => self.reasoning_effort.is_some(),
+            AgentInput::Images => !self.images.is_empty(),
+            AgentInput::OutputSchema => self.output_schema.is_some(),
+            AgentInput::EnvAllowList => matches!(self.env_policy, EnvPolicy::AllowList(_)),
+        }
     }
 }
 
@@ -196,7 +183,7 @@ mod tests {
             version: FormatVersion,
             task: "do it".to_owned(),
             settings,
-            agent: AgentProgram { program: "/bin/true".into(), leading_args: Vec::new(), version: None },
+            agent: Agent::built_in("/bin/true", None),
             umask: 0o022,
             variables: Vec::new(),
             secrets: Vec::new(),

@@ -9,11 +9,11 @@
     reason = "the demo creates its repository with git and prints git's diff"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command as Process;
 
 use delegator_domain::task::Mode;
-use delegator_engine::{AgentProgram, Engine};
+use delegator_engine::{Agent, Engine};
 use delegator_scripted_agent::demo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,10 +79,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         .with_max_concurrent(2)
         .with_connections(context.connections.clone());
     let request = inputs(&repository);
-    let program = AgentProgram {
-        program: PathBuf::from("/proc/self/exe"),
-        leading_args: [SCRIPTED_AGENT, "--script", "demo"].map(Into::into).to_vec(),
-        version: Some((0, 166, 0)),
+    let program = Agent {
+        args: [SCRIPTED_AGENT, "--script", "demo"].map(Into::into).to_vec(),
+        ..Agent::built_in("/proc/self/exe", Some((0, 166, 0)))
     };
     let (task, agent) = &request;
     let submitted = engine.submit(build_submission(

@@ -88,8 +88,8 @@ struct FollowState<'a> {
 }
 
 fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> {
-    let mut state = FollowState::new(context, input.working_dir.clone());
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
+    let mut state = FollowState::new(context, input.working_dir.clone(), source.dialect(context)?);
     let mut warnings = Vec::new();
     let expired = match &mut source {
         Source::File { file, name, task }
@@ -210,16 +210,16 @@ fn follow_file(
 }
 
 impl<'a> FollowState<'a> {
-    fn new(context: &'a Context<'a>, working_dir: Option<String>) -> Self {
-        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None };
+    fn new(context: &'a Context<'a>, working_dir: Option<String>, dialect: Option<Dialect>) -> Self {
+        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None, dialect };
+        let normalize_options = NormalizeOptions { dialect, ..NormalizeOptions::default() };
         let for_programs = context.screen.presentation.items() == ItemFormat::Json;
         FollowState {
             context,
             working_dir,
             framer: Framer::new(LineLimits::STANDARD),
             summarizer: LineSummarizer::new(options),
-            normalizer: for_programs
-                .then(|| Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD)),
+            normalizer: for_programs.then(|| Normalizer::new(normalize_options, LineLimits::STANDARD)),
             tail: Some(Vec::new()),
             ended: false,
         }

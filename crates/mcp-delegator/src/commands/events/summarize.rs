@@ -89,6 +89,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     let options = FoldOptions {
         workdir: input.working_dir.clone(),
         usage_before: input.usage_before.as_ref().map(usage),
+        dialect: source.dialect(context)?,
     };
     let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
     source.read_all(|bytes| {

@@ -4,7 +4,6 @@
 //! collects values: the engine validates and decides.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, WaitOutcome,
+    Agent, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -20,7 +19,8 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
-use crate::error::{self, AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode};
+use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
 use crate::output::data::task::OutputExcerpt;
 use crate::output::outcome::CommandOutput;
@@ -54,7 +54,7 @@ pub struct TaskRequest<'a> {
     /// The canonical input, stored with the task.
     pub input: Value,
     /// A program to use instead of the configured agent.
-    pub program: Option<AgentProgram>,
+    pub program: Option<Agent>,
     /// How long the call waits for the task, if it does.
     pub call_budget: Option<Duration>,
 }
@@ -72,9 +72,11 @@ pub fn build_submission(
     };
     let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
-    let program = match request.program {
-        Some(program) => program,
-        None => configured_agent(context, engine, &working_dir)?,
+    let given = request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
+    let configured = select_agent(config, given).map_err(|problem| AppError::from_problems(vec![problem]))?;
+    let agent = match request.program {
+        Some(agent) => agent,
+        None => engine.locate_agent(&configured, &working_dir, &variables(context))?,
     };
     let mut input = request.input;
     if let Some(object) = input.as_object_mut() {
@@ -95,11 +97,10 @@ pub fn build_submission(
     Ok(Submission {
         text: request.submission.task.clone(),
         settings,
-        agent: program,
-        agent_name: error::AGENT.to_owned(),
+        agent,
         max_mode: config.settings.max_mode,
         environment: context.process.environment.clone(),
-        passed_variables: config.settings.agent_variables(error::AGENT).to_vec(),
+        passed_variables: configured.variables,
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
         title: title(context, &request.submission.task),
@@ -127,17 +128,9 @@ fn resolved_input(input: &Value, settings: &Settings, call_budget: Option<Durati
     resolved
 }
 
-/// The configured agent program.
-pub fn configured_agent(
-    context: &Context<'_>,
-    engine: &Engine,
-    workdir: &Path,
-) -> Result<AgentProgram, AppError> {
-    let program = context.config.settings.codex_bin.as_os_str();
-    let variable = |name: &str| context.process.environment.get(OsStr::new(name)).map(OsString::as_os_str);
-    let environment: Vec<(OsString, OsString)> =
-        context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    Ok(engine.agent(program, variable("PATH"), workdir, &environment)?)
+/// The environment of this process.
+pub fn variables(context: &Context<'_>) -> Variables {
+    context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The configuration of a task in these directories, with the strictest limits of their work trees.
