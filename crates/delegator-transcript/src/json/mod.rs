@@ -5,7 +5,6 @@
 //! value counts. A derived `Deserialize` would reject the line for each of these, and for a number out of range, half a
 //! surrogate pair or a missing end; `serde_json::value::RawValue` would do, but takes twice as long for small events.
 
-mod nesting;
 mod scanner;
 pub(crate) mod text;
 pub(crate) mod unique;

@@ -1,19 +1,28 @@
 //! A position in one line of JSON. Values are passed over and checked, never parsed; a property test checks that exactly
 //! what `serde_json` accepts is accepted.
 //!
-//! Nesting never recurses: open brackets are bits in a [`Nesting`] stack. A text that ends inside a value is
-//! [`Ending::Truncated`], not [`Ending::Invalid`], so that the head of an over-long line can still be read.
+//! Nesting never recurses: open brackets are a list. A text that ends inside a value is [`Ending::Truncated`], not
+//! [`Ending::Invalid`], so that the head of an over-long line can still be read.
+
+use smallvec::SmallVec;
 
 use super::Ending;
-use super::nesting::Nesting;
 use super::text::escape;
 
 type Scan<T> = Result<T, Ending>;
+/// For each open bracket, innermost last, whether it is that of an object.
+type OpenBrackets = SmallVec<[bool; 32]>;
 
 /// Whether the text is one JSON value and nothing else.
 pub(crate) fn is_json(text: &str) -> bool {
     let mut scanner = Scanner::new(text);
     scanner.skip().and_then(|_| scanner.end()).is_ok()
+}
+
+/// The end of the checked string at `start`, behind its quote.
+pub(super) fn string_end(text: &str, start: usize) -> usize {
+    let mut scanner = Scanner { text, pos: start };
+    scanner.string().map_or(text.len(), |_| scanner.pos)
 }
 
 #[derive(Debug)]
@@ -126,7 +135,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_nested(&mut self) -> Scan<()> {
-        let mut open = Nesting::default();
+        let mut open = OpenBrackets::new();
         loop {
             match self.peek().ok_or(Ending::Truncated)? {
                 bracket @ (b'{' | b'[') => {
@@ -151,8 +160,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// After a value: closes brackets and moves to the next value; returns false if none follows.
-    fn close(&mut self, open: &mut Nesting) -> Scan<bool> {
-        while let Some(in_object) = open.innermost_is_object() {
+    fn close(&mut self, open: &mut OpenBrackets) -> Scan<bool> {
+        while let Some(&in_object) = open.last() {
             match self.peek().ok_or(Ending::Truncated)? {
                 b',' => {
                     self.pos += 1;
@@ -161,10 +170,11 @@ impl<'a> Scanner<'a> {
                     }
                     return Ok(true);
                 }
-                b'}' if in_object => open.pop(),
-                b']' if !in_object => open.pop(),
+                b'}' if in_object => {}
+                b']' if !in_object => {}
                 _ => return Err(Ending::Invalid),
             }
+            open.pop();
             self.pos += 1;
         }
         Ok(false)

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Text, is_json};
+use super::scanner::{is_json, string_end};
+use super::text::unescape;
 
 /// The text without repeated keys; borrowed when it has none, or is not JSON.
 pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
@@ -30,7 +31,7 @@ pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
 fn repeated_members(text: &str) -> Vec<Range<usize>> {
     let mut removed = Vec::new();
     // The open brackets; for an object with the keys it has had so far.
-    let mut open: Vec<Option<HashSet<String>>> = Vec::new();
+    let mut open: Vec<Option<HashSet<Cow<'_, str>>>> = Vec::new();
     // Where the repeated member begins that is being passed over, and how many brackets are open around it.
     let mut repeated: Option<(usize, usize)> = None;
     let (mut at, mut comma, mut value_end, mut expects_key) = (0, 0, 0, false);
@@ -55,10 +56,10 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
                 expects_key = matches!(open.last(), Some(Some(_)));
             }
             b'"' => {
-                at = string_end(text, at);
+                at = string_end(text, start);
                 let key = text.get(start + 1..at - 1).filter(|_| std::mem::take(&mut expects_key));
                 if let (Some(key), Some(Some(keys)), None) = (key, open.last_mut(), repeated)
-                    && !keys.insert(Text::json(key).resolve().into_owned())
+                    && !keys.insert(if key.contains('\\') { unescape(key).into() } else { key.into() })
                 {
                     repeated = Some((comma, open.len()));
                 }
@@ -68,18 +69,6 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
         value_end = at;
     }
     removed
-}
-
-/// The end of the string whose inside begins at `at`, behind its quote.
-fn string_end(text: &str, mut at: usize) -> usize {
-    loop {
-        let rest = text.as_bytes().get(at..).unwrap_or_default();
-        match memchr::memchr2(b'"', b'\\', rest) {
-            Some(step) if rest[step] == b'"' => return at + step + 1,
-            Some(step) => at += step + 2,
-            None => return text.len(),
-        }
-    }
 }
 
 #[cfg(test)]

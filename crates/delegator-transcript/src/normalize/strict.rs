@@ -21,8 +21,8 @@ enum Rule {
 }
 
 /// Appends the documented fields of an event, whose grammar has been checked.
-pub(super) fn write_named_fields(line: &str, out: &mut Vec<u8>) {
-    let event = Object::read(line);
+pub(super) fn write_named_fields(line: &[u8], out: &mut Vec<u8>) {
+    let event = Object::read(std::str::from_utf8(line).unwrap_or_default());
     let kind = event.text("type").unwrap_or_default();
     write_object(&event, out, &|key| top_rule(&kind.resolve(), key));
 }
@@ -40,7 +40,6 @@ fn top_rule(kind: &str, key: &str) -> Rule {
     }
 }
 
-/// The same fields are written for translated events.
 fn item_rule(kind: &str, key: &str) -> Rule {
     match (kind, key) {
         (_, "id" | "type") => Rule::Copy,
