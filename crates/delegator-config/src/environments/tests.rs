@@ -142,6 +142,15 @@ fn all_problems_are_reported_with_their_positions() {
 }
 
 #[test]
+fn many_problems_are_truncated() {
+    let entries: Map<String, Value> = (0..500).map(|number| (format!("e{number}"), json!({}))).collect();
+    let (_root, sources) = write_environments(&Value::Object(entries).to_string());
+    let Err(EnvironmentsError::Invalid(error)) = read(&sources) else { panic!("the file is invalid") };
+    assert_eq!(error.problems.len(), 101);
+    assert!(error.problems[100].problem.contains("more problems"), "{}", error.problems[100]);
+}
+
+#[test]
 fn a_duplicate_id_is_a_problem() {
     let entry_json = r#"{"name": "A", "repoUrl": "/a", "stack": "go"}"#;
     let found = read_problems(&format!("{{\"a\": {entry_json},\n\"a\": {entry_json}}}"));
