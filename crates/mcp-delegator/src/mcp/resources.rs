@@ -106,7 +106,9 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         engine.mark_read(&task.id)?;
     }
     let mut report = match task.state.is_terminal() {
-        true => Value::Object(task_data::result(&task, &files, None)),
+        true => {
+            Value::Object(task_data::result(&task, &files, None, context.screen.presentation.call_syntax()))
+        }
         false => task_data::running(
             &(&task).into(),
             files.snapshot.as_ref(),

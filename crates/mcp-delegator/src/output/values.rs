@@ -84,8 +84,8 @@ pub(super) fn problem_values(error: &AppError) -> Value {
                 object.insert("value".into(), value.clone());
             }
             object.extend(problem.context.clone());
-            if let Some(suggestion) = &problem.suggestion {
-                object.insert("suggestion".into(), suggestion.clone().into());
+            if let Some(advice) = problem.advice() {
+                object.insert("suggestion".into(), advice.into());
             }
             Value::Object(object)
         })

@@ -73,7 +73,8 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let files = engine.files(&task.id)?;
     let events = events_json(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
-    let mut data = ended_task_json(&engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let mut data =
+        ended_task_json(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?;
     data.insert("duration_seconds".into(), (task_data::ran_ms(&task) / 1000).into());
     let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
     data.insert("completed_ts".into(), task_data::format_timestamp(ended_at).into());

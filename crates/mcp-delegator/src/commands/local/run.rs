@@ -112,7 +112,7 @@ pub fn after_wait(
     replayed: bool,
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let mut output = foreground_output(&engine, first_ended(refresh(&engine, watched)?)?)?;
+    let mut output = foreground_output(context, &engine, first_ended(refresh(&engine, watched)?)?)?;
     if replayed {
         output.facts.insert("replayed".into(), true.into());
     }
@@ -120,7 +120,11 @@ pub fn after_wait(
 }
 
 /// The output of a run that was waited for.
-pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+pub fn foreground_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
     let mut data = acknowledgement(&task, "foreground");
@@ -130,7 +134,7 @@ pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<Command
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
     }
-    let result = task_data::result(&task, &files, None);
+    let result = task_data::result(&task, &files, None, context.screen.presentation.call_syntax());
     for key in [
         "summary",
         "final_message",

@@ -117,12 +117,12 @@ pub fn after_wait(
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, WaitGoal::All) => combined_output(&engine, input, &watched.tasks),
+        (None, WaitGoal::All) => combined_output(context, &engine, input, &watched.tasks),
         (None, WaitGoal::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(single_output(&engine, input, first_ended(watched)?)?.fact("pending", pending))
+            Ok(single_output(context, &engine, input, first_ended(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => single_output(&engine, input, first_ended(watched)?),
+        (Some(_), _) => single_output(context, &engine, input, first_ended(watched)?),
     }
 }
 
@@ -130,7 +130,12 @@ fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
 }
 
-fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+fn single_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     if expired {
         // For several tasks the hint is to repeat the call.
@@ -140,7 +145,7 @@ fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<C
     }
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let data = ended_task_json(engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let data = ended_task_json(context, engine, &task, &files, input.include_output, input.max_output_bytes)?;
     let data = Value::Object(data);
     let error = if input.exit_status { task_error(&task, &files) } else { None };
     let completion = match error {
@@ -163,7 +168,12 @@ fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
 }
 
 /// The output for all tasks, finished or not.
-fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<CommandOutput, AppError> {
+fn combined_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    tasks: &[Task],
+) -> Result<CommandOutput, AppError> {
     let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
@@ -174,6 +184,7 @@ fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Comm
         let (files, include_output) = (engine.files(&task.id)?, input.include_output);
         all_warnings.extend(warnings::for_task(task, &files));
         items.push(Value::Object(ended_task_json(
+            context,
             engine,
             task,
             &files,

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output::data::failure::truncate_quote;
 use crate::output::data::suggestions::{ErrorLocation, Findings, suggestions};
+use crate::output::next_call::CallSyntax;
 
 /// Maximum number of error locations.
 const MAX_LOCATIONS: usize = 20;
@@ -22,7 +23,7 @@ const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
 
 /// `null` for a task that did not fail.
-pub fn to_json(task: &Task, record: Option<&Record>) -> Value {
+pub fn to_json(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Value {
     let Some(end) = task.ended.as_ref().map(|ended| &ended.end) else { return Value::Null };
     let (message, kind, retry_at) = match end {
         TaskEnd::Failed { kind, message, retry_at } => {
@@ -35,12 +36,14 @@ pub fn to_json(task: &Task, record: Option<&Record>) -> Value {
     };
     let failures = failures(record);
     let locations = locations(failures);
+    let suggested = suggestions(&findings(task, end, record));
+    let suggested: Vec<String> = suggested.iter().map(|suggestion| syntax.sentence(suggestion)).collect();
     let mut context = json!({
         "error_message": message,
         "error_type": kind,
         "failed_files": unique_files(&locations),
         "error_locations": locations,
-        "suggestions": suggestions(&findings(task, end, record)),
+        "suggestions": suggested,
         "failure_kind": kind,
     });
     if let Some((kind, message)) = blamed_command(end, record) {
@@ -131,6 +134,7 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
         model: task.model.as_deref(),
         mode: task.mode.name(),
         thread: task.thread_id.as_deref().or(task.resumed_thread.as_deref()),
+        exit: task.ended.as_ref().and_then(|ended| ended.exit),
         limit_seconds: match end {
             TaskEnd::Timeout(LimitKind::Idle) => limits.map(|limits| limits.idle_sec),
             TaskEnd::Timeout(LimitKind::Hard) => limits.map(|limits| limits.hard_sec),

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::output::data::{error_context, files, output, restore_point, structured_output, verification};
+use crate::output::next_call::CallSyntax;
 use crate::output::values::rfc3339;
 
 /// Characters of the agent's final message that every result contains.
@@ -56,7 +57,12 @@ pub struct OutputExcerpt {
 }
 
 /// The common data of wait and results.
-pub fn result(task: &Task, task_files: &TaskFiles, shown: Option<OutputExcerpt>) -> Map<String, Value> {
+pub fn result(
+    task: &Task,
+    task_files: &TaskFiles,
+    shown: Option<OutputExcerpt>,
+    syntax: CallSyntax<'_>,
+) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("task_id".into(), task.id.as_str().into());
     data.insert("state".into(), task.state.public_name().into());
@@ -69,7 +75,7 @@ pub fn result(task: &Task, task_files: &TaskFiles, shown: Option<OutputExcerpt>)
     if let Some(structured) = structured_output::from_task(task, record) {
         structured.insert_into(&mut data);
     }
-    data.insert("metadata".into(), metadata(task, record));
+    data.insert("metadata".into(), metadata(task, record, syntax));
     if !task.labels.is_empty() {
         data.insert("labels".into(), json!(task.labels));
     }
@@ -129,13 +135,13 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> String {
     format!("{head}{MARK}")
 }
 
-fn metadata(task: &Task, record: Option<&Record>) -> Value {
+fn metadata(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Value {
     let report = record.map(|record| &record.report);
     let mut metadata = json!({
         "duration": ran_ms(task) / 1000,
         "file_operations": files::operations(record),
         "thread_info": thread_info(task, report),
-        "error_context": error_context::to_json(task, record),
+        "error_context": error_context::to_json(task, record, syntax),
     });
     if let Some(results) = report.and_then(|report| test_results(&report["tests"])) {
         metadata["test_results"] = results;

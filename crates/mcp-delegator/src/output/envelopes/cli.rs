@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{Completion, Outcome, Warning};
 use crate::output::values::{
     milliseconds, pagination, problem_values, redirect_value, rfc3339, truncation_facts,
@@ -51,7 +52,7 @@ fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
     }
     object.insert("phase".into(), error.phase.name().into());
     if let Some(suggestion) = &error.suggestion {
-        object.insert("suggestion".into(), suggestion.clone().into());
+        object.insert("suggestion".into(), CallSyntax::Commands.sentence(suggestion).into());
     }
     if let Some(redirect) = &error.redirect {
         object.insert("redirect".into(), redirect_value(redirect));

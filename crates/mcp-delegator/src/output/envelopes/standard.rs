@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
 use crate::output::envelopes::cli as cli_envelope;
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED};
 use crate::output::values::{milliseconds, pagination, problem_values, redirect_value, rfc3339, seconds};
 use crate::spec::Shape;
@@ -86,7 +87,7 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
         details.insert("problems".into(), problem_values(error));
     }
     if let Some(suggestion) = &error.suggestion {
-        details.insert("suggestion".into(), suggestion.clone().into());
+        details.insert("suggestion".into(), CallSyntax::Commands.sentence(suggestion).into());
     }
     if let Some(detail) = &error.detail {
         details.entry("detail").or_insert(detail.clone().into());

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::AppError;
 use crate::output::envelopes::cli as cli_envelope;
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::values::{milliseconds, problem_values, redirect_value, rfc3339, truncation_facts};
 use crate::spec::Category;
@@ -12,7 +13,7 @@ use crate::spec::exit_codes::is_retryable;
 /// The version of the envelope, not of the product.
 pub const ENVELOPE_VERSION: &str = "3.6";
 
-pub fn render(outcome: &Outcome, prefix: &str) -> Value {
+pub fn render(outcome: &Outcome, prefix: &str, syntax: CallSyntax<'_>) -> Value {
     let command = outcome.command;
     let error = outcome.tool_error();
     let mut envelope = Map::new();
@@ -25,7 +26,7 @@ pub fn render(outcome: &Outcome, prefix: &str) -> Value {
     envelope.insert("status".into(), if error.is_none() { "ok" } else { "error" }.into());
     envelope.insert("meta".into(), meta(outcome, error.is_some()));
     match error {
-        Some(error) => envelope.insert("error".into(), error_object(&error, outcome)),
+        Some(error) => envelope.insert("error".into(), error_object(&error, outcome, syntax)),
         None => envelope.insert("data".into(), data(outcome)),
     };
     Value::Object(envelope)
@@ -92,7 +93,7 @@ fn meta(outcome: &Outcome, failed: bool) -> Value {
     Value::Object(meta)
 }
 
-fn error_object(error: &AppError, outcome: &Outcome) -> Value {
+fn error_object(error: &AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> Value {
     let facts = error.code.facts();
     let mut details = error.context.clone();
     details.insert("kind".into(), facts.kind.name().into());
@@ -102,7 +103,7 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
         details.insert("problems".into(), problem_values(error));
     }
     if let Some(suggestion) = &error.suggestion {
-        details.insert("suggestion".into(), suggestion.clone().into());
+        details.insert("suggestion".into(), syntax.sentence(suggestion).into());
     }
     if let Some(detail) = &error.detail {
         details.entry("detail").or_insert(detail.clone().into());
