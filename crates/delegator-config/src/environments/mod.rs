@@ -14,13 +14,16 @@ mod key_positions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::problem::{ConfigError, ConfigWarning};
 
 pub use check::{entry_problems, new_entry};
 pub use file::{add, read, remove};
 
 /// Which service runs the tasks of an environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Provider {
     /// Hosted Codex.
     CodexCloud,
@@ -29,7 +32,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    pub(crate) const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
+    pub const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -40,7 +43,8 @@ impl Provider {
 }
 
 /// What happens to a task whose worker is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OnLost {
     Fail,
     Retry,
