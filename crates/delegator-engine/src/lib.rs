@@ -43,6 +43,7 @@ use system::System;
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::{VariableAccess, variable_access};
+pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};
 pub use record_format::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
@@ -62,7 +63,7 @@ pub use supervise::evidence::{
     Artifact, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed, RepositoryChanges,
     Source,
 };
-pub use supervise::record::{Record, StreamRecord, SweptProcesses};
+pub use supervise::record::{Record, SweptProcesses};
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use upkeep::clean::{CleanReport, CleanRequest, MAX_LISTED_POINTS};
 pub use upkeep::queue::QueueStatus;

@@ -9,7 +9,7 @@ use std::path::Path;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
-use delegator_supervisor::verdict::RefusedCalls;
+use delegator_supervisor::run::{StreamSummary, redacted_report};
 use delegator_transcript::{
     FoldOptions, LineLimits, NormalizeOptions, Normalizer, Report, RolloutHead, RolloutReader, StreamOutcome,
     Summarizer,
@@ -17,8 +17,7 @@ use delegator_transcript::{
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::record_format::FormatVersion;
-use crate::supervise::record::{Record, StreamRecord, SweptProcesses};
+use crate::supervise::record::Record;
 use crate::supervise::summary::one_sentence_summary;
 
 /// How much of the file is searched for thread id, times and prompt.
@@ -121,25 +120,10 @@ fn end_of(report: &Report) -> TaskEnd {
 }
 
 fn build_record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
-    let text = serde_json::to_string(report).unwrap_or_default();
-    Record {
-        version: FormatVersion,
-        refused: RefusedCalls::default(),
-        report: serde_json::from_str(&redactor.redact_str(&text)).unwrap_or_default(),
-        last_events: serde_json::json!([]),
-        last_output: String::new(),
-        last_stderr: String::new(),
-        stdout: StreamRecord { received: stored, stored, truncated: false },
-        stderr: StreamRecord::default(),
-        warnings: Vec::new(),
-        signals: Vec::new(),
-        survivors: Vec::new(),
-        swept: SweptProcesses::default(),
-        elapsed_ms: 0,
-        quiet_ms: 0,
-        limits: None,
-        check: None,
-        evidence: None,
-        findings: Vec::new(),
-    }
+    let mut record = Record {
+        stdout: StreamSummary { received: stored, stored, ..StreamSummary::default() },
+        ..Record::default()
+    };
+    record.report = redacted_report(redactor, report, &mut record.warnings);
+    record
 }

@@ -3,12 +3,10 @@
 //! It is part of the task's `report.json` and redacted like the rest of it.
 
 use delegator_domain::task::{ExitStatus, Verification};
-use delegator_supervisor::run::VerificationResult;
-use delegator_transcript::{shell, test_report};
+use delegator_supervisor::run::{StreamSummary, VerificationResult};
+use delegator_transcript::{TestReport, shell, test_report};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::record::StreamRecord;
 use crate::record_format::by_name;
 use crate::submit::verification::Verify;
 
@@ -24,10 +22,10 @@ pub struct CheckRecord {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub duration_ms: u64,
-    pub output: StreamRecord,
+    pub output: StreamSummary,
     pub last_output: String,
-    /// Test results in its output, as a [`delegator_transcript::TestReport`].
-    pub tests: Option<Value>,
+    /// Test results in its output.
+    pub tests: Option<TestReport>,
 }
 
 impl CheckRecord {
@@ -51,9 +49,9 @@ impl CheckRecord {
             exit_code,
             signal,
             duration_ms: u64::try_from(result.elapsed.as_millis()).unwrap_or(u64::MAX),
-            output: (&result.output).into(),
+            output: result.output.clone(),
             last_output: result.last_output.clone(),
-            tests: tests.and_then(|tests| serde_json::to_value(tests).ok()),
+            tests,
         }
     }
 
@@ -101,7 +99,7 @@ mod tests {
             exit_code,
             signal,
             duration_ms: 1,
-            output: StreamRecord::default(),
+            output: StreamSummary::default(),
             last_output: String::new(),
             tests: None,
         };

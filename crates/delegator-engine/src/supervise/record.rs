@@ -4,11 +4,10 @@
 
 use delegator_domain::redact::Redactor;
 use delegator_registry::Tokens;
-use delegator_supervisor::run::{RunResult, StreamSummary};
+use delegator_supervisor::run::{RunResult, StreamSummary, redact_record};
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::Report;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
@@ -16,17 +15,15 @@ use crate::record_format::FormatVersion;
 use crate::submit::launch::Limits;
 
 /// The content of `report.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    #[serde(default)]
     pub version: FormatVersion<1>,
     /// The fold of the agent's events.
-    pub report: Value,
-    pub last_events: Value,
+    pub report: Report,
     pub last_output: String,
     pub last_stderr: String,
-    pub stdout: StreamRecord,
-    pub stderr: StreamRecord,
+    pub stdout: StreamSummary,
+    pub stderr: StreamSummary,
     pub warnings: Vec<String>,
     pub refused: RefusedCalls,
     /// Signals that were sent to end the agent, in order; empty if it exited by itself.
@@ -52,26 +49,13 @@ pub struct SweptProcesses {
     pub killed: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamRecord {
-    pub received: u64,
-    pub stored: u64,
-    pub truncated: bool,
-}
-
-impl From<&StreamSummary> for StreamRecord {
-    fn from(summary: &StreamSummary) -> Self {
-        StreamRecord { received: summary.received, stored: summary.stored, truncated: summary.truncated }
-    }
-}
-
 impl Record {
     /// Adds evidence, redacted: file names and commit subjects may contain secrets.
     pub(crate) fn add_evidence(&mut self, observed: EvidenceAndFindings, redactor: &Redactor) {
-        let clean = serde_json::to_string(&observed)
-            .ok()
-            .and_then(|text| serde_json::from_str(&redactor.redact_str(&text)).ok());
-        (self.evidence, self.findings) = clean.unwrap_or_default();
+        (self.evidence, self.findings) = redact_record(redactor, &observed).unwrap_or_else(|_| {
+            self.warnings.push("the evidence is not stored, because it could not be redacted".to_owned());
+            EvidenceAndFindings::default()
+        });
     }
 
     pub(crate) fn of(result: &RunResult, limits: Limits) -> Record {
@@ -79,12 +63,11 @@ impl Record {
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Record {
             version: FormatVersion,
-            report: serde_json::from_str(&result.report_json).unwrap_or_default(),
-            last_events: serde_json::to_value(&result.partial.last_events).unwrap_or_default(),
-            last_output: result.partial.last_output.clone(),
-            last_stderr: result.partial.last_stderr.clone(),
-            stdout: (&result.stdout).into(),
-            stderr: (&result.stderr).into(),
+            report: result.redacted_report.clone(),
+            last_output: result.last_output.clone(),
+            last_stderr: result.last_stderr.clone(),
+            stdout: result.stdout.clone(),
+            stderr: result.stderr.clone(),
             warnings: result.warnings.clone(),
             refused: result.refused.clone(),
             signals: result.signals.iter().map(|signal| signal.name().to_owned()).collect(),

@@ -157,7 +157,7 @@ fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) ->
     });
     let mut record = Record { check, ..Record::of(&result, limits) };
     if let Ok(workdir) = workdir {
-        error_locations::correct_paths(&mut record.report, workdir);
+        error_locations::correct_paths(&mut record.report.failures, workdir);
     }
     if let Some(observed) = ports.observed.take() {
         record.add_evidence(observed, &redactor);
@@ -259,10 +259,7 @@ fn prepare(
         sweep: SweepLimits::default(),
         group,
         redactor: launch.redactor(),
-        fold: FoldOptions {
-            workdir: Some(real.display().to_string()),
-            usage_before: settings.usage_before(),
-        },
+        fold: FoldOptions { workdir: Some(real.display().to_string()), usage_before: settings.usage_before },
         verify: launch.verify_spec(id, &real, &engine.state_dir),
     };
     let verify = settings.verify.clone();
@@ -306,13 +303,12 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
         // Ignored on a full disk: the end of the task matters more, and only the registry has reserved space.
         let _ = dir.write_report(&bytes);
     }
-    let survivors = (!record.survivors.is_empty()).then(|| serde_json::json!(record.survivors));
     Finish {
         end: result.end.clone(),
         exit: result.exit,
         ran_ms: Some(record.elapsed_ms),
         summary: Some(one_sentence_summary(&result.end, record)),
-        kill_incomplete: survivors,
+        survivors: record.survivors.clone(),
         tokens: tokens(&result.report),
     }
 }

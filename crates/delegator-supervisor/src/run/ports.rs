@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd, TaskId, Verification};
-use delegator_transcript::{FoldOptions, PlanStep, Progress, RecentLine, Report, TurnState, UsageReport};
-use serde::Serialize;
+use delegator_transcript::{FoldOptions, PlanStep, Progress, Report, TurnState, UsageReport};
+use serde::{Deserialize, Serialize};
 
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
@@ -122,7 +122,7 @@ pub trait Ports {
 }
 
 /// The progress of a live run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub thread_id: Option<String>,
     pub turn: TurnState,
@@ -142,7 +142,7 @@ pub struct Snapshot {
 }
 
 /// Sizes of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamSummary {
     /// Bytes the agent wrote.
     pub received: u64,
@@ -150,19 +150,9 @@ pub struct StreamSummary {
     pub stored: u64,
     /// Whether less was stored than received.
     pub truncated: bool,
-    /// Why storing stopped.
+    /// Why storing stopped. Not redacted.
+    #[serde(skip)]
     pub problem: Option<String>,
-}
-
-/// Output that is available for every end. Redacted.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct PartialOutput {
-    /// At most 50.
-    pub last_events: Vec<RecentLine>,
-    /// At most 64 KiB of standard output.
-    pub last_output: String,
-    /// At most 64 KiB of standard error.
-    pub last_stderr: String,
 }
 
 /// How a run ended.
@@ -172,16 +162,18 @@ pub struct RunResult {
     pub end: TaskEnd,
     /// `None` if it never started, or could not be killed.
     pub exit: Option<ExitStatus>,
-    pub thread_id: Option<String>,
     /// Not redacted: for decisions only.
     pub report: Report,
-    /// The report as JSON, redacted: for storage.
-    pub report_json: String,
+    /// For storage.
+    pub redacted_report: Report,
     /// Redacted.
     pub refused: RefusedCalls,
     /// Problems that are no failure, such as survivors and storage errors. Redacted.
     pub warnings: Vec<String>,
-    pub partial: PartialOutput,
+    /// At most 64 KiB of standard output. Redacted.
+    pub last_output: String,
+    /// At most 64 KiB of standard error. Redacted.
+    pub last_stderr: String,
     pub stdout: StreamSummary,
     pub stderr: StreamSummary,
     /// The signals that were sent to end it; empty if it exited by itself.

@@ -148,7 +148,7 @@ fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
     let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": items});
     let unfinished: Vec<&str> = cancelled
         .iter()
-        .filter(|entry| entry.still_ending || survivors(entry) != json!([]))
+        .filter(|entry| entry.still_ending || !survivors(entry).is_empty())
         .map(|entry| entry.task.id.as_str())
         .collect();
     let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
@@ -161,9 +161,8 @@ fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
     output
 }
 
-fn survivors(cancelled: &CancelReport) -> Value {
-    let ended = cancelled.task.ended.as_ref();
-    ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]))
+fn survivors(cancelled: &CancelReport) -> &[i32] {
+    cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
 
 fn describe(data: &Value) -> Document {

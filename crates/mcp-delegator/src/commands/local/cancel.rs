@@ -49,8 +49,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
     }
-    let ended = cancelled.task.ended.as_ref();
-    let survivors = ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]));
+    let survivors = json!(cancelled.task.ended.as_ref().map_or(&[][..], |ended| &ended.survivors));
     let mut data = json!({
         "operation": "cancel",
         "task_id": id.as_str(),

@@ -87,11 +87,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
 
 /// The last events, or those before the position of the cursor.
 fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
-    let count = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/lines"))
-        .and_then(Value::as_u64);
+    let count = files.record.as_ref().map(|record| record.report.counts.lines);
     if !input.include_events && input.events_cursor.is_none() {
         let reason = "Events excluded by default (use include_events=true)";
         return Ok(json!({"included": false, "count": count.unwrap_or(0), "reason": reason}));

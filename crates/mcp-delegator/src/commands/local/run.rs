@@ -5,7 +5,7 @@
 
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, WaitOutcome};
+use delegator_engine::{Engine, Record, WaitOutcome};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
+use crate::output::data::error_context::LocatedError;
 use crate::output::data::failure::describe;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
@@ -206,8 +207,7 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
             let error = error
                 .context("exit_code", json!(task_data::exit_code(task)))
                 .context("stderr_tail", tail.unwrap_or_default());
-            let location = error_context::location(files.record.as_ref());
-            location.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
+            with_location(error, files.record.as_ref())
         }
     };
     let error = error.context("task_id", task.id.as_str());
@@ -215,6 +215,14 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })
+}
+
+fn with_location(error: AppError, record: Option<&Record>) -> AppError {
+    let Some(LocatedError { file, line, column, .. }) = error_context::first_location(record) else {
+        return error;
+    };
+    let error = error.context("file", file).context("line", line);
+    column.into_iter().fold(error, |error, column| error.context("column", column))
 }
 
 /// Before its first item an agent has changed nothing, so a precise code (which may be retryable) is safe.
@@ -231,12 +239,8 @@ fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
 }
 
 fn agent_acted(files: &delegator_engine::TaskFiles) -> bool {
-    let items = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/items"))
-        .and_then(Value::as_object);
-    items.is_some_and(|items| items.keys().any(|kind| kind != "error"))
+    let record = files.record.as_ref();
+    record.is_some_and(|record| record.report.counts.items.keys().any(|kind| kind != "error"))
 }
 
 fn last_bytes(text: &str, bytes: usize) -> &str {

@@ -11,7 +11,9 @@ use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_domain::terminal::sanitize;
 use delegator_engine::Record;
 use delegator_registry::Task;
-use serde_json::{Map, Value, json};
+use delegator_transcript::CommandFailure;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::output::data::failure::truncate_quote;
 use crate::output::data::suggestions::{ErrorLocation, Findings, suggestions};
@@ -21,6 +23,19 @@ use crate::output::next_call::CallSyntax;
 const MAX_LOCATIONS: usize = 20;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
+
+/// A source location that a failed command reported, in our JSON.
+#[derive(Debug, Serialize)]
+pub struct LocatedError {
+    pub file: String,
+    pub line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    command: String,
+}
 
 /// `null` for a task that did not fail.
 pub fn to_json(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Value {
@@ -34,8 +49,7 @@ pub fn to_json(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
         }
         TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Value::Null,
     };
-    let failures = failures(record);
-    let locations = locations(failures);
+    let locations: Vec<LocatedError> = locations(failures(record)).collect();
     let suggested = suggestions(&findings(task, end, record));
     let suggested: Vec<String> = suggested.iter().map(|suggestion| syntax.sentence(suggestion)).collect();
     let mut context = json!({
@@ -57,47 +71,35 @@ pub fn to_json(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
     context
 }
 
-/// `file`, `line` and `column` of the failure, if known.
-pub fn location(record: Option<&Record>) -> Map<String, Value> {
-    let mut value = locations(failures(record)).into_iter().next().unwrap_or_default();
-    value.retain(|key, _| matches!(key.as_str(), "file" | "line" | "column"));
-    value
+/// Where the failure is, if known.
+pub fn first_location(record: Option<&Record>) -> Option<LocatedError> {
+    locations(failures(record)).next()
 }
 
 /// Commands that failed and never succeeded later, oldest first.
-fn failures(record: Option<&Record>) -> &[Value] {
-    record
-        .and_then(|record| record.report.get("failures"))
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-fn locations_of(failure: &Value) -> &[Value] {
-    failure["places"].as_array().map_or(&[], Vec::as_slice)
+fn failures(record: Option<&Record>) -> &[CommandFailure] {
+    record.map_or(&[], |record| &record.report.failures)
 }
 
 /// Error locations, those of the newest failure first.
-fn locations(failures: &[Value]) -> Vec<Map<String, Value>> {
+fn locations(failures: &[CommandFailure]) -> impl Iterator<Item = LocatedError> {
     let all = failures.iter().rev().flat_map(|failure| {
-        locations_of(failure).iter().map(|location| {
-            let mut value = Map::new();
-            value.insert("file".into(), clean_path(text(location, "file")).into());
-            for key in ["line", "column"] {
-                value.extend(location[key].as_u64().map(|number| (key.to_owned(), number.into())));
-            }
-            value.insert("message".into(), clean_line(text(location, "message")).into());
-            value.extend(location["kind"].as_str().map(|kind| ("kind".to_owned(), clean_line(kind).into())));
-            value.insert("command".into(), clean_line(text(failure, "command")).into());
-            value
+        failure.places.iter().map(|place| LocatedError {
+            file: clean_path(&place.file),
+            line: place.line,
+            column: place.column,
+            message: clean_line(&place.message),
+            kind: place.kind.as_deref().map(clean_line),
+            command: clean_line(&failure.command),
         })
     });
-    all.take(MAX_LOCATIONS).collect()
+    all.take(MAX_LOCATIONS)
 }
 
-fn unique_files(locations: &[Map<String, Value>]) -> Vec<&Value> {
-    let mut files: Vec<&Value> = Vec::new();
-    for file in locations.iter().filter_map(|location| location.get("file")) {
-        if !files.contains(&file) {
+fn unique_files(locations: &[LocatedError]) -> Vec<&str> {
+    let mut files: Vec<&str> = Vec::new();
+    for LocatedError { file, .. } in locations {
+        if !files.contains(&file.as_str()) {
             files.push(file);
         }
     }
@@ -114,19 +116,18 @@ fn blamed_command<'a>(end: &TaskEnd, record: Option<&'a Record>) -> Option<(&'a 
         }
     );
     let last_failure = failures(record).last().filter(|_| gave_no_reason)?;
-    let last_command = record?.report.pointer("/commands/list")?.as_array()?.last()?;
-    let is_last = last_command["command"] == last_failure["command"];
-    Some((last_failure["kind"].as_str()?, text(last_failure, "message"))).filter(|_| is_last)
+    let last_command = record?.report.commands.list.last()?;
+    let is_last = last_command.command == last_failure.command;
+    Some((last_failure.kind.as_deref()?, last_failure.message.as_str())).filter(|_| is_last)
 }
 
 fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) -> Findings<'a> {
     let report = record.map(|record| &record.report);
-    let at = |path: &str| report.and_then(|report| report.pointer(path));
     let failures = failures(record);
-    let about = failures.iter().rev().find(|failure| !locations_of(failure).is_empty()).or(failures.last());
-    let location = about.and_then(|failure| locations_of(failure).first());
+    let about = failures.iter().rev().find(|failure| !failure.places.is_empty()).or(failures.last());
+    let location = about.and_then(|failure| failure.places.first());
     let limits = record.and_then(|record| record.limits);
-    let failed_tests = at("/tests/failed_tests").and_then(Value::as_array);
+    let tests = report.and_then(|report| report.tests.as_ref());
     Findings {
         end,
         task_id: task.id.as_str(),
@@ -140,22 +141,19 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
             TaskEnd::Timeout(LimitKind::Hard) => limits.map(|limits| limits.hard_sec),
             _ => None,
         },
-        running: at("/open_items/0/activity").and_then(Value::as_str),
+        running: report.and_then(|report| report.open_items.first()).map(|item| item.activity.as_str()),
         location: location.map(|location| ErrorLocation {
-            file: clean_path(text(location, "file")),
-            line: location["line"].as_u64().unwrap_or_default(),
-            message: clean_line(text(location, "message")),
+            file: clean_path(&location.file),
+            line: location.line.into(),
+            message: clean_line(&location.message),
         }),
-        command: about
-            .map(|failure| (clean_line(text(failure, "command")), clean_line(text(failure, "message")))),
-        failed_tests: failed_tests
-            .map(|tests| tests.iter().filter_map(Value::as_str).map(clean_line).collect())
-            .unwrap_or_default(),
+        command: about.map(|failure| (clean_line(&failure.command), clean_line(&failure.message))),
+        failed_tests: tests
+            .iter()
+            .flat_map(|tests| &tests.failed_tests)
+            .map(|name| clean_line(name))
+            .collect(),
     }
-}
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_default()
 }
 
 /// Foreign text on one line, without terminal control characters, truncated.

@@ -4,6 +4,7 @@
 //! new one in `added_files`, and `renamed_files` contains the pairs.
 
 use delegator_engine::{Evidence, Finding, FindingKind, Record, Source};
+use delegator_transcript::FileOperations;
 use serde_json::{Map, Value, json};
 
 use crate::output::outcome::Warning;
@@ -46,13 +47,12 @@ fn from_evidence(evidence: &Evidence) -> Value {
 }
 
 fn from_agent_report(record: Option<&Record>) -> Value {
-    let list = |path: &str| {
-        record.and_then(|record| record.report.pointer(path)).cloned().unwrap_or_else(|| json!([]))
-    };
+    let none = FileOperations::default();
+    let files = record.map_or(&none, |record| &record.report.files);
     json!({
-        "modified_files": list("/files/modified"),
-        "added_files": list("/files/added"),
-        "deleted_files": list("/files/deleted"),
+        "modified_files": files.modified,
+        "added_files": files.added,
+        "deleted_files": files.deleted,
         "lines_changed": 0,
         "source": "agent",
         "scope": "partial",
@@ -100,9 +100,8 @@ pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
 
 /// Without evidence only the agent's own list exists, which has no line counts.
 fn lines_not_counted(record: &Record) -> Option<Warning> {
-    let lists = ["/files/modified", "/files/added", "/files/deleted"];
-    let lists = lists.iter().filter_map(|path| record.report.pointer(path).and_then(Value::as_array));
-    let count: usize = lists.map(Vec::len).sum();
+    let FileOperations { modified, added, deleted, .. } = &record.report.files;
+    let count = modified.len() + added.len() + deleted.len();
     (count > 0).then(|| {
         let message = format!("the lines of {count} changed files could not be counted");
         Warning::new(warning_code(FindingKind::Partial), message)

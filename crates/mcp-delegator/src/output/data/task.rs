@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{ExitStatus, State, TaskEnd};
-use delegator_engine::{QueuedTask, Record, TaskFiles};
+use delegator_engine::{QueuedTask, Record, Snapshot, TaskFiles};
 use delegator_registry::{BlockedBy, EndRecord, Task, TaskSummary};
-use delegator_transcript::without_repeated_keys;
+use delegator_transcript::{RecentLine, Report, TestReport, without_repeated_keys};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -111,14 +111,13 @@ pub fn summary(task: &Task) -> String {
 
 /// The last events as the agent wrote them. A line that is not an event, or was truncated, stays a text.
 pub fn last_events(record: &Record) -> Value {
-    let parsed = |text: &str| serde_json::from_str(&without_repeated_keys(text)).ok();
-    let event = |line: &Value| line["text"].as_str().and_then(parsed);
-    let lines = record.last_events.as_array().into_iter().flatten();
-    lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| line.clone())).collect()
+    let event = |line: &RecentLine| serde_json::from_str(&without_repeated_keys(&line.text)).ok();
+    let lines = record.report.recent_lines.iter();
+    lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| json!(line))).collect()
 }
 
 pub fn final_text(record: Option<&Record>) -> Option<&str> {
-    record?.report.pointer("/final_message/text")?.as_str()
+    Some(&record?.report.final_message.as_ref()?.text)
 }
 
 fn final_message(record: Option<&Record>, whole: bool) -> Value {
@@ -143,7 +142,7 @@ fn metadata(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Val
         "thread_info": thread_info(task, report),
         "error_context": error_context::to_json(task, record, syntax),
     });
-    if let Some(results) = report.and_then(|report| test_results(&report["tests"])) {
+    if let Some(results) = report.and_then(|report| test_results(report.tests.as_ref()?)) {
         metadata["test_results"] = results;
     }
     if let Some(containment) = &task.containment {
@@ -156,36 +155,36 @@ fn metadata(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Val
 }
 
 /// `None` if no test was counted: uncounted tests are not zero tests. Flags are included only if they are set.
-pub fn test_results(tests: &Value) -> Option<Value> {
-    let names = ["passed", "failed", "skipped", "failed_tests"];
-    let mut results: Map<String, Value> =
-        names.iter().map(|name| ((*name).to_owned(), tests[*name].clone())).collect();
-    let counted: u64 = names.iter().filter_map(|name| tests[*name].as_u64()).fold(0, u64::saturating_add);
-    for name in ["failed_tests_not_listed", "incomplete", "ended_badly"] {
-        let is_unset = matches!(&tests[name], Value::Null | Value::Bool(false)) || tests[name] == json!(0);
-        results.extend((!is_unset).then(|| (name.to_owned(), tests[name].clone())));
+pub fn test_results(tests: &TestReport) -> Option<Value> {
+    let TestReport { passed, failed, skipped, failed_tests, .. } = tests;
+    let mut results = json!({
+        "passed": passed,
+        "failed": failed,
+        "skipped": skipped,
+        "failed_tests": failed_tests,
+    });
+    if tests.failed_tests_not_listed > 0 {
+        results["failed_tests_not_listed"] = tests.failed_tests_not_listed.into();
     }
-    (counted > 0).then_some(Value::Object(results))
+    for (name, is_set) in [("incomplete", tests.incomplete), ("ended_badly", tests.ended_badly)] {
+        if is_set {
+            results[name] = true.into();
+        }
+    }
+    ((*passed, *failed, *skipped) != (0, 0, 0)).then_some(results)
 }
 
-fn thread_info(task: &Task, report: Option<&Value>) -> Value {
-    let usage = report.and_then(|report| report.pointer("/usage/own"));
-    let tokens: Option<Map<String, Value>> = usage.and_then(Value::as_object).map(|usage| {
-        usage
-            .iter()
-            .filter(|(_, count)| count.is_i64())
-            .map(|(name, count)| (name.clone(), count.clone()))
-            .collect()
-    });
+fn thread_info(task: &Task, report: Option<&Report>) -> Value {
+    let usage = report.and_then(|report| report.usage.as_ref());
     json!({
         "thread_id": task.thread_id,
-        "cache_hit_rate": report.and_then(|report| report.pointer("/usage/cache_hit_rate")),
-        "token_usage": tokens,
+        "cache_hit_rate": usage.and_then(|usage| usage.cache_hit_rate),
+        "token_usage": usage.map(|usage| usage.own),
     })
 }
 
 /// A running task in a list.
-pub fn running(task: &TaskSummary, snapshot: Option<&Value>, now_ms: i64) -> Value {
+pub fn running(task: &TaskSummary, snapshot: Option<&Snapshot>, now_ms: i64) -> Value {
     let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
     let value = json!({
         "task_id": task.id.as_str(),
@@ -210,27 +209,27 @@ fn with_labels(mut value: Value, labels: &BTreeMap<String, String>) -> Value {
 }
 
 /// The progress of a task that has not ended, at most 99: the end of a turn is not the end of the task.
-pub fn percent(snapshot: &Value) -> Option<u64> {
-    Some(snapshot["progress"]["percent"].as_u64()?.min(99))
+pub fn percent(snapshot: &Snapshot) -> Option<u8> {
+    Some(snapshot.progress?.percent.min(99))
 }
 
 /// The known progress, or null.
-pub fn progress(snapshot: Option<&Value>) -> Value {
+pub fn progress(snapshot: Option<&Snapshot>) -> Value {
     let Some(snapshot) = snapshot else { return Value::Null };
-    let progress = &snapshot["progress"];
-    if progress.is_null() && snapshot["current_activity"].is_null() {
+    let Snapshot { progress, current_activity, .. } = snapshot;
+    if progress.is_none() && current_activity.is_none() {
         return Value::Null;
     }
     json!({
         "percent": percent(snapshot).unwrap_or(0),
-        "completed_steps": progress["completed_steps"].as_u64().unwrap_or(0),
-        "total_steps": progress["total_steps"].as_u64().unwrap_or(0),
-        "current_activity": snapshot["current_activity"],
+        "completed_steps": progress.map_or(0, |progress| progress.completed_steps),
+        "total_steps": progress.map_or(0, |progress| progress.total_steps),
+        "current_activity": current_activity,
     })
 }
 
 /// A task that has not ended when the wait is over.
-pub fn unfinished(task: &Task, snapshot: Option<&Value>) -> Value {
+pub fn unfinished(task: &Task, snapshot: Option<&Snapshot>) -> Value {
     let mut value = json!({
         "task_id": task.id.as_str(),
         "state": task.state.public_name(),
