@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use delegator_domain::task::Mode;
+use serde::{Deserialize, Serialize};
 
 use crate::problem::{ConfigError, ConfigWarning};
 
@@ -20,7 +21,7 @@ pub use check::{entry_problems, new_entry};
 pub use file::{add, read, remove};
 
 /// Which service runs the tasks of an environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
     /// Hosted Codex.
@@ -30,6 +31,8 @@ pub enum Provider {
 }
 
 impl Provider {
+    pub const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
+
     pub fn name(self) -> &'static str {
         match self {
             Provider::CodexCloud => "codex-cloud",
@@ -39,7 +42,7 @@ impl Provider {
 }
 
 /// What happens to a task whose worker is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLost {
     Fail,
@@ -47,7 +50,7 @@ pub enum OnLost {
 }
 
 /// One environment, with every default filled in.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
     pub id: String,

@@ -18,12 +18,11 @@ use serde_json::Value;
 
 use super::verification::Verify;
 use crate::error::EngineError;
-use crate::record_format::{FormatVersion, by_name};
+use crate::record_format::FormatVersion;
 
 /// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    #[serde(with = "by_name")]
     pub mode: Mode,
     pub preview: bool,
     pub working_dir: PathBuf,

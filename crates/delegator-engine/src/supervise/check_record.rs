@@ -7,13 +7,11 @@ use delegator_supervisor::run::{StreamSummary, VerificationResult};
 use delegator_transcript::{TestReport, shell, test_report};
 use serde::{Deserialize, Serialize};
 
-use crate::record_format::by_name;
 use crate::submit::verification::Verify;
 
 /// Stored in the task's report. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
-    #[serde(with = "by_name")]
     pub outcome: Verification,
     pub detail: Option<String>,
     /// The command as one line.

@@ -33,7 +33,8 @@ fn non_empty_strings() -> Value {
     json!({"type": "string", "minLength": 1})
 }
 
-fn choices(names: impl IntoIterator<Item = &'static str>) -> Schema {
+/// The schema of a text that is one of these names.
+pub fn choices(names: impl IntoIterator<Item = &'static str>) -> Schema {
     let names: Vec<&str> = names.into_iter().collect();
     json_schema!({"type": "string", "enum": names})
 }
@@ -97,15 +98,6 @@ pub enum Isolation {
     #[default]
     None,
     Worktree,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stack {
-    Node,
-    Python,
-    Go,
-    Rust,
 }
 
 /// Inputs of every command that submits a task.
