@@ -21,7 +21,7 @@ use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, Warning};
-use crate::spec::{CommandSpec, Danger, Example, Shape};
+use crate::spec::{CommandSpec, Danger, Example, Shape, output_schema};
 
 /// State of a task that can be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +64,39 @@ pub struct CancelMany {
     pub dry_run: bool,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledTasks {
+    pub operation: &'static str,
+    pub dry_run: bool,
+    pub count: usize,
+    pub tasks: Vec<CancelledEntry>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledEntry {
+    pub task_id: String,
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_state: Option<&'static str>,
+    pub title: String,
+    /// Processes that could not be killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Value>>")]
+    pub survivors: Option<Value>,
+}
+
+impl CancelledEntry {
+    fn of(task: &Task, cancelled: Option<&CancelReport>) -> CancelledEntry {
+        CancelledEntry {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            previous_state: cancelled.map(|cancelled| cancelled.previous.public_name()),
+            title: task.title.clone(),
+            survivors: cancelled.map(survivors),
+        }
+    }
+}
+
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Give task ids, --all, or a filter by state, directory or label. All tasks are signalled first, then the command waits for all of them.",
     shape: Shape::Action("tasks_cancelled"),
@@ -81,6 +114,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check,
+    output: output_schema::<CancelledTasks>,
     ..CommandSpec::new::<CancelMany>(&["cancel"], "Cancel several tasks")
 };
 
@@ -139,29 +173,16 @@ fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
 }
 
 fn dry_run_output(tasks: &[Task]) -> CommandOutput {
-    let items: Vec<Value> = tasks
-        .iter()
-        .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.public_name(), "title": task.title}))
-        .collect();
-    let data = json!({"operation": "cancel", "dry_run": true, "count": items.len(), "tasks": items});
-    CommandOutput::done(data).fact("dry_run", true)
+    let tasks = tasks.iter().map(|task| CancelledEntry::of(task, None)).collect::<Vec<_>>();
+    let count = tasks.len();
+    CommandOutput::done(CancelledTasks { operation: "cancel", dry_run: true, count, tasks })
+        .fact("dry_run", true)
 }
 
 fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
-    let items: Vec<Value> = cancelled
-        .iter()
-        .map(|entry| {
-            json!({
-                "task_id": entry.task.id.as_str(),
-                "state": entry.task.state.public_name(),
-                "previous_state": entry.previous.public_name(),
-                "title": entry.task.title,
-                "survivors": survivors(entry),
-            })
-        })
-        .collect();
+    let tasks = cancelled.iter().map(|entry| CancelledEntry::of(&entry.task, Some(entry))).collect();
     let count = cancelled.iter().filter(|entry| entry.task.state == State::Cancelled).count();
-    let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": items});
+    let data = json!(CancelledTasks { operation: "cancel", dry_run: false, count, tasks });
     let unfinished: Vec<&str> = cancelled
         .iter()
         .filter(|entry| entry.still_ending || survivors(entry) != json!([]))

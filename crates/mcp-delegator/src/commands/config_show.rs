@@ -13,7 +13,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::paging::{Paging, paginate};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset, output_schema};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShow {
@@ -65,7 +65,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "one setting and where it comes from",
         },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Settings>),
+    output: output_schema::<Settings>,
     ..CommandSpec::new::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
 };
 
@@ -97,7 +97,7 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
         project_file: text(&config.project_file),
         state_dir: text(&context.state_dir),
     };
-    let mut output = CommandOutput::done(json!(data));
+    let mut output = CommandOutput::done(data);
     output.page = Some(page);
     Ok(output)
 }

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use delegator_engine::best_containment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::status::long_log_message;
@@ -17,7 +17,7 @@ use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, OutputSchema, Shape};
+use crate::spec::{CommandSpec, Shape, output_schema};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
@@ -51,7 +51,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Checks the agent and its version, its sandbox, process containment and the state directory.",
     idempotent: true,
     shape: Shape::List("checks"),
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Checks>),
+    output: output_schema::<Checks>,
     ..CommandSpec::new::<Doctor>(&["doctor"], "Check that everything a task needs is available")
 };
 
@@ -67,7 +67,7 @@ fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> 
     let checks =
         vec![agent(context), codex_home(context), sandbox(), containment(context), state_dir(context)];
     let is_healthy = checks.iter().all(|check| check.status != "problem");
-    Ok(CommandOutput::done(json!(Checks { checks, is_healthy })))
+    Ok(CommandOutput::done(Checks { checks, is_healthy }))
 }
 
 fn check(name: &'static str, status: &'static str, message: String, suggestion: Option<&str>) -> Check {

@@ -10,7 +10,7 @@ use delegator_domain::task::TaskId;
 use delegator_engine::{Engine, EngineError, RestoreRequest, resolve_allowed_dir};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
@@ -19,7 +19,7 @@ use crate::commands::{Command, run_typed};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape};
+use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape, output_schema};
 
 mod output;
 
@@ -86,7 +86,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check,
     preflight: preflight_directory,
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RestoreOutput>),
+    output: output_schema::<RestoreOutput>,
     ..CommandSpec::new::<Restore>(&["restore"], "Restore the work tree to its state before a task")
 };
 
@@ -166,7 +166,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
 }
 
 fn command_output(data: RestoreOutput, message: String) -> CommandOutput {
-    let mut output = CommandOutput::done(json!(data));
+    let mut output = CommandOutput::done(data);
     output.message = Some(message);
     output
 }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::manifest::output_schema;
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
@@ -16,7 +15,7 @@ use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::{
-    Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
+    Category, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset, output_schema,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +60,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
     ],
     former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SchemaOutput>),
+    output: output_schema::<SchemaOutput>,
     ..CommandSpec::new::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
 };
 
@@ -85,7 +84,7 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
     let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
     let mut output =
-        CommandOutput::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);
+        CommandOutput::done(SchemaOutput { schemas: Some(schemas) }).raw(text).fact("etag", etag);
     output.page = Some(page);
     output.shape = Some(Shape::List("schemas"));
     Ok(output)
@@ -142,7 +141,7 @@ pub fn command_schema(spec: &CommandSpec) -> Value {
         "command": spec.name(),
         "available": spec.is_available(),
         "input": spec.inputs().published_schema(),
-        "output": output_schema(spec),
+        "output": spec.output_schema(),
     })
 }
 

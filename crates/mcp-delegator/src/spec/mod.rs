@@ -12,6 +12,7 @@ pub mod exit_codes;
 pub mod formats;
 pub mod globals;
 pub mod input_schema;
+pub mod output_schema;
 pub mod paging;
 pub mod process;
 pub mod shell;
@@ -29,6 +30,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem};
 pub use input_schema::{InputSchema, Property, PropertyType};
+pub use output_schema::output_schema;
 use version::PROGRAM;
 
 /// The input of a command that takes none.
@@ -188,14 +190,6 @@ impl RawOutput {
     }
 }
 
-/// Where the schema of `data` comes from.
-#[derive(Debug, Clone, Copy)]
-pub enum OutputSchema {
-    /// The schema of the command's tool envelope category.
-    Category,
-    Type(fn() -> schemars::Schema),
-}
-
 #[derive(Debug)]
 pub struct CommandSpec {
     pub path: &'static [&'static str],
@@ -226,7 +220,8 @@ pub struct CommandSpec {
     pub check: fn(&Value) -> Vec<Problem>,
     /// Checks the input against configuration and file system. It must not change anything.
     pub preflight: fn(&Value, &PreflightContext<'_>) -> Vec<Problem>,
-    pub output: OutputSchema,
+    /// The schema of `data`.
+    pub output: fn() -> schemars::Schema,
 }
 
 impl CommandSpec {
@@ -265,7 +260,7 @@ impl CommandSpec {
             canonicalize: canonicalize::<I>,
             check: |_| Vec::new(),
             preflight: |_, _| Vec::new(),
-            output: OutputSchema::Category,
+            output: output_schema::<Map<String, Value>>,
         }
     }
 
@@ -304,6 +299,10 @@ impl CommandSpec {
 
     pub fn inputs(&self) -> InputSchema {
         InputSchema::of(self)
+    }
+
+    pub fn output_schema(&self) -> Value {
+        (self.output)().to_value()
     }
 }
 

@@ -24,12 +24,17 @@ pub struct Paging {
 }
 
 /// Which part of a list the output contains.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Page {
+    #[serde(rename = "page")]
     pub number: usize,
+    #[serde(rename = "page_size")]
     pub size: usize,
+    #[serde(rename = "total_count")]
     pub total: usize,
+    #[serde(rename = "filtered_count")]
     pub filtered: usize,
+    #[serde(skip)]
     pub next_cursor: Option<String>,
 }
 

@@ -14,10 +14,10 @@ use crate::commands::inputs::Stack;
 use crate::commands::{Command, run_typed};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::documents::github_guide::{Guide, TokenLocation};
+use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::shell::shell_word;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset, output_schema};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
@@ -46,6 +46,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
+    output: output_schema::<GithubGuide>,
     ..CommandSpec::new::<GithubSetup>(
         &["cloud", "github-setup"],
         "Guide: give an environment access to a repository",
@@ -84,7 +85,7 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppEr
         name,
         stack: stack.clone(),
     };
-    let mut output = CommandOutput::done(guide.to_value())
+    let mut output = CommandOutput::done(guide.data())
         .fact("repository", guide.repository.as_str())
         .fact("tech_stack", stack)
         .fact("env_id", guide.env_id.as_str());

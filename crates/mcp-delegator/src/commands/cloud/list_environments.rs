@@ -6,8 +6,9 @@ use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_list, list_output};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset, output_schema};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),
@@ -15,6 +16,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Cloud,
     failures: &[ErrorCode::NotFound],
+    output: output_schema::<EnvironmentList>,
     ..CommandSpec::new::<NoInputs>(&["cloud", "list-environments"], "List the environments for cloud tasks")
 };
 

@@ -11,9 +11,10 @@ use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
 use crate::commands::{Command, input_rejected, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Example, Shape, output_schema};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -91,6 +92,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the new environment",
     }],
     check,
+    output: output_schema::<ChangedEnvironment>,
     ..CommandSpec::new::<EnvAdd>(&["env", "add"], "Add an environment")
 };
 

@@ -9,8 +9,9 @@ use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape};
+use crate::spec::{CommandSpec, Danger, Shape, output_schema};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvRemove {
@@ -29,6 +30,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
     check,
+    output: output_schema::<ChangedEnvironment>,
     ..CommandSpec::new::<EnvRemove>(&["env", "remove"], "Remove an environment")
 };
 

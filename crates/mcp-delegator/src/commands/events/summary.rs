@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::data::task;
+use crate::output::data::task::TestResults;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::task as task_document;
 use crate::output::outcome::Warning;
@@ -30,7 +30,7 @@ pub struct Summary {
     pub file_operations: FileSummary,
     pub commands: CommandsSummary,
     /// Final test counts: passed, failed, skipped, failed_tests; null if no tests were counted.
-    pub test_results: Option<Value>,
+    pub test_results: Option<TestResults>,
     /// The test runs behind these counts, oldest first.
     pub test_runs: Vec<Value>,
     /// Commands that failed and did not succeed later, with the source locations they reported.
@@ -151,7 +151,7 @@ impl Summary {
             }),
             file_operations: file_summary(report, working_dir),
             commands: commands_summary(report),
-            test_results: report.tests.as_ref().and_then(|tests| task::test_results(&json!(tests))),
+            test_results: report.tests.as_ref().and_then(|tests| TestResults::of(&json!(tests))),
             test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(|run| json!(run)).collect(),
             failures: report.failures.iter().map(|failure| json!(failure)).collect(),
             mcp_calls: json!(report.mcp_calls),

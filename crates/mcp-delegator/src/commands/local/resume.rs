@@ -17,8 +17,9 @@ use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resol
 use crate::commands::{Command, run_typed};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::resumed_agent_problems;
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, Shape, Toolset, output_schema};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resume {
@@ -48,6 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: resumed_agent_problems,
+    output: output_schema::<ExecutionAck>,
     ..CommandSpec::new::<Resume>(&["local", "resume"], "Continue an earlier thread")
 };
 
@@ -102,5 +104,5 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    accepted_output(&engine, submitted, "background")
+    accepted_output(&engine, submitted, Capability::Background)
 }

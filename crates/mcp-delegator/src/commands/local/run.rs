@@ -17,15 +17,17 @@ use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::attach::run_blocking;
-use crate::commands::local::exec::{accepted_output, acknowledgement};
+use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
 use crate::commands::{Command, input_rejected};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
-use crate::output::data::failure::describe;
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
+use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
+use crate::output::data::task::TaskReport;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
+use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, output_schema};
 
 /// Sandbox mode; with `preview` the agent only plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +71,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: agent_problems,
+    output: output_schema::<ExecutionAck>,
     examples: &[Example {
         command: "mcp-delegator local run 'explain the build'",
         shows: "the agent's final message, with progress while it runs",
@@ -126,7 +129,7 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     if input.is_async {
-        return Ok(Started::Finished(Box::new(accepted_output(&engine, submitted, "background")?)));
+        return Ok(Started::Finished(Box::new(accepted_output(&engine, submitted, Capability::Background)?)));
     }
     let facts = submitted.replayed.then(|| ("replayed".to_owned(), true.into())).into_iter().collect();
     Ok(Started::Waiting(TaskWait { ids: vec![submitted.task.id], goal: WaitGoal::All, timeout, facts }))
@@ -141,33 +144,22 @@ fn end(context: &Context<'_>, _: &Value, watched: GroupWaitOutcome) -> Result<Co
 pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
-    let mut data = acknowledgement(&task, "foreground");
+    let acknowledgement = ExecutionAck::of(&task, Capability::Foreground);
     if expired {
-        data.insert("progress".into(), task_data::progress(files.snapshot.as_ref()));
+        let progress = Some(task_data::progress(files.snapshot.as_ref()));
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
-        return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
-    }
-    let result = task_data::result(&task, &files, None);
-    for key in [
-        "summary",
-        "final_message",
-        "structured_output",
-        "structured_output_violations",
-        "metadata",
-        "labels",
-        "git",
-        "artifacts",
-        "verification",
-        "restore_point",
-    ] {
-        data.extend(result.get(key).map(|value| (key.to_owned(), value.clone())));
+        return Ok(CommandOutput::incomplete(ExecutionAck { progress, ..acknowledgement }, parting));
     }
     engine.mark_read(&task.id)?;
-    let data = Value::Object(data);
+    let data = ExecutionAck {
+        summary: Some(task_data::summary(&task)),
+        report: Some(TaskReport::of(&task, &files, false, None)),
+        ..acknowledgement
+    };
     let mut output = match task_error(&task, &files) {
         None => CommandOutput::done(data),
-        Some(error) => CommandOutput::new(Completion::Failed(Box::new(error), Some(data))),
+        Some(error) => CommandOutput::failed(error, data),
     };
     output.warnings.extend(warnings::for_task(&task, &files));
     output.child = task
@@ -187,41 +179,34 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         TaskEnd::Timeout(limit) => {
             let code =
                 if *limit == LimitKind::Idle { ErrorCode::TimeoutIdle } else { ErrorCode::TimeoutHard };
-            let error = AppError::new(code, format!("Task exceeded {} timeout.", limit.name()))
-                .context("timeout_type", limit.name())
-                .context("elapsed_seconds", task_data::ran_ms(task) / 1000);
-            match &files.record {
-                Some(record) => error
-                    .context("idle_seconds", record.quiet_ms / 1000)
-                    .context("limit_seconds", record.limits.map(|limits| limits.of(*limit)))
-                    .context(
-                        "partial_results",
-                        json!({
-                            "last_events": task_data::last_events(record),
-                            "last_output": record.last_output,
-                        }),
-                    ),
-                None => error,
-            }
+            let run = files.record.as_ref().map(|record| TimedOutRun {
+                idle_seconds: record.quiet_ms / 1000,
+                limit_seconds: record.limits.map(|limits| limits.of(*limit)),
+                partial_results: PartialResults {
+                    last_events: task_data::last_events(record),
+                    last_output: record.last_output.clone(),
+                },
+            });
+            AppError::new(code, format!("Task exceeded {} timeout.", limit.name())).with_context(
+                TimeoutContext {
+                    timeout_type: limit.name(),
+                    elapsed_seconds: task_data::ran_ms(task) / 1000,
+                    run,
+                },
+            )
         }
         TaskEnd::Failed { kind, message, retry_at } => {
             let code = failure_code(*kind, agent_acted(files));
             let described = describe(*kind, message, task_data::exit_code(task));
-            let error = AppError::new(code, described.message).context("failure_kind", kind.name());
-            let error = match described.agent_message {
-                Some(agent_message) => error.context("agent_message", agent_message),
-                None => error,
-            };
-            let error = match retry_at {
-                Some(retry_at) => error.context("retry_at", retry_at.clone()),
-                None => error,
-            };
             let tail = files.record.as_ref().map(|record| last_bytes(&record.last_stderr, 1024).to_owned());
-            let error = error
-                .context("exit_code", json!(task_data::exit_code(task)))
-                .context("stderr_tail", tail.unwrap_or_default());
-            let location = error_context::location(files.record.as_ref());
-            location.into_iter().fold(error, |error, (key, value)| error.context(&key, value))
+            AppError::new(code, described.message).with_context(FailureContext {
+                failure_kind: kind.name(),
+                agent_message: described.agent_message,
+                retry_at: retry_at.clone(),
+                exit_code: task_data::exit_code(task),
+                stderr_tail: tail.unwrap_or_default(),
+                position: error_context::position(files.record.as_ref()),
+            })
         }
     };
     let error = error.context("task_id", task.id.as_str());

@@ -11,19 +11,60 @@ use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_domain::terminal::sanitize;
 use delegator_engine::Record;
 use delegator_registry::Task;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::output::data::failure::truncate_quote;
-use crate::output::data::suggestions::{ErrorLocation, Findings, suggestions};
+use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
 
 /// Maximum number of error locations.
 const MAX_LOCATIONS: usize = 20;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
 
-/// `null` for a task that did not fail.
-pub fn to_json(task: &Task, record: Option<&Record>) -> Value {
-    let Some(end) = task.ended.as_ref().map(|ended| &ended.end) else { return Value::Null };
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ErrorContext {
+    pub error_message: String,
+    pub error_type: String,
+    pub failed_files: Vec<String>,
+    pub error_locations: Vec<ReportedLocation>,
+    #[schemars(length(max = MAX_SUGGESTIONS))]
+    pub suggestions: Vec<String>,
+    #[schemars(extend("x-optional" = true))]
+    pub failure_kind: &'static str,
+    /// The agent's own message, if the error is that of a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
+}
+
+/// A location in the output of a failed command.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReportedLocation {
+    #[serde(flatten)]
+    pub position: Position,
+    #[schemars(extend("x-optional" = true))]
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[schemars(extend("x-optional" = true))]
+    pub command: String,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Position {
+    pub file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u64>,
+}
+
+/// `None` for a task that did not fail.
+pub fn of_task(task: &Task, record: Option<&Record>) -> Option<ErrorContext> {
+    let end = &task.ended.as_ref()?.end;
     let (message, kind, retry_at) = match end {
         TaskEnd::Failed { kind, message, retry_at } => {
             (truncate_quote(&sanitize(message)), kind.name(), retry_at.clone())
@@ -31,34 +72,28 @@ pub fn to_json(task: &Task, record: Option<&Record>) -> Value {
         TaskEnd::Timeout(limit) => {
             (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
         }
-        TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Value::Null,
+        TaskEnd::Completed | TaskEnd::Cancelled { .. } => return None,
     };
-    let failures = failures(record);
-    let locations = locations(failures);
-    let mut context = json!({
-        "error_message": message,
-        "error_type": kind,
-        "failed_files": unique_files(&locations),
-        "error_locations": locations,
-        "suggestions": suggestions(&findings(task, end, record)),
-        "failure_kind": kind,
-    });
-    if let Some((kind, message)) = blamed_command(end, record) {
-        context["agent_message"] = context["error_message"].take();
-        (context["error_type"], context["error_message"]) =
-            (clean_line(kind).into(), clean_line(message).into());
-    }
-    if let Some(retry_at) = retry_at {
-        context["retry_at"] = retry_at.into();
-    }
-    context
+    let locations = locations(failures(record));
+    let (error_type, error_message, agent_message) = match blamed_command(end, record) {
+        Some((kind, problem)) => (clean_line(kind), clean_line(problem), Some(message)),
+        None => (kind.to_owned(), message, None),
+    };
+    Some(ErrorContext {
+        error_message,
+        error_type,
+        failed_files: unique_files(&locations),
+        error_locations: locations,
+        suggestions: suggestions(&findings(task, end, record)),
+        failure_kind: kind,
+        agent_message,
+        retry_at,
+    })
 }
 
-/// `file`, `line` and `column` of the failure, if known.
-pub fn location(record: Option<&Record>) -> Map<String, Value> {
-    let mut value = locations(failures(record)).into_iter().next().unwrap_or_default();
-    value.retain(|key, _| matches!(key.as_str(), "file" | "line" | "column"));
-    value
+/// Where the failure is, if known.
+pub fn position(record: Option<&Record>) -> Option<Position> {
+    locations(failures(record)).into_iter().next().map(|location| location.position)
 }
 
 /// Commands that failed and never succeeded later, oldest first.
@@ -74,28 +109,27 @@ fn locations_of(failure: &Value) -> &[Value] {
 }
 
 /// Error locations, those of the newest failure first.
-fn locations(failures: &[Value]) -> Vec<Map<String, Value>> {
+fn locations(failures: &[Value]) -> Vec<ReportedLocation> {
     let all = failures.iter().rev().flat_map(|failure| {
-        locations_of(failure).iter().map(|location| {
-            let mut value = Map::new();
-            value.insert("file".into(), clean_path(text(location, "file")).into());
-            for key in ["line", "column"] {
-                value.extend(location[key].as_u64().map(|number| (key.to_owned(), number.into())));
-            }
-            value.insert("message".into(), clean_line(text(location, "message")).into());
-            value.extend(location["kind"].as_str().map(|kind| ("kind".to_owned(), clean_line(kind).into())));
-            value.insert("command".into(), clean_line(text(failure, "command")).into());
-            value
+        locations_of(failure).iter().map(|location| ReportedLocation {
+            position: Position {
+                file: clean_path(text(location, "file")),
+                line: location["line"].as_u64(),
+                column: location["column"].as_u64(),
+            },
+            message: clean_line(text(location, "message")),
+            kind: location["kind"].as_str().map(clean_line),
+            command: clean_line(text(failure, "command")),
         })
     });
     all.take(MAX_LOCATIONS).collect()
 }
 
-fn unique_files(locations: &[Map<String, Value>]) -> Vec<&Value> {
-    let mut files: Vec<&Value> = Vec::new();
-    for file in locations.iter().filter_map(|location| location.get("file")) {
-        if !files.contains(&file) {
-            files.push(file);
+fn unique_files(locations: &[ReportedLocation]) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    for location in locations {
+        if !files.contains(&location.position.file) {
+            files.push(location.position.file.clone());
         }
     }
     files

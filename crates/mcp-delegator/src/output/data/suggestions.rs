@@ -5,7 +5,7 @@
 
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 
-const MAX_SUGGESTIONS: usize = 3;
+pub const MAX_SUGGESTIONS: usize = 3;
 /// The largest value of a time limit.
 const MAX_LIMIT_SEC: u64 = 86_400;
 const MAX_QUOTED_CHARS: usize = 200;
