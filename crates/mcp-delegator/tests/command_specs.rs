@@ -57,8 +57,7 @@ fn command_paths_are_unique_and_every_group_has_a_heading() {
 fn exactly_the_available_commands_have_a_handler() {
     for command in COMMANDS {
         let path = command.spec.path;
-        assert_eq!(command.run.is_some(), command.spec.is_available(), "{path:?}");
-        assert!(command.run.is_some() || command.blocking.is_none(), "{path:?}");
+        assert_eq!(command.prepare.is_some(), command.spec.is_available(), "{path:?}");
     }
 }
 
@@ -307,6 +306,11 @@ proptest! {
         // The typed commands are equal as well, or both are refused.
         let by_args = validation::validate(spec, read.object, vec![], None);
         let by_json = validation::validate(spec, object, vec![], None);
+        let prepared = |input| COMMANDS.iter().find(|command| command.spec.path == spec.path).unwrap().prepare(input);
+        prop_assert_eq!(
+            format!("{:?}", by_args.clone().and_then(prepared)),
+            format!("{:?}", by_json.clone().and_then(prepared))
+        );
         prop_assert_eq!(by_args, by_json);
     }
 

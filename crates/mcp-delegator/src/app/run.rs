@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::app::{logging, signals};
 use crate::commands::context::{Context, Surface, sources};
+use crate::commands::local::attach::complete;
 use crate::commands::{CommandList, help, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
@@ -196,7 +197,8 @@ fn execute(
     let preflight_context =
         PreflightContext { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
     let preflight_context = config_error.is_none().then_some(&preflight_context);
-    let request = validation::validate(spec, object, problems, preflight_context)?;
+    let input = validation::validate(spec, object, problems, preflight_context)?;
+    let call = commands.find(spec)?.prepare(input)?;
     if needs_config(spec) {
         config_error.map_or(Ok(()), Err)?;
         state_dir.clone()?;
@@ -206,7 +208,7 @@ fn execute(
     let surface = Surface::CommandLine;
     let context =
         Context { commands, config, state_dir, process, screen, surface, call_budget: None, connections };
-    let mut output = commands.find(spec)?.run(&context, request.input)?;
+    let mut output = complete(&context, call.run(&context)?)?;
     if needs_config(spec) {
         output
             .warnings

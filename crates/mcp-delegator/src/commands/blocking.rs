@@ -1,30 +1,30 @@
-//! Commands that block until tasks end.
+//! Commands that wait for tasks.
 //!
-//! Such a command defines its start and its end; the caller does the waiting in between. The command line waits in the
-//! calling thread; a server waits for all calls in one thread.
+//! Such a command starts something and returns which tasks to wait for and how to continue afterwards. The caller does the
+//! waiting in between: the command line in the calling thread, a server for all calls in one thread.
 
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use serde_json::{Map, Value};
 
 use crate::commands::context::Context;
+use crate::commands::local::{run, wait};
 use crate::error::AppError;
 use crate::output::outcome::CommandOutput;
 
-#[derive(Debug, Clone, Copy)]
-pub struct BlockingCommand {
-    pub begin: fn(&Context<'_>, &Value) -> Result<Started, AppError>,
-    pub end: fn(&Context<'_>, &Value, GroupWaitOutcome) -> Result<CommandOutput, AppError>,
-}
-
-/// Result of starting the command.
+/// Result of starting a command.
 #[derive(Debug)]
 pub enum Started {
     /// Finished; there is nothing to wait for.
     Finished(Box<CommandOutput>),
-    Waiting(TaskWait),
+    Waiting(TaskWait, AfterWait),
+}
+
+impl From<CommandOutput> for Started {
+    fn from(output: CommandOutput) -> Started {
+        Started::Finished(Box::new(output))
+    }
 }
 
 /// The tasks to wait for.
@@ -34,6 +34,28 @@ pub struct TaskWait {
     pub goal: WaitGoal,
     /// `None`: no limit.
     pub timeout: Option<Duration>,
-    /// Facts known at the start, added to the output.
-    pub facts: Map<String, Value>,
+}
+
+/// How a command continues after its wait.
+#[derive(Debug)]
+pub enum AfterWait {
+    Run {
+        id: TaskId,
+        /// The task was found by its idempotency key.
+        replayed: bool,
+    },
+    Wait(wait::Wait),
+}
+
+impl AfterWait {
+    pub fn output(
+        &self,
+        context: &Context<'_>,
+        outcome: GroupWaitOutcome,
+    ) -> Result<CommandOutput, AppError> {
+        match self {
+            AfterWait::Run { replayed, .. } => run::after_wait(context, outcome, *replayed),
+            AfterWait::Wait(input) => wait::after_wait(context, outcome, input),
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::commands::inputs::TASK_ID;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, Warning};
@@ -119,7 +119,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 /// Requires ids, `all` or a filter, so that an empty input cancels nothing.
 fn check(input: &Value) -> Vec<Problem> {

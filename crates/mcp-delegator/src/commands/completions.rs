@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::context::Context;
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::input::tree;
 use crate::output::outcome::CommandOutput;
@@ -49,8 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Completions>(&["completions"], "Print a completion script for a shell")
 };
 
-pub const COMMAND: Command =
-    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
     use clap_complete::Shell as Known;

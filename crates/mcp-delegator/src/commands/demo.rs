@@ -24,7 +24,7 @@ use crate::commands::inputs::{AgentInputs, SubmissionInputs};
 use crate::commands::local::attach::attach;
 use crate::commands::local::run::foreground_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, WaitHint};
@@ -66,7 +66,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let demo_dir = tempfile::Builder::new()

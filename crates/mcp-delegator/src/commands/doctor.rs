@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::commands::context::Context;
 use crate::commands::local::status::long_log_message;
 use crate::commands::local::tasks::{configured_agent, engine};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
@@ -56,7 +56,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> {
     if input.set_aside_damaged {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::commands::context::{Context, Surface};
 use crate::commands::events::source::open_allowed_file;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
@@ -53,7 +53,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = Path::new(&input.rollout);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::context::Context;
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, io_error};
 use crate::input::help;
 use crate::output::outcome::CommandOutput;
@@ -33,8 +33,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Man>(&["man"], "Print the manual page")
 };
 
-pub const COMMAND: Command =
-    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
     let command = help::command_at(context.catalog(), "man", &input.command)?;

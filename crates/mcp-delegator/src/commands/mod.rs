@@ -26,27 +26,56 @@ pub mod schema;
 pub mod setup;
 pub mod version;
 
+use std::fmt::Debug;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::commands::blocking::BlockingCommand;
+use crate::commands::blocking::Started;
 use crate::commands::context::Context;
 use crate::error::{AppError, ErrorCode};
+use crate::input::validation::ValidInput;
 use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
 use crate::spec::CommandSpec;
 use crate::spec::catalog::Catalog;
 
-pub type Handler = fn(&Context<'_>, Value) -> Result<CommandOutput, AppError>;
+/// A call with its typed input, ready to run.
+pub trait PreparedCall: Debug + Send {
+    fn run(self: Box<Self>, context: &Context<'_>) -> Result<Started, AppError>;
+}
+
+/// A typed input and the handler that takes it.
+#[derive(Debug)]
+struct Request<I, O> {
+    input: I,
+    run: fn(&Context<'_>, I) -> Result<O, AppError>,
+}
+
+impl<I: Debug + Send, O: Debug + Into<Started>> PreparedCall for Request<I, O> {
+    fn run(self: Box<Self>, context: &Context<'_>) -> Result<Started, AppError> {
+        (self.run)(context, self.input).map(Into::into)
+    }
+}
+
+/// Parses the input for a handler. This is the only time that an input is deserialized.
+pub fn prepare<I, O>(
+    input: ValidInput,
+    run: fn(&Context<'_>, I) -> Result<O, AppError>,
+) -> Result<Box<dyn PreparedCall>, AppError>
+where
+    I: DeserializeOwned + Debug + Send + 'static,
+    O: Into<Started> + Debug + 'static,
+{
+    Ok(Box::new(Request { input: input.parse()?, run }))
+}
 
 /// A command: its spec, its handler, and how its data is shown to readers.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
     pub spec: &'static CommandSpec,
-    /// `None` if the command is only declared.
-    pub run: Option<Handler>,
-    /// The two halves of `run`, if the command waits for tasks.
-    pub blocking: Option<BlockingCommand>,
+    /// Calls [`prepare`] with the handler. `None` if the command is only declared.
+    pub prepare: Option<fn(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>>,
     /// Describes the data for readers.
     pub describe: fn(&Value) -> Document,
 }
@@ -54,15 +83,14 @@ pub struct Command {
 impl Command {
     /// A command without a handler.
     pub const fn new(spec: &'static CommandSpec) -> Command {
-        Command { spec, run: None, blocking: None, describe: Document::from_value }
+        Command { spec, prepare: None, describe: Document::from_value }
     }
 
-    /// Runs the command with a validated input.
-    pub fn run(&self, context: &Context<'_>, input: Value) -> Result<CommandOutput, AppError> {
-        let handler = self
-            .run
+    pub fn prepare(&self, input: ValidInput) -> Result<Box<dyn PreparedCall>, AppError> {
+        let prepare = self
+            .prepare
             .ok_or_else(|| AppError::new(ErrorCode::Internal, "A command without a handler was accepted."))?;
-        handler(context, input)
+        prepare(input)
     }
 }
 
@@ -101,18 +129,4 @@ impl CommandList {
             )
         })
     }
-}
-
-/// Deserializes the validated input and runs the handler with it.
-pub fn run_typed<I: DeserializeOwned>(
-    context: &Context<'_>,
-    input: Value,
-    run: impl FnOnce(&Context<'_>, I) -> Result<CommandOutput, AppError>,
-) -> Result<CommandOutput, AppError> {
-    run(context, serde_json::from_value(input).map_err(input_rejected)?)
-}
-
-/// Input that passed the schema but cannot be deserialized is a bug in the input type.
-pub fn input_rejected(error: serde_json::Error) -> AppError {
-    AppError::new(ErrorCode::Internal, format!("The validated input could not be deserialized: {error}"))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
@@ -34,11 +34,8 @@ pub const PAUSE: CommandSpec = CommandSpec {
     )
 };
 
-pub const PAUSE_COMMAND: Command = Command {
-    describe,
-    run: Some(|context, input| run_typed(context, input, pause)),
-    ..Command::new(&PAUSE)
-};
+pub const PAUSE_COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, pause)), ..Command::new(&PAUSE) };
 
 pub const RESUME: CommandSpec = CommandSpec {
     shape: Shape::Action("queue_resumed"),
@@ -47,11 +44,8 @@ pub const RESUME: CommandSpec = CommandSpec {
     ..CommandSpec::new::<NoInputs>(&["queue", "resume"], "Resume the queue: start queued tasks again")
 };
 
-pub const RESUME_COMMAND: Command = Command {
-    describe,
-    run: Some(|context, input| run_typed(context, input, resume)),
-    ..Command::new(&RESUME)
-};
+pub const RESUME_COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, resume)), ..Command::new(&RESUME) };
 
 fn pause(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
     set_paused(context, true)

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
@@ -91,7 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));

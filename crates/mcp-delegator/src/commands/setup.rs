@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::setup::hosts::{Edit, EntryError, Host, HostDirs};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
@@ -88,7 +88,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let host = input.host.host();

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::commands::Command;
 use crate::commands::context::Context;
+use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
@@ -29,9 +29,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<NoInputs>(&["version"], "Show the version")
 };
 
-pub const COMMAND: Command = Command { describe, run: Some(run), ..Command::new(&SPEC) };
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
-fn run(_: &Context<'_>, _: Value) -> Result<CommandOutput, AppError> {
+fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
     let version = Version {
         name: PROGRAM,
         version: PRODUCT_VERSION,

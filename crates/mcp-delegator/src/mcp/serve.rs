@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
@@ -86,8 +86,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Serve>(&["serve"], "Serve the tools over MCP")
 };
 
-pub const COMMAND: Command =
-    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 /// A token file without --http is an error: stdio does not use a token.
 fn check(input: &Value) -> Vec<Problem> {

@@ -24,8 +24,7 @@ use std::path::Path;
 use delegator_config::Config;
 use delegator_domain::task::Mode;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem};
@@ -34,7 +33,7 @@ pub use output_schema::output_schema;
 use version::PROGRAM;
 
 /// The input of a command that takes none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct NoInputs {}
 
 /// The spec of a call that names no command.
@@ -214,8 +213,6 @@ pub struct CommandSpec {
     pub examples: &'static [Example],
     pub former_names: &'static [FormerName],
     pub input: fn() -> schemars::Schema,
-    /// Converts the input to its canonical form: aliases resolved, defaults filled in.
-    pub canonicalize: fn(Value) -> Result<Value, serde_json::Error>,
     /// Rules between inputs that a schema cannot express.
     pub check: fn(&Value) -> Vec<Problem>,
     /// Checks the input against configuration and file system. It must not change anything.
@@ -226,18 +223,12 @@ pub struct CommandSpec {
 
 impl CommandSpec {
     /// The spec of an implemented command, with cautious defaults; each command states where it differs.
-    pub const fn new<I>(path: &'static [&'static str], about: &'static str) -> CommandSpec
-    where
-        I: schemars::JsonSchema + DeserializeOwned + Serialize,
-    {
+    pub const fn new<I: JsonSchema>(path: &'static [&'static str], about: &'static str) -> CommandSpec {
         CommandSpec { available: true, ..CommandSpec::declare::<I>(path, about) }
     }
 
     /// The spec of a command that is not implemented yet.
-    pub const fn declare<I>(path: &'static [&'static str], about: &'static str) -> CommandSpec
-    where
-        I: schemars::JsonSchema + DeserializeOwned + Serialize,
-    {
+    pub const fn declare<I: JsonSchema>(path: &'static [&'static str], about: &'static str) -> CommandSpec {
         CommandSpec {
             path,
             available: false,
@@ -257,7 +248,6 @@ impl CommandSpec {
             examples: &[],
             former_names: &[],
             input: input_schema::schema_of::<I>,
-            canonicalize: canonicalize::<I>,
             check: |_| Vec::new(),
             preflight: |_, _| Vec::new(),
             output: output_schema::<Map<String, Value>>,
@@ -304,8 +294,4 @@ impl CommandSpec {
     pub fn output_schema(&self) -> Value {
         (self.output)().to_value()
     }
-}
-
-fn canonicalize<I: DeserializeOwned + Serialize>(input: Value) -> Result<Value, serde_json::Error> {
-    serde_json::from_value::<I>(input).and_then(|typed| serde_json::to_value(&typed))
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::commands::cloud::environment_template::Template;
 use crate::commands::context::{Context, sources};
 use crate::commands::inputs::Stack;
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
@@ -54,7 +54,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
     let stack = scalar(&json!(input.stack));

@@ -4,7 +4,7 @@ use delegator_config::environments;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_list, list_output};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
@@ -20,11 +20,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<NoInputs>(&["cloud", "list-environments"], "List the environments for cloud tasks")
 };
 
-pub const COMMAND: Command = Command {
-    describe: describe_list,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command { describe: describe_list, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
     Ok(list_output(&environments::read(&sources(context.process))?))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
-use crate::commands::{Command, input_rejected, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
@@ -96,17 +96,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvAdd>(&["env", "add"], "Add an environment")
 };
 
-pub const COMMAND: Command = Command {
-    describe: describe_one,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command { describe: describe_one, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 /// The entry to write, without its creation time.
-fn new_entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
-    let given = serde_json::to_value(input).map_err(input_rejected)?;
+fn new_entry(given: &Value) -> Map<String, Value> {
     let value_of = |key: &str| given.get(key).cloned();
-    Ok(environments::new_entry(vec![
+    environments::new_entry(vec![
         ("name", value_of("name")),
         ("repoUrl", value_of("repo_url")),
         ("stack", value_of("stack")),
@@ -119,15 +115,14 @@ fn new_entry(input: &EnvAdd) -> Result<Map<String, Value>, AppError> {
         ("priority", value_of("priority")),
         ("on_lost", value_of("on_lost")),
         ("max_claims", value_of("max_claims")),
-        ("push", input.push.then_some(json!(true))),
-    ]))
+        ("push", value_of("push").filter(|push| *push == true)),
+    ])
 }
 
 /// Applies the rules of the file to the inputs.
 fn check(input: &Value) -> Vec<Problem> {
-    let Ok(input) = serde_json::from_value::<EnvAdd>(input.clone()) else { return Vec::new() };
-    let Ok(entry) = new_entry(&input) else { return Vec::new() };
-    let problems = environments::entry_problems(&input.env_id, &entry).into_iter().map(|problem| {
+    let env_id = input.get("env_id").and_then(Value::as_str).unwrap_or_default();
+    let problems = environments::entry_problems(env_id, &new_entry(input)).into_iter().map(|problem| {
         let field = match problem.key.as_str() {
             "id" => "env_id",
             "repoUrl" => "repo_url",
@@ -141,7 +136,7 @@ fn check(input: &Value) -> Vec<Problem> {
 
 fn run(context: &Context<'_>, input: EnvAdd) -> Result<CommandOutput, AppError> {
     let sources = sources(context.process);
-    let mut entry = new_entry(&input)?;
+    let mut entry = new_entry(&json!(input));
     entry.insert("createdAt".to_owned(), rfc3339(jiff::Timestamp::now()).into());
     let added = environments::add(&sources, &input.env_id, entry)?;
     let message = format!("{} was added", added.id);

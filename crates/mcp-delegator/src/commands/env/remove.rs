@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
@@ -34,11 +34,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<EnvRemove>(&["env", "remove"], "Remove an environment")
 };
 
-pub const COMMAND: Command = Command {
-    describe: describe_one,
-    run: Some(|context, input| run_typed(context, input, run)),
-    ..Command::new(&SPEC)
-};
+pub const COMMAND: Command =
+    Command { describe: describe_one, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn check(input: &Value) -> Vec<Problem> {
     if input.get("confirm_destructive") == Some(&Value::Bool(true)) {

@@ -22,7 +22,7 @@ use crate::commands::events::TranscriptInput;
 use crate::commands::events::source::Source;
 use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
@@ -67,7 +67,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: summary::describe,
-    run: Some(|context, input| run_typed(context, input, run)),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 

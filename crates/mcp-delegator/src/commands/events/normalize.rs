@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::events::source::Source;
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
@@ -71,8 +71,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Normalize>(&["events", "normalize"], "Convert a transcript to Codex's JSONL events")
 };
 
-pub const COMMAND: Command =
-    Command { run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;

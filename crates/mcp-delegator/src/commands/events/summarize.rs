@@ -9,7 +9,7 @@ use crate::commands::context::Context;
 use crate::commands::events::source::Source;
 use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset, output_schema};
@@ -49,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: summary::describe,
-    run: Some(|context, input| run_typed(context, input, run)),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 

@@ -10,22 +10,18 @@ use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::output::attachment::AttachedTask;
 use crate::output::outcome::{CommandOutput, WaitHint};
 
-/// Runs a blocking command in the calling thread.
-pub fn run_blocking(
-    context: &Context<'_>,
-    input: &Value,
-    command: &BlockingCommand,
-) -> Result<CommandOutput, AppError> {
-    let TaskWait { ids, goal, timeout, facts } = match (command.begin)(context, input)? {
+/// Completes a started command in the calling thread.
+pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput, AppError> {
+    let (TaskWait { ids, goal, timeout }, after) = match started {
         Started::Finished(output) => return Ok(*output),
-        Started::Waiting(request) => request,
+        Started::Waiting(wait, after) => (wait, after),
     };
     let engine = engine(context)?;
     let deadline = timeout.map(|within| Instant::now() + within);
@@ -42,9 +38,7 @@ pub fn run_blocking(
             tasks.push(waited.task);
         }
     }
-    let mut output = (command.end)(context, input, GroupWaitOutcome { tasks, expired })?;
-    output.facts.extend(facts);
-    Ok(output)
+    after.output(context, GroupWaitOutcome { tasks, expired })
 }
 
 /// Waits for a task and shows its progress.

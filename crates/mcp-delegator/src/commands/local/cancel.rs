@@ -13,7 +13,7 @@ use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::{CancelledTask, Swept};
 use crate::output::documents::document::{Block, Document, scalar};
@@ -42,7 +42,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const COMMAND: Command =
-    Command { describe, run: Some(|context, input| run_typed(context, input, run)), ..Command::new(&SPEC) };
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

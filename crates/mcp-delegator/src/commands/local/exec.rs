@@ -14,7 +14,7 @@ use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, ModeInput, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
@@ -56,7 +56,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::accepted,
-    run: Some(|context, input| run_typed(context, input, run)),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 

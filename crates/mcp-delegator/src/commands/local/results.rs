@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task, task_result};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::events::EventsPage;
 use crate::output::data::task::{ResultFacts, ResultSet};
@@ -62,7 +62,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::result,
-    run: Some(|context, input| run_typed(context, input, run)),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 

@@ -12,14 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
-use crate::commands::local::attach::run_blocking;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
-use crate::commands::{Command, input_rejected};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
@@ -81,8 +80,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::accepted,
-    run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
-    blocking: Some(BLOCKING),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 
@@ -99,14 +97,7 @@ fn check(input: &Value) -> Vec<Problem> {
     problems
 }
 
-const BLOCKING: BlockingCommand =
-    BlockingCommand { begin: |context, input| begin(context, parse(input)?), end };
-
-fn parse(input: &Value) -> Result<Run, AppError> {
-    serde_json::from_value(input.clone()).map_err(input_rejected)
-}
-
-fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
+fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let (mode, preview) = match input.mode {
         RunMode::ReadOnly => (Mode::ReadOnly, false),
@@ -129,15 +120,24 @@ fn begin(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     if input.is_async {
-        return Ok(Started::Finished(Box::new(accepted_output(&engine, submitted, Capability::Background)?)));
+        return Ok(accepted_output(&engine, submitted, Capability::Background)?.into());
     }
-    let facts = submitted.replayed.then(|| ("replayed".to_owned(), true.into())).into_iter().collect();
-    Ok(Started::Waiting(TaskWait { ids: vec![submitted.task.id], goal: WaitGoal::All, timeout, facts }))
+    let id = submitted.task.id;
+    let wait = TaskWait { ids: vec![id.clone()], goal: WaitGoal::All, timeout };
+    Ok(Started::Waiting(wait, AfterWait::Run { id, replayed: submitted.replayed }))
 }
 
-fn end(context: &Context<'_>, _: &Value, watched: GroupWaitOutcome) -> Result<CommandOutput, AppError> {
+pub fn after_wait(
+    context: &Context<'_>,
+    watched: GroupWaitOutcome,
+    replayed: bool,
+) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    foreground_output(&engine, first_ended(refresh(&engine, watched)?)?)
+    let mut output = foreground_output(&engine, first_ended(refresh(&engine, watched)?)?)?;
+    if replayed {
+        output.facts.insert("replayed".into(), true.into());
+    }
+    Ok(output)
 }
 
 /// The output of a run that was waited for.

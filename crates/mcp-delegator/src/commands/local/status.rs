@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
 use crate::commands::local::tasks::{engine, resolve_task};
-use crate::commands::{Command, run_typed};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::status::{NotListed, StatusCounts, StatusFacts, StatusSnapshot, Unread};
 use crate::output::data::task::RunningTask;
@@ -95,7 +95,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::status::snapshot,
-    run: Some(|context, input| run_typed(context, input, run)),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 

@@ -11,15 +11,14 @@ use delegator_domain::task::State;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::TASK_ID;
-use crate::commands::local::attach::run_blocking;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh, resolve_task, task_result};
-use crate::commands::{Command, input_rejected};
+use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::task::{UnfinishedTask, WaitData, WaitFacts, WaitedTask, WaitedTasks};
 use crate::output::data::{task as task_data, warnings};
@@ -92,8 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub const COMMAND: Command = Command {
     describe: crate::output::documents::task::result,
-    run: Some(|context, input| run_blocking(context, &input, &BLOCKING)),
-    blocking: Some(BLOCKING),
+    prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
 
@@ -116,14 +114,7 @@ pub fn check(input: &Value) -> Vec<Problem> {
     }
 }
 
-const BLOCKING: BlockingCommand =
-    BlockingCommand { begin: |context, input| begin(context, &parse(input)?), end };
-
-fn parse(input: &Value) -> Result<Wait, AppError> {
-    serde_json::from_value(input.clone()).map_err(input_rejected)
-}
-
-fn begin(context: &Context<'_>, input: &Wait) -> Result<Started, AppError> {
+fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let given = input.task_id.iter().chain(&input.task_ids);
     let ids = given.map(|given| resolve_task(&engine, given)).collect::<Result<Vec<_>, _>>()?;
@@ -133,19 +124,23 @@ fn begin(context: &Context<'_>, input: &Wait) -> Result<Started, AppError> {
     };
     let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
-    Ok(Started::Waiting(TaskWait { ids, goal, timeout, facts: Map::new() }))
+    Ok(Started::Waiting(TaskWait { ids, goal, timeout }, AfterWait::Wait(input)))
 }
 
-fn end(context: &Context<'_>, input: &Value, watched: GroupWaitOutcome) -> Result<CommandOutput, AppError> {
-    let (engine, input) = (engine(context)?, parse(input)?);
+pub fn after_wait(
+    context: &Context<'_>,
+    watched: GroupWaitOutcome,
+    input: &Wait,
+) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => combined_output(&engine, &input, &watched.tasks),
+        (None, Until::All) => combined_output(&engine, input, &watched.tasks),
         (None, Until::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(single_output(&engine, &input, first_ended(watched)?)?.fact("pending", pending))
+            Ok(single_output(&engine, input, first_ended(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => single_output(&engine, &input, first_ended(watched)?),
+        (Some(_), _) => single_output(&engine, input, first_ended(watched)?),
     }
 }
 

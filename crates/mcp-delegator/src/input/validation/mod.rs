@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jsonschema::Validator;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode, Problem};
@@ -25,11 +26,24 @@ pub const OPTIONS: &str = "options";
 /// Output format: accepted by every call, removed before the command runs.
 pub const FORMAT: &str = "format";
 
-/// A validated call: every input is known, in range and allowed in combination.
+/// A valid input object: every input is known, in range and allowed in combination. The names are canonical.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    /// The input in its canonical form: aliases resolved, defaults filled in.
-    pub input: Value,
+pub struct ValidInput(Value);
+
+impl ValidInput {
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// The typed input, with defaults filled in.
+    pub fn parse<I: DeserializeOwned>(self) -> Result<I, AppError> {
+        serde_json::from_value(self.0).map_err(|error| {
+            AppError::new(
+                ErrorCode::InvalidValue,
+                format!("The input is not valid for this command: {error}"),
+            )
+        })
+    }
 }
 
 /// Input schema and compiled validator of a command. Created once per process, because a server validates the same
@@ -66,7 +80,7 @@ pub fn validate(
     object: Map<String, Value>,
     earlier_problems: Vec<Problem>,
     preflight_context: Option<&PreflightContext<'_>>,
-) -> Result<Request, AppError> {
+) -> Result<ValidInput, AppError> {
     let input_validator = InputValidator::of(spec);
     let inputs = &input_validator.inputs;
     let mut problems = earlier_problems;
@@ -87,10 +101,7 @@ pub fn validate(
         return Err(AppError::from_problems(problems));
     }
     refuse_unavailable(spec)?;
-    let input = (spec.canonicalize)(input).map_err(|error| {
-        AppError::new(ErrorCode::InvalidValue, format!("The input is not valid for this command: {error}"))
-    })?;
-    Ok(Request { input })
+    Ok(ValidInput(input))
 }
 
 /// Drops the confirmation request if the mode is refused anyway.
@@ -114,8 +125,11 @@ fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
     .context("command", spec.name()))
 }
 
-/// Refuses inputs that only the user may give on the command line. `input` is validated.
-pub fn refuse_command_line_only_inputs(spec: &'static CommandSpec, input: &Value) -> Result<(), AppError> {
+/// Refuses inputs that only the user may give on the command line.
+pub fn refuse_command_line_only_inputs(
+    spec: &'static CommandSpec,
+    input: &ValidInput,
+) -> Result<(), AppError> {
     let input_validator = InputValidator::of(spec);
     let is_given = |property: &&Property| {
         property.command_line_only

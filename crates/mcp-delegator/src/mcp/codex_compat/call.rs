@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use crate::commands::blocking::TaskWait;
+use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh};
@@ -16,10 +16,9 @@ use crate::mcp::codex_compat::CompatTool;
 use crate::mcp::codex_compat::translation::{rename_to_codex_input, translate};
 use crate::mcp::server::Server;
 use crate::mcp::tools::call_handler::catch_panic;
-use crate::mcp::tools::server_state::AdmittedCall;
+use crate::mcp::tools::server_state::{AdmittedCall, ToolCall};
 use crate::mcp::tools::waiting::ProgressReporter;
 use crate::output::data::task as task_data;
-use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
 
 struct CodexResult {
@@ -36,11 +35,12 @@ impl Server {
         progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let call = match self.translate_and_admit(tool, given).await {
-            Ok(call) => call,
+        let admitted = match self.translate_and_admit(tool, given).await {
+            Ok(admitted) => admitted,
             Err(result) => return (*result).into(),
         };
-        let result = catch_panic(self.run_to_end(&call, progress, context)).await.flatten();
+        let call = admitted.call;
+        let result = catch_panic(self.run_to_end(admitted, progress, context)).await.flatten();
         let result = match result {
             Ok(CodexResult { thread, message: Ok(message) }) => {
                 let message = self.state.redact_text(&message);
@@ -69,16 +69,16 @@ impl Server {
             let settings = self.with_context(move |context| thread_settings(context, &thread)).await;
             object.extend(settings.unwrap_or_default());
         }
-        let (mut call, error) = match self.admit(tool.spec(), object).await {
-            Ok(call) => (call, None),
-            Err(refused) => (*refused.call, Some(*refused.error)),
+        let (mut call, admitted) = match self.admit(tool.spec(), object).await {
+            Ok(admitted) => (admitted.call, Ok(admitted)),
+            Err(refused) => (refused.call, Err(*refused.error)),
         };
         call.format = Format::Markdown;
-        let error = match error {
-            None if translated.problems.is_empty() => return Ok(call),
-            Some(error) if error.problems.is_empty() => error,
+        let error = match admitted {
+            Ok(admitted) if translated.problems.is_empty() => return Ok(AdmittedCall { call, ..admitted }),
+            Err(error) if error.problems.is_empty() => error,
             found => {
-                let own_problems = found.map(|error| error.problems).unwrap_or_default();
+                let own_problems = found.err().map(|error| error.problems).unwrap_or_default();
                 let mut problems = translated.problems;
                 for problem in own_problems.into_iter().map(rename_to_codex_input) {
                     if !problems.iter().any(|known| known.field == problem.field) {
@@ -93,17 +93,17 @@ impl Server {
 
     async fn run_to_end(
         &self,
-        call: &AdmittedCall,
+        admitted: AdmittedCall,
         progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CodexResult, AppError> {
-        let id = task_id_of(&self.run_command(call, progress).await?)?;
-        let wait = TaskWait { ids: vec![id], goal: WaitGoal::All, timeout: None, facts: Map::new() };
+        let id = task_id_of(&self.start(admitted, progress).await?)?;
+        let wait = TaskWait { ids: vec![id], goal: WaitGoal::All, timeout: None };
         let outcome = self.wait_for_tasks(&wait, progress, context).await?;
         self.with_context(move |context| codex_result(context, outcome)).await
     }
 
-    fn failure_result(&self, call: &AdmittedCall, thread: Option<String>, error: AppError) -> CallToolResult {
+    fn failure_result(&self, call: &ToolCall, thread: Option<String>, error: AppError) -> CallToolResult {
         let content = self.state.render(call, Err(error)).content;
         let text = content.iter().find_map(|block| block.as_text().map(|text| text.text.clone()));
         let text = text.unwrap_or_default();
@@ -129,8 +129,11 @@ fn thread_settings(context: &Context<'_>, thread: &str) -> Result<Map<String, Va
     Ok(settings)
 }
 
-fn task_id_of(output: &CommandOutput) -> Result<TaskId, AppError> {
-    let (data, _) = output.completion.parts();
+fn task_id_of(started: &Started) -> Result<TaskId, AppError> {
+    let data = match started {
+        Started::Finished(output) => output.completion.parts().0,
+        Started::Waiting(..) => None,
+    };
     let id = data.and_then(|data| data["task_id"].as_str()).and_then(|id| id.parse().ok());
     id.ok_or_else(|| AppError::new(ErrorCode::Internal, "The task was accepted without an id."))
 }

@@ -6,28 +6,25 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CreateTaskResult, DetailedTask};
 
 use crate::commands;
-use crate::commands::blocking::TaskWait;
+use crate::commands::blocking::{AfterWait, TaskWait};
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 use crate::mcp::server::{Server, invalid_params, to_rpc_error};
 use crate::mcp::tasks_extension::handle_status::handle_status;
-use crate::mcp::tasks_extension::handles::{self, Handle, WaitHandle};
-use crate::mcp::tools::server_state::AdmittedCall;
+use crate::mcp::tasks_extension::handles::{self, Handle};
+use crate::mcp::tools::server_state::ToolCall;
 
 impl Server {
     pub(in crate::mcp) async fn create_handle(
         &self,
-        call: &AdmittedCall,
-        wait: &TaskWait,
+        call: &ToolCall,
+        wait: TaskWait,
+        after: AfterWait,
     ) -> CallToolResponse {
-        let is_run = call.spec.path == commands::local::run::SPEC.path;
-        let handle = match wait.ids.as_slice() {
-            [id] if is_run => Handle::Run(id.clone()),
-            _ => Handle::Wait(WaitHandle::new(wait, call)),
-        };
+        let handle = Handle::new(wait, after, call.format);
         let (state, format) = (Arc::clone(&self.state), call.format);
         let status = self.with_context(move |context| {
-            if is_run {
+            if let Handle::Run(_) = handle {
                 handles::store_format(&engine(context)?, &handle, format)?;
             }
             handle_status(&state, context, &handle)

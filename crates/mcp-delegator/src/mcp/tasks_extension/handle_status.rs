@@ -3,14 +3,14 @@
 use delegator_domain::task::State;
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use rmcp::model::{DetailedTask, Task as TaskHandle, TaskPayload, TaskStatus};
-use serde_json::json;
 
 use crate::commands;
+use crate::commands::blocking::AfterWait;
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
-use crate::error::{AppError, ErrorCode};
+use crate::error::AppError;
 use crate::mcp::tasks_extension::handles::{Handle, WaitKind, is_wait_cancelled, stored_format};
-use crate::mcp::tools::server_state::ServerState;
+use crate::mcp::tools::server_state::{ServerState, ToolCall};
 use crate::output::values::UtcTime;
 
 /// How often a client should poll a handle.
@@ -55,19 +55,21 @@ pub fn handle_status(
     if !reached && !expired {
         return Ok(DetailedTask::new(task_handle, TaskPayload::Working));
     }
-    let (spec, format, input) = match handle {
-        Handle::Run(_) => {
+    let (call, after) = match handle {
+        Handle::Run(id) => {
             let format = stored_format(&engine, handle)?.unwrap_or(state.toolbox.default_format());
-            (&commands::local::run::SPEC, format, json!({"task": "-"}))
+            (
+                ToolCall::new(&commands::local::run::SPEC, format),
+                AfterWait::Run { id: id.clone(), replayed: false },
+            )
         }
-        Handle::Wait(wait) => (&commands::local::wait::SPEC, wait.options.format, wait.inputs()),
+        Handle::Wait(wait) => {
+            let call = ToolCall::new(&commands::local::wait::SPEC, wait.options.format);
+            let input = wait.input();
+            (call.with_output(Some(input.max_output_bytes.into())), AfterWait::Wait(input))
+        }
     };
-    let admitted = state.admit_internal(spec, input, format);
-    let output = match (context.commands.find(spec)?.blocking, &admitted) {
-        (Some(command), Ok(call)) => (command.end)(context, &call.input, GroupWaitOutcome { tasks, expired }),
-        _ => Err(AppError::new(ErrorCode::Internal, "The command of this handle does not wait for tasks.")),
-    };
-    let call = admitted.unwrap_or_else(|refused| *refused.call);
+    let output = after.output(context, GroupWaitOutcome { tasks, expired });
     let result = serde_json::to_value(state.render(&call, output)).unwrap_or_default();
     let result = result.as_object().cloned().unwrap_or_default();
     Ok(DetailedTask::new(task_handle, TaskPayload::Completed { result }))

@@ -11,11 +11,12 @@ use delegator_engine::Engine;
 use delegator_engine::wait_thread::WaitGoal;
 use delegator_registry::TaskFile;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use crate::commands::blocking::TaskWait;
+use crate::commands::blocking::{AfterWait, TaskWait};
+use crate::commands::local::output_budget;
+use crate::commands::local::wait::{Until, Wait};
 use crate::error::AppError;
-use crate::mcp::tools::server_state::AdmittedCall;
 use crate::spec::formats::Format;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub struct ResponseOptions {
     pub format: Format,
     include_output: bool,
     exit_status: bool,
-    max_output_bytes: Option<u64>,
+    max_output_bytes: Option<u32>,
 }
 
 impl WaitKind {
@@ -66,27 +67,6 @@ impl WaitKind {
 }
 
 impl ResponseOptions {
-    fn from_call(call: &AdmittedCall) -> ResponseOptions {
-        let is_set = |key: &str| call.input[key] == true;
-        ResponseOptions {
-            format: call.format,
-            include_output: is_set("include_output"),
-            exit_status: is_set("exit_status"),
-            max_output_bytes: call.input["max_output_bytes"].as_u64(),
-        }
-    }
-
-    /// As inputs of the call.
-    pub fn inputs(&self) -> Map<String, Value> {
-        let mut inputs = Map::new();
-        inputs.insert("include_output".to_owned(), self.include_output.into());
-        inputs.insert("exit_status".to_owned(), self.exit_status.into());
-        if let Some(bytes) = self.max_output_bytes {
-            inputs.insert("max_output_bytes".to_owned(), bytes.into());
-        }
-        inputs
-    }
-
     fn to_text(&self) -> String {
         let mut text = self.format.name().to_owned();
         if self.include_output {
@@ -123,37 +103,50 @@ fn tool_format(name: &str) -> Option<Format> {
 }
 
 impl WaitHandle {
-    pub fn new(wait: &TaskWait, call: &AdmittedCall) -> WaitHandle {
+    fn new(wait: TaskWait, input: &Wait, format: Format) -> WaitHandle {
         let deadline = |timeout: Duration| now_ms().saturating_add(milliseconds(timeout));
         let kind = match wait.goal {
-            _ if !call.input["task_id"].is_null() => WaitKind::One,
+            _ if input.task_id.is_some() => WaitKind::One,
             WaitGoal::Any => WaitKind::Any,
             WaitGoal::All => WaitKind::All,
         };
-        let (ids, options) = (wait.ids.clone(), ResponseOptions::from_call(call));
-        WaitHandle { ids, kind, options, until_ms: wait.timeout.map(deadline) }
+        let options = ResponseOptions {
+            format,
+            include_output: input.include_output,
+            exit_status: input.exit_status,
+            max_output_bytes: Some(input.max_output_bytes),
+        };
+        WaitHandle { ids: wait.ids, kind, options, until_ms: wait.timeout.map(deadline) }
     }
 
     pub fn is_expired(&self) -> bool {
         self.until_ms.is_some_and(|until| now_ms() >= until)
     }
 
-    /// The inputs of the original wait.
-    pub fn inputs(&self) -> Value {
-        let ids: Vec<&str> = self.ids.iter().map(TaskId::as_str).collect();
-        let mut inputs = self.options.inputs();
-        match self.kind {
-            WaitKind::One => inputs.insert("task_id".to_owned(), json!(ids.first())),
-            kind => {
-                inputs.insert("until".to_owned(), kind.name().into());
-                inputs.insert("task_ids".to_owned(), json!(ids))
-            }
-        };
-        Value::Object(inputs)
+    /// The input of the original wait.
+    pub fn input(&self) -> Wait {
+        let ResponseOptions { include_output, exit_status, max_output_bytes, .. } = self.options;
+        let mut ids: Vec<String> = self.ids.iter().map(TaskId::to_string).collect();
+        Wait {
+            task_id: if self.kind == WaitKind::One { ids.pop() } else { None },
+            task_ids: ids,
+            until: if self.kind == WaitKind::Any { Until::Any } else { Until::All },
+            timeout_sec: None,
+            include_output,
+            max_output_bytes: max_output_bytes.unwrap_or_else(output_budget),
+            exit_status,
+        }
     }
 }
 
 impl Handle {
+    pub fn new(wait: TaskWait, after: AfterWait, format: Format) -> Handle {
+        match after {
+            AfterWait::Run { id, .. } => Handle::Run(id),
+            AfterWait::Wait(input) => Handle::Wait(WaitHandle::new(wait, &input, format)),
+        }
+    }
+
     pub fn to_text(&self) -> String {
         match self {
             Handle::Run(id) => id.to_string(),

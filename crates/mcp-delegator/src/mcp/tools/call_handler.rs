@@ -12,7 +12,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
-use crate::commands::blocking::{BlockingCommand, Started, TaskWait};
+use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::error::panic::catch_panics;
@@ -22,7 +22,6 @@ use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
 use crate::mcp::tools::waiting::{ProgressReporter, report_while, wait_for_tasks};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
 use crate::mcp::transport::listeners::wait_for_listener;
-use crate::output::outcome::CommandOutput;
 use crate::spec::CommandSpec;
 
 impl Server {
@@ -53,7 +52,7 @@ impl Server {
                 Err(response) => return Ok(response),
             },
         };
-        unless_cancelled(context, self.respond(&call, progress, context)).await
+        unless_cancelled(context, self.respond(call, progress, context)).await
     }
 
     /// Validates a call. The preflight check of a command that may change something reads files, so it runs on a blocking
@@ -71,78 +70,55 @@ impl Server {
 
     async fn respond(
         &self,
-        call: &AdmittedCall,
+        admitted: AdmittedCall,
         progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        match catch_panic(self.execute(call, progress, context)).await {
+        let call = admitted.call;
+        match catch_panic(self.execute(admitted, progress, context)).await {
             Ok(response) => response,
-            Err(error) => self.state.render(call, Err(error)).into(),
+            Err(error) => self.state.render(&call, Err(error)).into(),
         }
     }
 
     async fn execute(
         &self,
-        call: &AdmittedCall,
+        admitted: AdmittedCall,
         progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let input = call.input.clone();
+        let call = admitted.call;
         let mut long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
-        let output = match self.blocking(call) {
-            Some(blocking) => {
-                let started = self.with_context(move |context| (blocking.begin)(context, &input));
-                match report_while(progress, call.spec.about, started).await {
-                    Ok(Started::Finished(output)) => Ok(*output),
-                    Ok(Started::Waiting(waiting)) if declares_tasks(context) => {
-                        return self.create_handle(call, &waiting).await;
-                    }
-                    Ok(Started::Waiting(waiting)) => {
-                        drop(long_permit.take());
-                        let outcome = self.wait_for_tasks(&waiting, progress, context).await;
-                        long_permit =
-                            if call.may_be_long() { acquire_long_response(context).await } else { None };
-                        self.finish_wait(call, blocking, &waiting, outcome).await
-                    }
+        let output = match self.start(admitted, progress).await {
+            Ok(Started::Finished(output)) => Ok(*output),
+            Ok(Started::Waiting(wait, after)) if declares_tasks(context) => {
+                return self.create_handle(&call, wait, after).await;
+            }
+            Ok(Started::Waiting(wait, after)) => {
+                drop(long_permit.take());
+                let outcome = self.wait_for_tasks(&wait, progress, context).await;
+                long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
+                match outcome {
+                    Ok(outcome) => self.with_context(move |context| after.output(context, outcome)).await,
                     Err(error) => Err(error),
                 }
             }
-            None => self.run_command(call, progress).await,
+            Err(error) => Err(error),
         };
-        let response = self.state.render(call, output).into();
+        let response = self.state.render(&call, output).into();
         drop(long_permit);
         response
     }
 
-    /// Runs a command that does not wait for tasks.
-    pub(in crate::mcp) async fn run_command(
+    /// Runs a command up to its end, or until it has to wait for tasks.
+    pub(in crate::mcp) async fn start(
         &self,
-        call: &AdmittedCall,
+        admitted: AdmittedCall,
         progress: Option<&ProgressReporter>,
-    ) -> Result<CommandOutput, AppError> {
-        let input = call.input.clone();
-        let spec = call.spec;
-        let work = self.with_context(move |context| context.commands.find(spec)?.run(context, input));
-        report_while(progress, spec.about, work).await
-    }
-
-    /// How the command of this call waits for tasks, if it does.
-    fn blocking(&self, call: &AdmittedCall) -> Option<BlockingCommand> {
-        self.state.commands.find(call.spec).ok().and_then(|command| command.blocking)
-    }
-
-    async fn finish_wait(
-        &self,
-        call: &AdmittedCall,
-        command: BlockingCommand,
-        waiting: &TaskWait,
-        outcome: Result<GroupWaitOutcome, AppError>,
-    ) -> Result<CommandOutput, AppError> {
-        let outcome = outcome?;
-        let input = call.input.clone();
-        let mut output = self.with_context(move |context| (command.end)(context, &input, outcome)).await?;
-        output.facts.extend(waiting.facts.clone());
-        Ok(output)
+    ) -> Result<Started, AppError> {
+        let AdmittedCall { call, prepared } = admitted;
+        let work = self.with_context(move |context| prepared.run(context));
+        report_while(progress, call.spec.about, work).await
     }
 
     /// Returns when the wait is over and a client is connected to receive the response.

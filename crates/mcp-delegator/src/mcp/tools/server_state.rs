@@ -12,8 +12,8 @@ use delegator_engine::ConnectionPool;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
-use crate::commands::CommandList;
 use crate::commands::context::{Context, Surface};
+use crate::commands::{CommandList, PreparedCall};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::{stdin, validation};
@@ -48,15 +48,40 @@ pub struct ServerState {
     pub connections: ConnectionPool,
 }
 
-/// A validated call.
-#[derive(Debug, Clone)]
-pub struct AdmittedCall {
+/// What the response to a call depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolCall {
     pub spec: &'static CommandSpec,
-    pub input: Value,
     pub format: Format,
-    call: CallClock,
+    clock: CallClock,
     /// Maximum characters of its response.
     max_text: usize,
+}
+
+impl ToolCall {
+    pub fn new(spec: &'static CommandSpec, format: Format) -> ToolCall {
+        ToolCall { spec, format, clock: CallClock::begin(), max_text: MAX_TEXT }
+    }
+
+    /// Makes the response long enough for the output that the caller requested.
+    pub fn with_output(self, max_output_bytes: Option<u64>) -> ToolCall {
+        let bytes = max_output_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        // JSON escapes may double the requested output, and the agent's final message is added to it.
+        let max_text = bytes.map(|bytes| bytes.saturating_mul(2).saturating_add(MAX_TEXT_AROUND_OUTPUT));
+        ToolCall { max_text: max_text.unwrap_or_default().max(MAX_TEXT), ..self }
+    }
+
+    /// Whether its response may exceed `MAX_TEXT`.
+    pub fn may_be_long(&self) -> bool {
+        self.max_text > MAX_TEXT
+    }
+}
+
+/// A validated call.
+#[derive(Debug)]
+pub struct AdmittedCall {
+    pub call: ToolCall,
+    pub prepared: Box<dyn PreparedCall>,
 }
 
 impl ServerState {
@@ -64,61 +89,28 @@ impl ServerState {
     pub fn admit(
         &self,
         spec: &'static CommandSpec,
-        object: Map<String, Value>,
+        mut object: Map<String, Value>,
     ) -> Result<AdmittedCall, RefusedCall> {
         let preflight = PreflightContext {
             config: &self.config,
             current_dir: &self.process.current_dir,
             state_dir: self.state_dir.as_deref(),
         };
-        self.validate(spec, object, Some(&preflight))
+        let mut problems: Vec<Problem> = Vec::new();
+        let requested = stdin::take_format(&mut object, &FORMATS, &mut problems);
+        let call = ToolCall::new(spec, requested.unwrap_or(self.toolbox.default_format()));
+        let admitted = || {
+            let input = validation::validate(spec, object, problems, Some(&preflight))?;
+            validation::refuse_command_line_only_inputs(spec, &input)?;
+            let call = call.with_output(input.get("max_output_bytes").and_then(Value::as_u64));
+            Ok(AdmittedCall { call, prepared: self.commands.find(spec)?.prepare(input)? })
+        };
+        admitted().map_err(|error: AppError| RefusedCall { call, error: Box::new(error) })
     }
 
     /// The refusal of a call whose validation failed with an internal error.
     pub fn refuse_unvalidated(&self, spec: &'static CommandSpec, error: AppError) -> RefusedCall {
-        let (call, format) = (CallClock::begin(), self.toolbox.default_format());
-        let call = AdmittedCall { spec, input: Value::Null, format, call, max_text: MAX_TEXT };
-        RefusedCall { call: Box::new(call), error: Box::new(error) }
-    }
-
-    fn validate(
-        &self,
-        spec: &'static CommandSpec,
-        mut object: Map<String, Value>,
-        preflight: Option<&PreflightContext<'_>>,
-    ) -> Result<AdmittedCall, RefusedCall> {
-        let call = CallClock::begin();
-        let mut problems: Vec<Problem> = Vec::new();
-        let requested = stdin::take_format(&mut object, &FORMATS, &mut problems);
-        let format = requested.unwrap_or(self.toolbox.default_format());
-        // JSON escapes may double the requested output, and the agent's final message is added to it.
-        let requested_bytes = ["max_output_bytes", "maxOutputBytes"]
-            .iter()
-            .find_map(|key| object.get(*key).or_else(|| object.get("options")?.get(key))?.as_u64());
-        let max_text =
-            requested_bytes.and_then(|bytes| usize::try_from(bytes).ok()).map_or(MAX_TEXT, |bytes| {
-                MAX_TEXT.max(bytes.saturating_mul(2).saturating_add(MAX_TEXT_AROUND_OUTPUT))
-            });
-        let admitted = |input: Value| AdmittedCall { spec, input, format, call, max_text };
-        let request = validation::validate(spec, object, problems, preflight).and_then(|request| {
-            validation::refuse_command_line_only_inputs(spec, &request.input)?;
-            Ok(request)
-        });
-        match request {
-            Ok(request) => Ok(admitted(request.input)),
-            Err(error) => Err(RefusedCall { call: Box::new(admitted(Value::Null)), error: Box::new(error) }),
-        }
-    }
-
-    /// A call that the server itself makes to render a handle. It starts nothing, so it needs no preflight check.
-    pub fn admit_internal(
-        &self,
-        spec: &'static CommandSpec,
-        input: Value,
-        format: Format,
-    ) -> Result<AdmittedCall, RefusedCall> {
-        let object = input.as_object().cloned().unwrap_or_default();
-        self.validate(spec, object, None).map(|call| AdmittedCall { format, ..call })
+        RefusedCall { call: ToolCall::new(spec, self.toolbox.default_format()), error: Box::new(error) }
     }
 
     pub fn redact_resource(&self, contents: ResourceContents) -> ResourceContents {
@@ -159,7 +151,7 @@ impl ServerState {
     }
 
     /// The response of a call, truncated and redacted.
-    pub fn render(&self, call: &AdmittedCall, output: Result<CommandOutput, AppError>) -> CallToolResult {
+    pub fn render(&self, call: &ToolCall, output: Result<CommandOutput, AppError>) -> CallToolResult {
         let mut output = output.unwrap_or_else(CommandOutput::from);
         let warnings = self.config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
@@ -168,7 +160,7 @@ impl ServerState {
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
         let (outcome, rendered) = truncate_to_fit(
-            call.call.end(call.spec, self.commands.describe(call.spec, output)),
+            call.clock.end(call.spec, self.commands.describe(call.spec, output)),
             &presentation,
             limit(),
         );
@@ -195,17 +187,10 @@ impl ServerState {
     }
 }
 
-impl AdmittedCall {
-    /// Whether its response may exceed `MAX_TEXT`.
-    pub fn may_be_long(&self) -> bool {
-        self.max_text > MAX_TEXT
-    }
-}
-
 /// A call that failed validation, and why.
 #[derive(Debug)]
 pub struct RefusedCall {
-    pub call: Box<AdmittedCall>,
+    pub call: ToolCall,
     pub error: Box<AppError>,
 }
 

@@ -12,8 +12,10 @@ use mcp_delegator::app::command_list::COMMANDS;
 use mcp_delegator::app::internal_modes::run_if_requested;
 use mcp_delegator::app::process::current_process;
 use mcp_delegator::app::run::run;
-use mcp_delegator::commands::{Command, CommandList, run_typed};
+use mcp_delegator::commands::{Command, CommandList, prepare};
+use mcp_delegator::error::AppError;
 use mcp_delegator::mcp::serve;
+use mcp_delegator::output::outcome::CommandOutput;
 use mcp_delegator::spec::{CommandSpec, Danger, NoInputs, Toolset};
 
 use fixtures::Fixtures;
@@ -33,14 +35,20 @@ fn main() -> std::process::ExitCode {
 fn commands() -> CommandList {
     let with_fixtures = |command: &Command| match command.spec.path {
         ["serve"] => Command {
-            run: Some(|context, input| {
-                run_typed(context, input, |context, input| serve::serve(context, input, Fixtures::new))
+            prepare: Some(|input| {
+                prepare(input, |context, input| serve::serve(context, input, Fixtures::new))
             }),
             ..*command
         },
         _ => *command,
     };
-    let panics =
-        Command { run: Some(|_, _| std::panic::panic_any("the handler panicked")), ..Command::new(&PANICS) };
+    let panics = Command {
+        prepare: Some(|input| {
+            prepare(input, |_, _: NoInputs| -> Result<CommandOutput, AppError> {
+                std::panic::panic_any("the handler panicked")
+            })
+        }),
+        ..Command::new(&PANICS)
+    };
     CommandList::new(COMMANDS.iter().map(with_fixtures).chain([panics]).collect())
 }
