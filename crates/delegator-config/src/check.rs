@@ -1,15 +1,17 @@
 //! Turns written values into checked ones: the only code that decides whether a value is valid for its key.
 //!
-//! A check does not stop at the first problem: a list reports each invalid item, an agent each invalid field.
+//! A checked value is JSON of the type that the key requires, with `~` replaced and, in an agent, every default. A
+//! check does not stop at the first problem: a list reports each invalid item, an agent each invalid field.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::keys::{self, DefaultValue, Key, TextFormat, ValueKind};
+use serde_json::Value;
+
+use crate::keys::{self, DefaultValue, TextFormat, ValueKind};
 use crate::node::{Entry, Node, Shape};
 use crate::paths::{self, PathError};
 use crate::problem::{ValueProblem, quoted};
-use crate::value::{Agent, Value, default_value};
 
 /// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
 const MAX_PROBLEMS: usize = 100;
@@ -66,170 +68,91 @@ impl<'a> Checker<'a> {
     /// The checked value of the key `path`, or `None` after reporting its problems.
     pub(crate) fn value(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<Value> {
         match (kind, &node.shape) {
-            (ValueKind::Bool, Shape::Bool(value)) => Some(Value::Bool(*value)),
-            (ValueKind::Integer { min, max, .. }, Shape::Integer { value, .. }) => {
-                match value.filter(|number| (min..=max).contains(&number)) {
-                    Some(number) => Some(Value::Integer(number)),
-                    None => self.mismatch(kind, path, node),
-                }
+            (ValueKind::Bool, Shape::Bool(value)) => Some((*value).into()),
+            (ValueKind::Integer { min, max, .. }, Shape::Integer { value: Some(number), .. })
+                if (min..=max).contains(&number) =>
+            {
+                Some((*number).into())
             }
-            (ValueKind::Choice(choices), Shape::Text(text)) => {
-                self.choice(choices, path, node.at, text).map(Value::Text)
+            (ValueKind::Choice(_) | ValueKind::Text(_) | ValueKind::Program, Shape::Text(text)) => {
+                self.text(kind, path, node.at, text).map(Value::from)
             }
-            (ValueKind::Text(format), Shape::Text(text)) => {
-                self.text(*format, path, node.at, text).map(Value::Text)
-            }
-            (ValueKind::Program, Shape::Text(text)) => self.program(path, node.at, text).map(Value::Path),
-            (ValueKind::Choices(choices), Shape::List(items)) => self
-                .check_items(kind, path, items, |checker, at, text| checker.choice(choices, path, at, text))
-                .map(Value::List),
-            (ValueKind::Texts(format), Shape::List(items)) => self
-                .check_items(kind, path, items, |checker, at, text| checker.text(*format, path, at, text))
-                .map(Value::List),
-            (ValueKind::Paths, Shape::List(items)) => self
-                .check_items(kind, path, items, |checker, at, text| checker.path(path, at, text))
-                .map(Value::Paths),
-            (ValueKind::Command, Shape::List(items)) => self.command(kind, path, node, items),
-            (ValueKind::ResumeArguments, Shape::List(items)) => {
-                self.resume_arguments(kind, path, node, items)
-            }
+            (ValueKind::Command, Shape::List(items)) if items.is_empty() => self.mismatch(kind, path, node),
+            (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, node, items),
             (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
             (ValueKind::Agents, Shape::Table(entries)) => self.agents(path, entries),
             _ => self.mismatch(kind, path, node),
         }
     }
 
-    fn mismatch<T>(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<T> {
+    fn mismatch(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<Value> {
         self.add_problem(path, node.at, format!("expected {kind}, found {}", node.shape.describe()), None);
         None
     }
 
     /// All checked items, or `None` if one is invalid; every invalid item is reported.
-    fn check_items<T>(
-        &mut self,
-        kind: &ValueKind,
-        path: &str,
-        items: &[Node],
-        mut check: impl FnMut(&mut Self, Option<usize>, &str) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        let checked: Vec<Option<T>> = items
-            .iter()
-            .map(|item| match &item.shape {
-                Shape::Text(text) => check(self, item.at, text),
+    fn list(&mut self, kind: &ValueKind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
+        let mut checked = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let item_kind = match kind {
+                ValueKind::Choices(choices) => ValueKind::Choice(choices),
+                ValueKind::Texts(format) => ValueKind::Text(*format),
+                ValueKind::Command if index == 0 => ValueKind::Program,
+                ValueKind::Paths => ValueKind::Paths,
+                _ => ValueKind::Text(TextFormat::Argument),
+            };
+            match &item.shape {
+                Shape::Text(text) => checked.extend(self.text(&item_kind, path, item.at, text)),
                 other => {
                     let problem = format!("expected {kind}; an item is {}", other.describe());
                     self.add_problem(path, item.at, problem, None);
-                    None
                 }
-            })
-            .collect();
-        checked.into_iter().collect()
-    }
-
-    fn choice(
-        &mut self,
-        choices: &'static [&'static str],
-        path: &str,
-        at: Option<usize>,
-        text: &str,
-    ) -> Option<String> {
-        if choices.contains(&text) {
-            return Some(text.to_owned());
-        }
-        let nearest = keys::nearest_among(text, choices.iter().copied()).map(str::to_owned);
-        self.add_problem(
-            path,
-            at,
-            format!("expected one of {}, found {}", choices.join(", "), quoted(text)),
-            nearest,
-        );
-        None
-    }
-
-    fn text(&mut self, format: TextFormat, path: &str, at: Option<usize>, text: &str) -> Option<String> {
-        if format.accepts(text) {
-            return Some(text.to_owned());
-        }
-        let problem = match format {
-            TextFormat::PassedVariable if TextFormat::VariableName.accepts(text) => {
-                format!(
-                    "{text} makes programs run code, so it is never passed to an agent; remove it from this list"
-                )
             }
-            _ => format!("expected {format}"),
-        };
-        self.add_problem(path, at, problem, None);
-        None
-    }
-
-    fn path(&mut self, path: &str, at: Option<usize>, text: &str) -> Option<PathBuf> {
-        if text.contains('\0') {
-            self.add_problem(path, at, PathError::Relative.to_string(), None);
+        }
+        if checked.len() < items.len() {
             return None;
         }
-        match paths::absolute(Path::new(text), self.home) {
-            Ok(absolute) => Some(absolute),
-            Err(error) => {
-                self.add_problem(path, at, error.to_string(), None);
-                None
-            }
+        let is_resume = matches!(kind, ValueKind::ResumeArguments);
+        if is_resume && !checked.iter().any(|argument| argument.contains("{thread_id}")) {
+            self.add_missing(path, node.at, format!("expected {kind}; no item contains it"));
+            return None;
         }
+        Some(checked.into())
     }
 
-    fn program(&mut self, path: &str, at: Option<usize>, text: &str) -> Option<PathBuf> {
-        if TextFormat::ProgramName.accepts(text) {
-            return Some(PathBuf::from(text));
-        }
-        match paths::absolute(Path::new(text), self.home) {
-            Ok(absolute) if !text.contains('\0') => Some(absolute),
-            Err(PathError::NoHome) => {
-                self.add_problem(path, at, PathError::NoHome.to_string(), None);
-                None
-            }
-            // A relative path would be resolved in the directory of a task, whose contents are not trusted.
-            Ok(_) | Err(PathError::Relative) => {
-                let problem = "expected a program name without `/`, or an absolute path".to_owned();
-                self.add_problem(path, at, problem, None);
-                None
-            }
-        }
-    }
-
-    fn command(&mut self, kind: &ValueKind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
-        if items.is_empty() {
-            return self.mismatch(kind, path, node);
-        }
-        let mut is_first = true;
-        let args = self.check_items(kind, path, items, |checker, at, text| {
-            if std::mem::take(&mut is_first) {
-                let program = checker.program(path, at, text)?;
-                return Some(program.to_string_lossy().into_owned());
-            }
-            checker.text(TextFormat::Argument, path, at, text)
-        })?;
-        Some(Value::List(args))
-    }
-
-    fn resume_arguments(
-        &mut self,
-        kind: &ValueKind,
-        path: &str,
-        node: &Node,
-        items: &[Node],
-    ) -> Option<Value> {
-        let args = self.check_items(kind, path, items, |checker, at, text| {
-            checker.text(TextFormat::Argument, path, at, text)
-        })?;
-        if args.iter().any(|arg| arg.contains("{thread_id}")) {
-            return Some(Value::List(args));
-        }
-        self.add_missing(path, node.at, format!("expected {kind}; no item contains it"));
+    /// One checked text: a value, or an item of a list.
+    fn text(&mut self, kind: &ValueKind, path: &str, at: Option<usize>, text: &str) -> Option<String> {
+        let (problem, suggestion) = match kind {
+            ValueKind::Choice(choices) if choices.contains(&text) => return Some(text.to_owned()),
+            ValueKind::Choice(choices) => (
+                format!("expected one of {}, found {}", choices.join(", "), quoted(text)),
+                keys::nearest_among(text, choices.iter().copied()).map(str::to_owned),
+            ),
+            ValueKind::Text(format) if format.accepts(text) => return Some(text.to_owned()),
+            ValueKind::Text(TextFormat::PassedVariable) if TextFormat::VariableName.accepts(text) => (
+                format!(
+                    "{text} makes programs run code, so it is never passed to an agent; remove it from this list"
+                ),
+                None,
+            ),
+            ValueKind::Text(format) => (format!("expected {format}"), None),
+            ValueKind::Program if TextFormat::ProgramName.accepts(text) => return Some(text.to_owned()),
+            _ => match paths::absolute_text(text, self.home) {
+                Ok(absolute) => return Some(absolute),
+                // A relative path would be resolved in the directory of a task, whose contents are not trusted.
+                Err(PathError::Relative) if matches!(kind, ValueKind::Program) => {
+                    ("expected a program name without `/`, or an absolute path".to_owned(), None)
+                }
+                Err(error) => (error.to_string(), None),
+            },
+        };
+        self.add_problem(path, at, problem, suggestion);
         None
     }
 
     fn labels(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
         let mut labels = BTreeMap::new();
-        let mut is_valid = true;
+        let problems_before = self.problems.len();
         for Entry { name, at, node } in entries {
             if self.is_full() {
                 return None;
@@ -240,25 +163,17 @@ impl<'a> Checker<'a> {
                 let problem = "expected a label name of 1 to 64 letters, digits, `.`, `_`, `-` or `/`";
                 self.add_problem(path, *at, format!("{problem}, found {}", quoted(name)), None);
             }
-            let text = match &node.shape {
-                Shape::Text(text) if text.len() <= 256 && !text.contains(char::is_control) => Some(text),
-                Shape::Text(_) => {
-                    let problem = "expected at most 256 bytes of text without control characters".to_owned();
-                    self.add_problem(&format!("{path}.{name}"), node.at, problem, None);
-                    None
+            let problem = match &node.shape {
+                Shape::Text(text) if text.len() <= 256 && !text.contains(char::is_control) => {
+                    labels.insert(name.clone(), Value::from(text.as_str()));
+                    continue;
                 }
-                other => {
-                    let problem = format!("expected text, found {}", other.describe());
-                    self.add_problem(&format!("{path}.{name}"), node.at, problem, None);
-                    None
-                }
+                Shape::Text(_) => "expected at most 256 bytes of text without control characters".to_owned(),
+                other => format!("expected text, found {}", other.describe()),
             };
-            match text {
-                Some(text) if is_name => drop(labels.insert(name.clone(), text.clone())),
-                _ => is_valid = false,
-            }
+            self.add_problem(&format!("{path}.{name}"), node.at, problem, None);
         }
-        is_valid.then_some(Value::Labels(labels))
+        (self.problems.len() == problems_before).then(|| labels.into_iter().collect())
     }
 
     fn agents(&mut self, path: &str, entries: &[Entry]) -> Option<Value> {
@@ -288,22 +203,24 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        (self.problems.len() == problems_before).then_some(Value::Agents(agents))
+        (self.problems.len() == problems_before).then(|| agents.into_iter().collect())
     }
 
-    fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Agent {
+    fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Value {
         let is_built_in = entry.name == BUILT_IN_AGENT;
-        let mut agent: Agent = keys::agent_fields()
-            .filter_map(|(field, key)| default_value(key, 0).map(|value| (field, value)))
-            .collect();
-        if is_built_in {
-            agent.insert("dialect", Value::Text("codex-exec".to_owned()));
-        }
-        let required = |(_, key): &(&str, &Key)| matches!(key.default, DefaultValue::Required);
-        for (field, _) in keys::agent_fields().filter(required) {
-            if !is_built_in && !fields.iter().any(|given| given.name == field) {
+        let mut agent = BTreeMap::new();
+        for (field, key) in keys::agent_fields() {
+            let is_required = matches!(key.default, DefaultValue::Required) && !is_built_in;
+            if is_required && !fields.iter().any(|given| given.name == field) {
                 self.add_missing(&format!("{path}.{field}"), entry.at, format!("`{field}` is missing"));
             }
+            let default = key.default_value(0);
+            if !default.is_null() {
+                agent.insert(field, default);
+            }
+        }
+        if is_built_in {
+            agent.insert("dialect", "codex-exec".into());
         }
         for given in fields {
             if self.is_full() {
@@ -312,23 +229,17 @@ impl<'a> Checker<'a> {
             let field_path = format!("{path}.{}", given.name);
             match keys::agent_fields().find(|(field, _)| *field == given.name) {
                 Some((field, key)) => {
-                    if let Some(value) = self.value(&key.kind, &field_path, &given.node) {
-                        agent.insert(field, value);
-                    }
+                    agent.extend(self.value(&key.kind, &field_path, &given.node).map(|value| (field, value)));
                 }
                 None => {
                     let nearest =
                         keys::nearest_among(&given.name, keys::agent_fields().map(|(field, _)| field));
                     let suggestion = nearest.map(|field| format!("{path}.{field}"));
-                    self.add_problem(
-                        &field_path,
-                        given.at,
-                        "an agent has no such field".to_owned(),
-                        suggestion,
-                    );
+                    let problem = "an agent has no such field".to_owned();
+                    self.add_problem(&field_path, given.at, problem, suggestion);
                 }
             }
         }
-        agent
+        agent.into_iter().collect()
     }
 }

@@ -1,21 +1,25 @@
-//! The resolved configuration: every key with its value and its origin.
+//! The loaded configuration: the typed values, and the origin of each.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::keys::Key;
-use crate::layers::Layers;
-use crate::locations::UserFile;
+use serde_json::Value;
+
+use crate::keys::{Key, ProjectRight, Scope};
+use crate::locations::{self, UserFile};
 use crate::origin::{Origin, Source};
-use crate::problem::ConfigWarning;
-use crate::resolve::resolve;
-use crate::value::Value;
+use crate::problem::{ConfigError, ConfigWarning, ProblemSource};
+use crate::read_file;
+use crate::resolve::{Layer, apply_project, resolve, typed};
+use crate::settings::Settings;
 
 /// A configuration without problems.
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub(crate) settings: Vec<Setting>,
+    /// The effective values.
+    pub settings: Settings,
+    /// The same values by key, each with its origin.
+    pub(crate) sourced: Vec<SourcedSetting>,
     pub warnings: Vec<ConfigWarning>,
     /// The user's file, if there is one.
     pub user_file: Option<PathBuf>,
@@ -26,23 +30,26 @@ pub struct Config {
     pub(crate) home: Option<PathBuf>,
 }
 
-/// One key with its effective value.
+/// One key with its effective value, as JSON, and its origin. Secrets are not hidden: see [`Key::secret`].
 #[derive(Clone)]
-pub struct Setting {
+pub struct SourcedSetting {
     pub key: &'static Key,
-    /// Absent if no source sets it and it has no default.
-    pub value: Option<Value>,
-    pub default: Option<Value>,
+    /// Null if no source sets it and it has no default.
+    pub value: Value,
+    pub default: Value,
     pub origin: Origin,
+    /// The value in the user's file, or else the default: what a project file competes with.
+    pub(crate) below_project: Value,
 }
 
 impl Config {
     /// The configuration when no source sets anything.
     pub fn defaults(cores: usize) -> Config {
-        let (settings, warnings) = resolve(Layers::default(), cores);
+        let sourced = resolve([const { Layer::new() }; 3], cores);
         Config {
-            settings,
-            warnings,
+            settings: typed(&sourced),
+            sourced,
+            warnings: Vec::new(),
             user_file: None,
             project_file: None,
             user_file_location: None,
@@ -50,98 +57,56 @@ impl Config {
         }
     }
 
-    /// Every key, set or not, in table order. The agents are one setting, `agents`.
-    pub fn settings(&self) -> impl Iterator<Item = &Setting> {
-        self.settings.iter()
+    /// Every key with its value and origin, set or not, in table order. The agents are one setting, `agents`.
+    pub fn sourced(&self) -> &[SourcedSetting] {
+        &self.sourced
     }
 
-    pub fn get(&self, key: &str) -> Option<&Setting> {
-        self.settings.iter().find(|setting| setting.key.name == key)
+    /// Directory of the user's configuration file, whether or not it exists. `None` for a file named by a variable,
+    /// because it may be anywhere.
+    pub fn user_directory(&self) -> Option<&Path> {
+        self.user_file_location.as_ref().filter(|file| !file.is_explicit)?.path.parent()
     }
 
-    /// The configured envelope of JSON responses; `None` if the surface (CLI, file or MCP) decides.
-    pub fn envelope(&self) -> Option<&str> {
-        self.value("envelope").and_then(Value::as_text)
+    /// The configuration for a task in this directory: this one, with what the project file of its work tree sets
+    /// for tasks. An error if that file is invalid. `directory` must be a real path.
+    pub fn for_work_tree(&self, directory: &Path) -> Result<Config, ConfigError> {
+        let (project_file, layer) = self.project_of(directory)?.unzip();
+        let config = self.with_project(layer, |key| key.scope == Scope::Task);
+        Ok(Config { project_file, ..config })
     }
 
-    pub fn log_level(&self) -> &str {
-        self.value("log_level").and_then(Value::as_text).unwrap_or_default()
+    /// This configuration with the limits of an additional directory the task may write to. Other values of that
+    /// project, such as labels, apply only to tasks that work there.
+    pub fn with_limits_of(&self, directory: &Path) -> Result<Config, ConfigError> {
+        let (_, layer) = self.project_of(directory)?.unzip();
+        Ok(self.with_project(layer, |key| key.scope == Scope::Task && key.project == ProjectRight::Lower))
     }
 
-    /// Prefix of every tool name; may be empty.
-    pub fn tool_prefix(&self) -> &str {
-        self.value("tool_prefix").and_then(Value::as_text).unwrap_or_default()
+    fn with_project(&self, layer: Option<Layer>, applies: impl Fn(&Key) -> bool) -> Config {
+        let mut config = self.clone();
+        let Some(layer) = layer else { return config };
+        let warnings = apply_project(&mut config.sourced, layer, applies);
+        config.settings = typed(&config.sourced);
+        config.warnings.extend(warnings.into_iter().filter(|warning| !self.warnings.contains(warning)));
+        config
     }
 
-    /// Additional variables whose values are secrets.
-    pub fn redact_names(&self) -> &[String] {
-        self.value("redact_names").and_then(Value::as_list).unwrap_or_default()
-    }
-
-    /// Variables passed to an agent in addition to the built-in list.
-    pub fn agent_variables(&self, agent: &str) -> &[String] {
-        let Some(Value::Agents(agents)) = self.value("agents") else { return &[] };
-        let fields = agents.get(agent);
-        fields.and_then(|fields| fields.get("env")).and_then(Value::as_list).unwrap_or_default()
-    }
-
-    /// Labels added to every submitted task.
-    pub fn labels(&self) -> BTreeMap<String, String> {
-        match self.value("labels") {
-            Some(Value::Labels(labels)) => labels.clone(),
-            _ => BTreeMap::new(),
-        }
-    }
-
-    /// A numeric setting; 0 if it has no value.
-    pub fn number(&self, key: &str) -> u64 {
-        self.value(key).and_then(Value::as_number).unwrap_or_default()
-    }
-
-    /// A boolean setting; false if it has no value.
-    pub fn flag(&self, key: &str) -> bool {
-        matches!(self.value(key), Some(Value::Bool(true)))
-    }
-
-    /// A text setting.
-    pub fn text(&self, key: &str) -> Option<&str> {
-        self.value(key).and_then(Value::as_text)
-    }
-
-    /// A setting that is a list of texts.
-    pub fn texts(&self, key: &str) -> &[String] {
-        self.value(key).and_then(Value::as_list).unwrap_or_default()
-    }
-
-    /// A setting that is a list of paths.
-    pub fn paths(&self, key: &str) -> &[PathBuf] {
-        self.value(key).and_then(Value::as_paths).unwrap_or_default()
-    }
-
-    fn value(&self, key: &str) -> Option<&Value> {
-        self.get(key).and_then(|setting| setting.value.as_ref())
-    }
-}
-
-impl Setting {
-    pub fn source(&self) -> Source {
-        self.origin.source()
-    }
-
-    /// The value as JSON; null if there is none. Secrets are not hidden: see [`Key::secret`].
-    pub fn value_json(&self) -> serde_json::Value {
-        self.value.as_ref().map(Value::to_json).unwrap_or_default()
-    }
-
-    pub fn default_json(&self) -> serde_json::Value {
-        self.default.as_ref().map(Value::to_json).unwrap_or_default()
+    /// The project file of a directory's work tree, and what it sets.
+    fn project_of(&self, directory: &Path) -> Result<Option<(PathBuf, Layer)>, ConfigError> {
+        let Some(path) = locations::project_file(directory, self.user_file_location.as_ref())? else {
+            return Ok(None);
+        };
+        let (layer, problems) =
+            read_file(&path, Source::Project, ProblemSource::Project, self.home.as_deref());
+        if problems.is_empty() { Ok(Some((path, layer))) } else { Err(ConfigError { problems }) }
     }
 }
 
 /// Omits the value of a secret, so that no debug output contains it.
-impl fmt::Debug for Setting {
+impl fmt::Debug for SourcedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Setting");
+        let mut debug = f.debug_struct("SourcedSetting");
         debug.field("key", &self.key.name).field("origin", &self.origin);
         if self.key.secret {
             return debug.finish_non_exhaustive();

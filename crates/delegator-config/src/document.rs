@@ -10,10 +10,10 @@ use toml::de::DeTable;
 
 use crate::check::Checker;
 use crate::keys::{self, Key, ProjectRight};
-use crate::layers::{Layer, SourcedValue};
 use crate::node::{Entry, Shape, entries_from_toml};
-use crate::origin::Origin;
+use crate::origin::{Origin, Source};
 use crate::problem::{Position, Problem, ProblemSource, ValueProblem};
+use crate::resolve::Layer;
 
 /// Message of the parser for a duplicate key.
 const DUPLICATE_KEY_MESSAGE: &str = "duplicate key";
@@ -21,21 +21,14 @@ const DUPLICATE_KEY_MESSAGE: &str = "duplicate key";
 /// One missing quote can make every later line an error.
 const MAX_SYNTAX_ERRORS: usize = 20;
 
-/// The owner of a file, which decides what the file may set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    User,
-    Project,
-}
-
-/// Parses and checks a whole file.
-pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> (Layer, Vec<Problem>) {
+/// Parses and checks a whole file of the user or of a project, which `source` says.
+pub(crate) fn read(text: &str, path: &Path, source: Source, home: Option<&Path>) -> (Layer, Vec<Problem>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let starts_at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     let reliable_until =
         errors.iter().filter(|error| error.message() != DUPLICATE_KEY_MESSAGE).map(starts_at).min();
     let checker = if reliable_until.is_none() { Checker::new(home) } else { Checker::for_fragment(home) };
-    let mut reader = DocumentReader { text, path, owner, checker, layer: Layer::new() };
+    let mut reader = DocumentReader { text, path, source, checker, layer: Layer::new() };
     reader.read_section("", &entries_from_toml(document.get_ref()));
     let DocumentReader { checker, layer, .. } = reader;
 
@@ -54,7 +47,7 @@ pub(crate) fn read(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -
         ));
     }
     let problems =
-        problems_found.into_iter().map(|problem| with_position(problem, text, path, owner)).collect();
+        problems_found.into_iter().map(|problem| with_position(problem, text, path, source)).collect();
     (layer, problems)
 }
 
@@ -68,12 +61,12 @@ fn syntax_problem(text: &str, error: &toml::de::Error) -> ValueProblem {
     ValueProblem::new(key, at, "the key is set twice")
 }
 
-fn with_position(value_problem: ValueProblem, text: &str, path: &Path, owner: Owner) -> Problem {
+fn with_position(value_problem: ValueProblem, text: &str, path: &Path, source: Source) -> Problem {
     let position = value_problem.at.map(|at| position(text, at));
     Problem {
-        source: match owner {
-            Owner::User => ProblemSource::UserConfig,
-            Owner::Project => ProblemSource::Project,
+        source: match source {
+            Source::Project => ProblemSource::Project,
+            _ => ProblemSource::UserConfig,
         },
         file: Some(path.to_owned()),
         line: position.map(|position| position.line),
@@ -97,7 +90,7 @@ pub(crate) fn position(text: &str, at: usize) -> Position {
 struct DocumentReader<'a> {
     text: &'a str,
     path: &'a Path,
-    owner: Owner,
+    source: Source,
     checker: Checker<'a>,
     layer: Layer,
 }
@@ -134,18 +127,18 @@ impl DocumentReader<'_> {
     }
 
     fn read_key(&mut self, key: &'static Key, entry: &Entry) {
-        if self.owner == Owner::Project && key.project == ProjectRight::None {
+        if self.source == Source::Project && key.project == ProjectRight::None {
             self.checker.add_problem(key.name, entry.at, project_rights(), None);
             return;
         }
         let Some(value) = self.checker.value(&key.kind, key.name, &entry.node) else { return };
         let path = self.path.to_owned();
         let position = position(self.text, entry.at.unwrap_or_default());
-        let origin = match self.owner {
-            Owner::User => Origin::UserConfig { path, position },
-            Owner::Project => Origin::Project { path, position },
+        let origin = match self.source {
+            Source::Project => Origin::Project { path, position },
+            _ => Origin::UserConfig { path, position },
         };
-        self.layer.insert(key.name, SourcedValue { value, origin });
+        self.layer.insert(key.name, (value, origin));
     }
 
     fn report_unknown(&mut self, section: &str, name: &str, entry: &Entry) {

@@ -10,6 +10,7 @@ use std::fmt;
 
 use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::similar_names;
+use serde_json::{Map, Value};
 
 pub use table::KEYS;
 
@@ -124,6 +125,29 @@ impl Key {
         flag_name(self.name)
     }
 
+    /// The value if no source sets the key, on a machine with this many cores; null if there is none.
+    pub(crate) fn default_value(&self, cores: usize) -> Value {
+        match self.default {
+            DefaultValue::Unset(_) | DefaultValue::Required => Value::Null,
+            DefaultValue::Bool(value) => value.into(),
+            DefaultValue::Integer(number) => number.into(),
+            DefaultValue::Text(text) => text.into(),
+            DefaultValue::List(items) => items.into(),
+            DefaultValue::EmptyTable => Value::Object(Map::new()),
+            DefaultValue::Cores => cores.max(2).into(),
+        }
+    }
+
+    /// Position of a value in the order that defines "lower"; `None` for types without an order.
+    pub(crate) fn rank(&self, value: &Value) -> Option<u64> {
+        match (&self.kind, value) {
+            (ValueKind::Choice(ascending), Value::String(text)) => {
+                ascending.iter().position(|choice| choice == text).and_then(|at| u64::try_from(at).ok())
+            }
+            _ => value.as_u64(),
+        }
+    }
+
     /// Name of the field, if this entry is a field of an agent.
     pub(crate) fn agent_field(&self) -> Option<&'static str> {
         self.name.strip_prefix(AGENT_FIELD_PREFIX)
@@ -172,6 +196,14 @@ pub(crate) fn nearest_among(
     known: impl IntoIterator<Item = &'static str>,
 ) -> Option<&'static str> {
     if typed.len() > MAX_TYPED_BYTES { None } else { similar_names::nearest(typed, known) }
+}
+
+impl ValueKind {
+    /// Whether a value is a list of texts.
+    pub(crate) fn is_list(&self) -> bool {
+        use ValueKind::{Choices, Command, Paths, ResumeArguments, Texts};
+        matches!(self, Choices(_) | Texts(_) | Paths | Command | ResumeArguments)
+    }
 }
 
 impl TextFormat {

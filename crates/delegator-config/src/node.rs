@@ -121,12 +121,7 @@ pub(crate) fn node_from_text(kind: &ValueKind, text: &str) -> Result<Option<Node
             Shape::Integer { value: word.parse().ok(), written: word.to_owned() }
         }
         ValueKind::Choice(_) => Shape::Text(word.to_owned()),
-        ValueKind::Text(_) | ValueKind::Program => Shape::Text(text.to_owned()),
-        ValueKind::Choices(_)
-        | ValueKind::Texts(_)
-        | ValueKind::Paths
-        | ValueKind::Command
-        | ValueKind::ResumeArguments => {
+        _ if kind.is_list() => {
             let text_node = |item: &str| Node { at: None, shape: Shape::Text(item.to_owned()) };
             Shape::List(items(text).map(text_node).collect())
         }
@@ -137,6 +132,7 @@ pub(crate) fn node_from_text(kind: &ValueKind, text: &str) -> Result<Option<Node
                 serde_json::from_str(word).map_err(|error| format!("expected a JSON object: {error}"))?;
             return Ok(Some(node_from_json(json)));
         }
+        _ => Shape::Text(text.to_owned()),
     };
     let is_empty = match &shape {
         Shape::List(items) => items.is_empty(),

@@ -10,6 +10,8 @@ pub(crate) enum PathError {
     Relative,
     #[error("`~` cannot be replaced: HOME is not set to an absolute path")]
     NoHome,
+    #[error("`~` cannot be replaced: HOME is not UTF-8 text")]
+    HomeNotUtf8,
 }
 
 /// The path with a leading `~` replaced; an error if it is not absolute then.
@@ -20,4 +22,13 @@ pub(crate) fn absolute(path: &Path, home: Option<&Path>) -> Result<PathBuf, Path
         Err(_) if path.is_absolute() => Ok(path.to_owned()),
         Err(_) => Err(PathError::Relative),
     }
+}
+
+/// The same for a path in a configuration value, which is text.
+pub(crate) fn absolute_text(path: &str, home: Option<&Path>) -> Result<String, PathError> {
+    if path.contains('\0') {
+        return Err(PathError::Relative);
+    }
+    let absolute = absolute(Path::new(path), home)?;
+    absolute.into_os_string().into_string().map_err(|_| PathError::HomeNotUtf8)
 }

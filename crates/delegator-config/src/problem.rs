@@ -6,11 +6,27 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// Warning about an invalid project file, when the call starts no task there.
+const BROKEN_PROJECT: &str = "W_CONFIG_004";
+
 /// The configuration cannot be used. There is at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", one_per_line(.problems))]
 pub struct ConfigError {
     pub problems: Vec<Problem>,
+}
+
+impl ConfigError {
+    /// The problems of a project file as warnings, for a call that does not need the file.
+    pub fn into_warnings(self) -> Vec<ConfigWarning> {
+        let to_warning = |problem: Problem| ConfigWarning {
+            code: BROKEN_PROJECT,
+            message: format!(
+                "{problem}. The file is ignored for this call; no task starts in its work tree until the file is fixed."
+            ),
+        };
+        self.problems.into_iter().map(to_warning).collect()
+    }
 }
 
 /// One problem and its position.

@@ -43,24 +43,13 @@ fn variable_cell(key: &Key) -> String {
     let Some(variable) = key.variable() else {
         return "in `MCP_DELEGATOR_AGENTS`".to_owned();
     };
-    match key.kind {
-        ValueKind::Choices(_)
-        | ValueKind::Texts(_)
-        | ValueKind::Paths
-        | ValueKind::Command
-        | ValueKind::ResumeArguments => {
-            format!("`{variable}`, comma-separated")
-        }
-        ValueKind::Labels => format!("`{variable}`, as `name=text,…`"),
-        ValueKind::Agents => format!("`{variable}`, a JSON object"),
-        ValueKind::Bool
-        | ValueKind::Integer { .. }
-        | ValueKind::Choice(_)
-        | ValueKind::Text(_)
-        | ValueKind::Program => {
-            format!("`{variable}`")
-        }
-    }
+    let note = match key.kind {
+        ValueKind::Labels => ", as `name=text,…`",
+        ValueKind::Agents => ", a JSON object",
+        _ if key.kind.is_list() => ", comma-separated",
+        _ => "",
+    };
+    format!("`{variable}`{note}")
 }
 
 fn project_cell(key: &Key) -> String {

@@ -4,13 +4,15 @@
 //! default only with a lower value. Variables and flags are the user's own and always override it.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use crate::config::Setting;
-use crate::keys::{self, Key, ProjectRight, Scope};
-use crate::layers::{Layer, Layers, SourcedValue};
+use serde_json::Value;
+
+use crate::config::SourcedSetting;
+use crate::keys::{self, Key, ProjectRight};
 use crate::origin::{Origin, Source};
 use crate::problem::{ConfigWarning, Problem, ProblemSource};
-use crate::value::{Value, default_value};
+use crate::settings::Settings;
 
 const NOT_LOWER: &str = "W_CONFIG_003";
 
@@ -20,118 +22,86 @@ const REQUIRED_ORDER: [(&str, &str, &str); 2] = [
     ("fleet_cutoff_sec", "fleet_lease_sec", "a worker must stop its agents before its tasks are reassigned"),
 ];
 
-/// Resolves every setting, in table order.
-pub(crate) fn resolve(mut layers: Layers, cores: usize) -> (Vec<Setting>, Vec<ConfigWarning>) {
-    let mut warnings = Vec::new();
-    let settings = keys::settings()
-        .map(|key| {
-            let default = default_value(key, cores);
-            let mut setting = Setting { key, value: default.clone(), default, origin: Origin::Default };
-            setting.replace(layers.user.remove(key.name));
-            let mut rejected = None;
-            if let Some(given) = layers.project.remove(key.name) {
-                match judge_project_value(key, &given, setting.value.as_ref()) {
-                    Verdict::Accepted => setting.replace(Some(given)),
-                    Verdict::NoEffect => {}
-                    Verdict::Rejected => rejected = Some(given),
-                }
+/// The checked values that one source sets, by key name, and where each was set.
+pub(crate) type Layer = BTreeMap<&'static str, (Value, Origin)>;
+
+/// Resolves every setting, in table order, from the user's own sources in ascending precedence.
+pub(crate) fn resolve(mut layers: [Layer; 3], cores: usize) -> Vec<SourcedSetting> {
+    let resolve_key = |key: &'static Key| {
+        let default = key.default_value(cores);
+        let (value, below_project) = (default.clone(), default.clone());
+        let mut setting = SourcedSetting { key, value, default, origin: Origin::Default, below_project };
+        for (value, origin) in layers.iter_mut().filter_map(|layer| layer.remove(key.name)) {
+            if origin.source() < Source::Project {
+                setting.below_project = value.clone();
             }
-            setting.replace(layers.environment.remove(key.name));
-            setting.replace(layers.flags.remove(key.name));
-            // Reported last, because only now the effective value is known.
-            warnings.extend(rejected.map(|given| not_lower(key, &given, &setting)));
-            setting
-        })
-        .collect();
-    (settings, warnings)
+            (setting.value, setting.origin) = (value, origin);
+        }
+        setting
+    };
+    keys::settings().map(resolve_key).collect()
 }
 
-/// Applies the values that a project sets for the tasks in its work tree to resolved settings. Variables and flags
-/// still override them.
-pub(crate) fn apply_project_layer(settings: &mut [Setting], mut project: Layer) -> Vec<ConfigWarning> {
+/// Applies the values of a project file. Values of keys that do not apply are ignored; values of limits that are not
+/// lower are ignored with a warning.
+pub(crate) fn apply_project(
+    settings: &mut [SourcedSetting],
+    mut project: Layer,
+    applies: impl Fn(&Key) -> bool,
+) -> Vec<ConfigWarning> {
     let mut warnings = Vec::new();
-    for setting in settings.iter_mut().filter(|setting| setting.key.scope == Scope::Task) {
-        let Some(given) = project.remove(setting.key.name) else { continue };
-        let is_users_own = setting.source() > Source::Project;
-        match judge_project_value(setting.key, &given, setting.value.as_ref()) {
-            Verdict::Rejected => warnings.push(not_lower(setting.key, &given, setting)),
-            Verdict::Accepted if !is_users_own => setting.replace(Some(given)),
-            Verdict::Accepted | Verdict::NoEffect => {}
+    for setting in settings.iter_mut().filter(|setting| applies(setting.key)) {
+        let Some((value, origin)) = project.remove(setting.key.name) else { continue };
+        let is_overridden = setting.origin.source() > Source::Project;
+        let current = if is_overridden { &setting.below_project } else { &setting.value };
+        let order = setting.key.rank(&value).cmp(&setting.key.rank(current));
+        if setting.key.project == ProjectRight::Lower && order == Ordering::Greater {
+            warnings.push(not_lower(setting, &value, &origin));
+        } else if !is_overridden && (setting.key.project == ProjectRight::Set || order == Ordering::Less) {
+            (setting.value, setting.origin) = (value, origin);
         }
     }
     warnings
 }
 
-impl Setting {
-    fn replace(&mut self, given: Option<SourcedValue>) {
-        if let Some(SourcedValue { value, origin }) = given {
-            self.value = Some(value);
-            self.origin = origin;
-        }
-    }
-}
-
-/// What happens to a value of a project file.
-enum Verdict {
-    Accepted,
-    /// It equals the current value: no change, no warning.
-    NoEffect,
-    Rejected,
-}
-
-fn judge_project_value(key: &Key, given: &SourcedValue, current: Option<&Value>) -> Verdict {
-    if key.project == ProjectRight::Set {
-        return Verdict::Accepted;
-    }
-    let ranks = (given.value.rank(&key.kind), current.and_then(|value| value.rank(&key.kind)));
-    match ranks {
-        (Some(project), Some(user)) => match project.cmp(&user) {
-            Ordering::Less => Verdict::Accepted,
-            Ordering::Equal => Verdict::NoEffect,
-            Ordering::Greater => Verdict::Rejected,
-        },
-        _ => Verdict::Rejected,
-    }
-}
-
-fn not_lower(key: &Key, given: &SourcedValue, setting: &Setting) -> ConfigWarning {
+fn not_lower(setting: &SourcedSetting, given: &Value, origin: &Origin) -> ConfigWarning {
     ConfigWarning {
         code: NOT_LOWER,
         message: format!(
-            "{}: a project file may only lower `{}`; {} is ignored, {} applies ({})",
-            given.origin,
-            key.name,
-            given.value.to_json(),
-            setting.value_json(),
-            setting.origin,
+            "{origin}: a project file may only lower `{}`; {given} is ignored, {} applies ({})",
+            setting.key.name, setting.value, setting.origin,
         ),
     }
 }
 
+/// The checked values as their types.
+pub(crate) fn typed(settings: &[SourcedSetting]) -> Settings {
+    let values = settings.iter().map(|setting| (setting.key.name.to_owned(), setting.value.clone()));
+    serde_json::from_value(Value::Object(values.collect()))
+        .unwrap_or_else(|error| unreachable!("a test compares the key table with the struct: {error}"))
+}
+
 /// Problems of values that are valid alone but contradict each other.
-pub(crate) fn contradictions(settings: &[Setting]) -> Vec<Problem> {
+pub(crate) fn contradictions(settings: &[SourcedSetting]) -> Vec<Problem> {
     let find = |name: &str| settings.iter().find(|setting| setting.key.name == name);
-    let number = |setting: &Setting| match setting.value {
-        Some(Value::Integer(number)) => Some(number),
-        _ => None,
-    };
     let check = |&(less, more, why): &(&str, &str, &str)| {
         let (less, more) = (find(less)?, find(more)?);
-        let (small, large) = (number(less)?, number(more)?);
-        if small < large {
+        if less.value.as_u64() < more.value.as_u64() {
             return None;
         }
-        let problem =
-            format!("{} ({small}) must be less than {} ({large}): {why}", less.key.name, more.key.name);
+        let problem = format!(
+            "{} ({}) must be less than {} ({}): {why}",
+            less.key.name, less.value, more.key.name, more.value
+        );
         // The source with higher precedence was applied last, so it broke the order.
-        let culprit = if more.source() > less.source() { more } else { less };
+        let culprit = if more.origin.source() > less.origin.source() { more } else { less };
         problem_at_origin(culprit, problem)
     };
     REQUIRED_ORDER.iter().filter_map(check).collect()
 }
 
 /// A problem at the origin of the value; `None` for a default.
-fn problem_at_origin(setting: &Setting, problem: String) -> Option<Problem> {
+fn problem_at_origin(setting: &SourcedSetting, problem: String) -> Option<Problem> {
     let (source, location) = match &setting.origin {
         Origin::Default => return None,
         Origin::UserConfig { path, position } => (ProblemSource::UserConfig, Some((path, position))),

@@ -6,15 +6,16 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::check::Checker;
 use crate::keys::{self, Key, TextFormat, VARIABLE_PREFIX, ValueKind};
-use crate::layers::{Layer, SourcedValue};
 use crate::locations::RESERVED_VARIABLES;
 use crate::node::node_from_text;
 use crate::origin::Origin;
 use crate::problem::{ConfigWarning, Problem, ProblemSource, ValueProblem, quoted};
+use crate::resolve::Layer;
 use crate::sources::Sources;
-use crate::value::Value;
 
 const UNKNOWN_VARIABLE: &str = "W_CONFIG_001";
 
@@ -29,9 +30,7 @@ pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
         match text.to_str() {
             Some(text) => match value_of_text(key, text, sources.home()) {
                 Ok(None) => {}
-                Ok(Some(value)) => {
-                    drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Variable(name) }))
-                }
+                Ok(Some(value)) => drop(layer.insert(key.name, (value, Origin::Variable(name)))),
                 Err(value_problems) => {
                     problems.extend(
                         value_problems.into_iter().map(|problem| problem.into_problem(source.clone())),
@@ -94,9 +93,7 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
                 "every user of the machine can see a command line; set a URL with a password by variable or file",
             )),
             Ok(None) => {}
-            Ok(Some(value)) => {
-                drop(layer.insert(key.name, SourcedValue { value, origin: Origin::Flag(flag) }))
-            }
+            Ok(Some(value)) => drop(layer.insert(key.name, (value, Origin::Flag(flag)))),
             Err(value_problems) => value_problems.into_iter().for_each(report),
         }
     }
@@ -118,7 +115,7 @@ fn value_of_text(key: &Key, text: &str, home: Option<&Path>) -> Result<Option<Va
 
 /// Whether a database URL carries a password, as user information or as a parameter.
 fn has_password(key: &Key, value: &Value) -> bool {
-    let (ValueKind::Text(TextFormat::DatabaseUrl), Some(url)) = (&key.kind, value.as_text()) else {
+    let (ValueKind::Text(TextFormat::DatabaseUrl), Some(url)) = (&key.kind, value.as_str()) else {
         return false;
     };
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);

@@ -6,7 +6,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use delegator_config::{Config, ConfigError, KEYS, Problem, ProblemSource, Source, Sources, load, reference};
+use delegator_config::{
+    AgentEnding, Config, ConfigError, Envelope, KEYS, Problem, ProblemSource, Source, SourcedSetting,
+    Sources, load, reference,
+};
+use delegator_domain::task::Mode;
 use proptest::prelude::*;
 
 /// A home directory with a configuration file and a project below it, each written only on request.
@@ -55,7 +59,8 @@ impl Machine {
     }
 
     fn load(&self) -> Config {
-        load(&self.sources).unwrap_or_else(|error| panic!("{error}"))
+        let config = load(&self.sources).unwrap_or_else(|error| panic!("{error}"));
+        config.for_work_tree(&self.sources.current_dir).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn problems(&self) -> Vec<Problem> {
@@ -70,8 +75,12 @@ fn write(path: &Path, text: impl AsRef<[u8]>) {
 }
 
 fn value(config: &Config, key: &str) -> (serde_json::Value, Source) {
-    let setting = config.get(key).unwrap();
-    (setting.value_json(), setting.source())
+    let setting = sourced(config, key);
+    (setting.value.clone(), setting.origin.source())
+}
+
+fn sourced<'a>(config: &'a Config, key: &str) -> &'a SourcedSetting {
+    config.sourced().iter().find(|setting| setting.key.name == key).unwrap()
 }
 
 #[test]
@@ -79,10 +88,11 @@ fn with_nothing_set_every_key_has_its_default() {
     let config = Machine::new().load();
     assert_eq!((&config.user_file, &config.project_file, config.warnings.len()), (&None, &None, 0));
     let shown: Vec<String> = config
-        .settings()
+        .sourced()
+        .iter()
         .map(|setting| {
-            assert_eq!((setting.source(), setting.value_json()), (Source::Default, setting.default_json()));
-            format!("{}={}", setting.key.name, setting.value_json())
+            assert_eq!((setting.origin.source(), &setting.value), (Source::Default, &setting.default));
+            format!("{}={}", setting.key.name, setting.value)
         })
         .collect();
     let expected = r#"
@@ -96,8 +106,12 @@ notify.on=["completed","failed","timeout"] database_url=null fleet_lease_sec=180
 fleet_cutoff_sec=150 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
 output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=null log_level="warn" labels={}"#;
     assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
-    assert_eq!((config.envelope(), config.log_level(), config.tool_prefix()), (None, "warn", "_codex_"));
-    assert!(config.redact_names().is_empty());
+    let settings = &config.settings;
+    assert_eq!(
+        (settings.envelope, settings.log_level.as_str(), settings.tool_prefix.as_str()),
+        (None, "warn", "_codex_")
+    );
+    assert!(settings.redact_names.is_empty());
 }
 
 #[test]
@@ -121,16 +135,17 @@ fn every_value_has_its_origin() {
         ("toolsets", Source::Default, "default".to_owned()),
     ];
     for (key, source, origin) in origins {
-        let setting = config.get(key).unwrap();
-        assert_eq!((setting.source(), setting.origin.to_string()), (source, origin), "{key}");
+        let setting = sourced(&config, key);
+        assert_eq!((setting.origin.source(), setting.origin.to_string()), (source, origin), "{key}");
     }
     assert_eq!(value(&config, "labels").0.to_string(), r#"{"team":"core"}"#);
+    let settings = &config.settings;
     assert_eq!(
-        (config.envelope(), config.log_level(), config.tool_prefix()),
-        (Some("raw"), "info", "codex_")
+        (settings.envelope, settings.log_level.as_str(), settings.tool_prefix.as_str()),
+        (Some(Envelope::Raw), "info", "codex_")
     );
-    assert_eq!(config.redact_names(), ["MY_PIN"]);
-    assert!(config.get("teapot").is_none());
+    assert_eq!(settings.redact_names, ["MY_PIN"]);
+    assert_eq!((settings.max_mode, settings.day_tokens), (Mode::ReadOnly, Some(5)));
 }
 
 #[test]
@@ -139,7 +154,10 @@ fn agents_get_their_defaults() {
         "[agents.claude]\ncommand = \"~/bin/claude\"\nargs = [\"-p\"]\ndialect = \"claude-stream\"\nenv = [\"KEY\"]\n\
          ending = \"terminate\"\n[agents.codex]\nenv = [\"PROXY\"]\n",
     );
-    let agents = machine.load().get("agents").unwrap().value_json();
+    let config = machine.load();
+    assert_eq!(config.settings.agent_variables("codex"), ["PROXY"]);
+    assert_eq!(config.settings.agents["claude"].ending, Some(AgentEnding::Terminate));
+    let agents = value(&config, "agents").0;
     let command = machine.temp.path().join("bin/claude");
     assert_eq!(agents["claude"]["command"], command.to_str().unwrap());
     assert_eq!(agents["claude"]["args"][0], "-p");
@@ -240,7 +258,7 @@ fn an_explicit_file_must_exist_and_the_standard_one_need_not() {
     assert_eq!(problems[0].problem, "the file does not exist");
 
     write(&missing, "log_level = \"debug\"");
-    assert_eq!(machine.load().log_level(), "debug");
+    assert_eq!(machine.load().settings.log_level, "debug");
     fs::remove_file(&missing).unwrap();
     fs::create_dir(&missing).unwrap();
     assert_eq!(machine.problems()[0].problem, "this is a directory, not a file");
@@ -263,7 +281,7 @@ fn debug_output_never_contains_a_secret() {
     let machine = Machine::new().variable("MCP_DELEGATOR_DATABASE_URL", "postgres://u:hunter2@h/d");
     let config = machine.load();
     assert_eq!(value(&config, "database_url").0, "postgres://u:hunter2@h/d");
-    assert!(config.get("database_url").unwrap().key.secret);
+    assert!(sourced(&config, "database_url").key.secret);
     assert!(!format!("{config:?} {:?}", machine.sources).contains("hunter2"));
 }
 

@@ -69,8 +69,9 @@ pub use upkeep::queue::QueueStatus;
 pub use upkeep::restore_record::{PointProblem, RestorePointRecord, restore_command};
 pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};
 pub use upkeep::retention::{PRUNE, prune};
-pub use wait::blocking::{TaskProgress, WaitOutcome};
+pub use wait::blocking::WaitOutcome;
 pub use wait::cancel::CancelReport;
+pub use wait::wait_loop::TaskProgress;
 pub use wait::wait_thread;
 
 /// One state directory, and how tasks in it are run.

@@ -64,13 +64,40 @@ fn a_project_file_can_only_lower_limits() {
     world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 80000\n");
     assert_eq!(setting(&world, "hard_timeout_sec")["value"], 1200);
     world.write("project/.mcp-delegator.toml", "codex_bin = '/tmp/evil'\n");
-    let run = world.run(["config", "show"]);
-    assert_eq!(run.exit, Some(4));
-    assert!(
-        run.json()["error"]["message"].as_str().unwrap().contains(".mcp-delegator.toml:1:1"),
-        "{}",
-        run.stdout
+    assert_eq!(setting(&world, "codex_bin")["source"], "default");
+}
+
+#[test]
+fn config_show_works_beside_a_broken_project_file_and_reports_its_problems() {
+    let world = world().config("max_concurrent = 7\n");
+    world.write(
+        "project/.mcp-delegator.toml",
+        "hard_timeout_sec = 60\ncodex_bin = '/tmp/evil'\nmax_depth =\n",
     );
+    let run = world.run(["config", "show"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let envelope = run.json();
+    let values = |key: &str| {
+        let settings = envelope["data"]["settings"].as_array().unwrap();
+        settings.iter().find(|setting| setting["key"] == key).unwrap()["value"].clone()
+    };
+    assert_eq!((values("max_concurrent"), values("hard_timeout_sec")), (json!(7), json!(1200)));
+    assert!(envelope["data"]["project_file"].as_str().unwrap().ends_with("/.mcp-delegator.toml"));
+    let warnings: Vec<&str> = envelope["meta"]["warning_details"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|warning| warning["code"] == "W_CONFIG_004")
+        .map(|warning| warning["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert!(
+        warnings[0].contains("/.mcp-delegator.toml:2:1: codex_bin: a project file may set only"),
+        "{warnings:#?}"
+    );
+    assert!(warnings[1].contains("/.mcp-delegator.toml:3:12: not valid TOML"), "{warnings:#?}");
+    // No task starts there.
+    assert_eq!(world.run(["local", "exec", "x"]).exit, Some(4));
 }
 
 #[test]

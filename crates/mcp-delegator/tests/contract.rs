@@ -16,6 +16,7 @@ use mcp_delegator::output::envelopes::schema::violations;
 use mcp_delegator::output::envelopes::{
     cli as cli_envelope, standard as standard_envelope, tool as tool_envelope,
 };
+use mcp_delegator::output::next_call::CallSyntax;
 use mcp_delegator::output::outcome::{
     ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, SizeUnit, Truncation, Warning,
 };
@@ -44,7 +45,7 @@ fn render_and_validate(outcome: &Outcome) -> [Value; 3] {
     let rendered = [
         cli_envelope::render(outcome),
         standard_envelope::render(outcome),
-        tool_envelope::render(outcome, "_codex_"),
+        tool_envelope::render(outcome, "_codex_", CallSyntax::Commands),
     ];
     for (envelope, value) in [Envelope::Agent, Envelope::Standard, Envelope::Tool].into_iter().zip(&rendered)
     {

@@ -77,7 +77,7 @@ impl EngineClient {
 
     /// Waits for a task and returns its state.
     pub(crate) fn wait(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {
-        Ok(self.engine.wait(id, Some(Instant::now() + limit), |_| true)?.task.state)
+        Ok(self.engine.wait(id, Some(Instant::now() + limit), |_| {})?.task.state)
     }
 
     pub(crate) fn cancel(&self, id: &TaskId, limit: Duration) -> Result<State, LoadError> {

@@ -4,18 +4,19 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{Owner, position, read};
+use super::{position, read};
+use crate::origin::Source;
 use crate::problem::Problem;
 
-fn problems(text: &str, owner: Owner) -> Vec<Problem> {
-    read(text, Path::new("/c.toml"), owner, Some(Path::new("/h"))).1
+fn problems(text: &str, source: Source) -> Vec<Problem> {
+    read(text, Path::new("/c.toml"), source, Some(Path::new("/h"))).1
 }
 
 /// Line, column, key, a part of the message, suggestion.
 type Expected<'a> = (usize, usize, &'a str, &'a str, Option<&'a str>);
 
-fn assert_problems(text: &str, owner: Owner, expected: &[Expected<'_>]) {
-    let found = problems(text, owner);
+fn assert_problems(text: &str, source: Source, expected: &[Expected<'_>]) {
+    let found = problems(text, source);
     let actual: Vec<_> = found
         .iter()
         .map(|p| {
@@ -67,7 +68,7 @@ fn unknown_keys_and_wrong_values_have_their_position() {
         ("log_level = \"wran\"", &[(1, 13, "log_level", "found `wran`", Some("warn"))]),
     ];
     for (text, expected) in cases {
-        assert_problems(text, Owner::User, expected);
+        assert_problems(text, Source::UserConfig, expected);
     }
 }
 
@@ -107,7 +108,7 @@ fn text_lists_and_tables_are_checked_item_by_item() {
         ),
     ];
     for (text, expected) in cases {
-        assert_problems(text, Owner::User, expected);
+        assert_problems(text, Source::UserConfig, expected);
     }
 }
 
@@ -132,7 +133,7 @@ fn agents_are_checked_field_by_field() {
         ("[agents.codex]\nenv = [\"TOKEN\"]", &[]),
     ];
     for (text, expected) in cases {
-        assert_problems(text, Owner::User, expected);
+        assert_problems(text, Source::UserConfig, expected);
     }
 }
 
@@ -140,19 +141,28 @@ fn agents_are_checked_field_by_field() {
 fn syntax_errors_have_their_position_too() {
     assert_problems(
         "a b",
-        Owner::User,
+        Source::UserConfig,
         &[(1, 3, "", "not valid TOML: key with no value, expected `=`", None)],
     );
-    let found = problems("tools = [\"ä\", 'x]", Owner::User);
+    let found = problems("tools = [\"ä\", 'x]", Source::UserConfig);
     assert!(found.iter().any(|problem| problem.problem.contains("not valid TOML")), "{found:#?}");
 }
 
 #[test]
 fn a_line_with_a_syntax_error_is_not_also_reported_missing() {
     let header = "[agents.x]\n";
-    assert_problems(&format!("{header}command = "), Owner::User, &[(2, 11, "", "not valid TOML", None)]);
-    assert_problems(&format!("{header}command 'x'"), Owner::User, &[(2, 9, "", "not valid TOML", None)]);
-    let found = problems(&format!("{header}command = 'x'\nresume = ['go' '{{thread_id}}']"), Owner::User);
+    assert_problems(
+        &format!("{header}command = "),
+        Source::UserConfig,
+        &[(2, 11, "", "not valid TOML", None)],
+    );
+    assert_problems(
+        &format!("{header}command 'x'"),
+        Source::UserConfig,
+        &[(2, 9, "", "not valid TOML", None)],
+    );
+    let found =
+        problems(&format!("{header}command = 'x'\nresume = ['go' '{{thread_id}}']"), Source::UserConfig);
     assert!(found.iter().all(|problem| problem.problem.contains("not valid TOML")), "{found:#?}");
 }
 
@@ -160,7 +170,7 @@ fn a_line_with_a_syntax_error_is_not_also_reported_missing() {
 fn only_text_before_a_syntax_error_is_checked() {
     assert_problems(
         "idle_timeout_sec = 0\nlog_level = \nread_only = 3",
-        Owner::User,
+        Source::UserConfig,
         &[(1, 20, "idle_timeout_sec", "from 1", None), (2, 13, "", "not valid TOML", None)],
     );
 }
@@ -169,7 +179,7 @@ fn only_text_before_a_syntax_error_is_checked() {
 fn a_duplicate_key_hides_no_other_problem() {
     assert_problems(
         "read_only = true\nread_only = false\ntool = 1\n[budget]\n[budget]",
-        Owner::User,
+        Source::UserConfig,
         &[
             (2, 1, "read_only", "set twice", None),
             (3, 1, "tool", "no such key", Some("tools")),
@@ -183,7 +193,7 @@ fn a_project_may_set_only_a_few_keys() {
     assert_problems(
         "default_format = \"json\"\ncodex_bin = \"/evil\"\nmax_mode = \"read-only\"\nread_ony = true\n\
          [labels]\nteam = \"a\"\n[agents.x]\ncommand = \"evil\"\n[budget]\nday_tokens = 5",
-        Owner::Project,
+        Source::Project,
         &[
             (2, 1, "codex_bin", "may set only default_format, labels, and lower max_concurrent", None),
             (4, 1, "read_ony", "no such key", Some("read_only")),
@@ -198,27 +208,27 @@ fn messages_never_repeat_free_text() {
     let text = "database_url = \"mysql://u:hunter2@h/d\"\ndatabase_urll = \"hunter2\"\n\
                 redact_names = [\"A=hunter2\"]\ntool_prefix = \"hunter2 hunter2\"\nread_only = \"hunter2\"\n\
                 [agents.x]\ncommand = \"./hunter2\"\nenv = [\"K=hunter2\"]";
-    let found = problems(text, Owner::User);
+    let found = problems(text, Source::UserConfig);
     assert_eq!(found.len(), 7, "{found:#?}");
     assert!(!format!("{found:?}").contains("hunter2"), "{found:#?}");
 }
 
 #[test]
 fn control_characters_in_a_key_are_escaped() {
-    let found = problems("\"\\u001b[31m\" = 1", Owner::User);
+    let found = problems("\"\\u001b[31m\" = 1", Source::UserConfig);
     assert_eq!(found[0].key, "\\u{1b}[31m");
-    let found = problems(&format!("{} = 1", "k".repeat(5000)), Owner::User);
+    let found = problems(&format!("{} = 1", "k".repeat(5000)), Source::UserConfig);
     assert!(found[0].key.chars().count() < 100);
 }
 
 #[test]
 fn columns_count_characters_and_lines_end_either_way() {
     let text = "labels = { ä = \"ö\", b = 1 }\r\nteapot = 1";
-    assert_problems(text, Owner::User, &[(1, 12, "", "not valid TOML", None)]);
+    assert_problems(text, Source::UserConfig, &[(1, 12, "", "not valid TOML", None)]);
     let text = "labels = { \"a\" = \"öö\", b = 1 }\r\nteapot = 1";
     assert_problems(
         text,
-        Owner::User,
+        Source::UserConfig,
         &[(1, 28, "labels.b", "expected text", None), (2, 1, "teapot", "no such key", None)],
     );
     let line_and_column = |at| (position("ä\nöx", at).line, position("ä\nöx", at).column);
@@ -242,19 +252,19 @@ fn a_megabyte_of_problems_is_truncated() {
     let list = format!("toolsets = [{}]", "'x',".repeat(30_000));
     let endless = [unknown, format!("labels = {{ {inline} }}"), list, "= \"\n".repeat(100_000)];
     for text in endless {
-        let found = problems(&text, Owner::User);
+        let found = problems(&text, Source::UserConfig);
         assert!((2..=121).contains(&found.len()), "{} problems", found.len());
         let last = found.last().unwrap();
         assert_eq!((last.line, last.problem.contains("more problems")), (None, true), "{last}");
     }
-    assert!(!problems(&"[".repeat(1 << 19), Owner::Project).is_empty());
+    assert!(!problems(&"[".repeat(1 << 19), Source::Project).is_empty());
 }
 
 proptest! {
     #[test]
     fn no_text_makes_reading_panic(text in "\\PC{0,200}") {
-        problems(&text, Owner::User);
-        problems(&text, Owner::Project);
+        problems(&text, Source::UserConfig);
+        problems(&text, Source::Project);
     }
 
     /// Fragments of valid syntax reach deeper than random text.
@@ -265,7 +275,7 @@ proptest! {
         "\"read-only\"", "\\u0000", " ",
     ]), 0..40)) {
         let text: String = pieces.concat();
-        for problem in problems(&text, Owner::User).iter().filter(|problem| !problem.problem.contains("more problems")) {
+        for problem in problems(&text, Source::UserConfig).iter().filter(|problem| !problem.problem.contains("more problems")) {
             let line = problem.line.and_then(|line| text.split('\n').nth(line.checked_sub(1)?));
             let longest = line.map_or(0, |line| line.chars().count() + 1);
             prop_assert!(problem.column.is_some_and(|column| (1..=longest).contains(&column)), "{problem}");

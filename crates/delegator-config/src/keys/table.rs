@@ -2,6 +2,7 @@
 
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
 use super::{Key, ProjectRight, Scope, TextFormat, ValueKind};
+use crate::settings::Envelope;
 
 const SECONDS: &str = "seconds";
 const BYTES: &str = "bytes";
@@ -270,7 +271,7 @@ pub static KEYS: &[Key] = &[
     ),
     key(
         "envelope",
-        ValueKind::Choice(&["agent", "standard", "tool", "raw"]),
+        ValueKind::Choice(&Envelope::NAMES),
         Unset("depends on the surface"),
         "Envelope of JSON responses.",
     ),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::{DefaultValue, KEYS, ProjectRight, TextFormat, ValueKind, find, is_section, nearest, settings};
 use crate::check::Checker;
 use crate::node::{Node, Shape};
-use crate::value::{Value, default_value};
 
 /// The keys of the specified interface, with `*` for its open namespaces, and three additional ones: `containment`,
 /// `niceness` and `hide_state_dir`.
@@ -33,24 +34,19 @@ fn no_name_and_no_variable_occurs_twice() {
 
 #[test]
 fn every_default_passes_its_own_check() {
-    let text = |text: &str| Node { at: None, shape: Shape::Text(text.to_owned()) };
+    let text = |value: &Value| Node { at: None, shape: Shape::Text(value.as_str().unwrap().to_owned()) };
     for key in KEYS {
-        let shape = match default_value(key, 4) {
-            None | Some(Value::Labels(_) | Value::Agents(_)) => continue,
-            Some(Value::Bool(value)) => Shape::Bool(value),
-            Some(Value::Integer(number)) => {
-                Shape::Integer { value: Some(number), written: number.to_string() }
-            }
-            Some(Value::Text(word)) => Shape::Text(word),
-            Some(Value::Path(path)) => Shape::Text(path.to_string_lossy().into_owned()),
-            Some(Value::List(items)) => Shape::List(items.iter().map(|item| text(item)).collect()),
-            Some(Value::Paths(items)) => {
-                Shape::List(items.iter().map(|item| text(&item.to_string_lossy())).collect())
-            }
+        let default = key.default_value(4);
+        let shape = match &default {
+            Value::Null | Value::Object(_) => continue,
+            Value::Bool(value) => Shape::Bool(*value),
+            Value::Number(number) => Shape::Integer { value: number.as_u64(), written: number.to_string() },
+            Value::String(_) => text(&default).shape,
+            Value::Array(items) => Shape::List(items.iter().map(text).collect()),
         };
         let mut checker = Checker::new(None);
         let value = checker.value(&key.kind, key.name, &Node { at: None, shape });
-        assert_eq!(value, default_value(key, 4), "{}: {:?}", key.name, checker.into_problems());
+        assert_eq!(value, Some(default), "{}: {:?}", key.name, checker.into_problems());
     }
 }
 
@@ -58,8 +54,7 @@ fn every_default_passes_its_own_check() {
 fn a_limit_has_an_order_and_a_default_to_be_lowered_from() {
     for key in KEYS.iter().filter(|key| key.project == ProjectRight::Lower) {
         assert!(matches!(key.kind, ValueKind::Integer { .. } | ValueKind::Choice(_)), "{}", key.name);
-        let rank = default_value(key, 8).and_then(|value| value.rank(&key.kind));
-        assert!(rank.is_some(), "{}", key.name);
+        assert!(key.rank(&key.default_value(8)).is_some(), "{}", key.name);
     }
 }
 
@@ -74,7 +69,7 @@ fn max_concurrent_defaults_to_the_cores_and_at_least_two() {
     let key = find("max_concurrent").unwrap();
     assert!(matches!(key.default, DefaultValue::Cores));
     for (cores, expected) in [(0, 2), (1, 2), (2, 2), (16, 16)] {
-        assert_eq!(default_value(key, cores), Some(Value::Integer(expected)));
+        assert_eq!(key.default_value(cores), expected);
     }
 }
 

@@ -48,8 +48,8 @@ fn variable_texts_become_typed_values() {
         let variable = crate::keys::find(key).unwrap().variable().unwrap();
         let (layer, problems) = read_environment(&with_variable(&variable, text));
         assert_eq!(problems, [], "{key}={text}");
-        assert_eq!(layer[key].value.to_json().to_string(), expected);
-        assert_eq!(layer[key].origin.to_string(), variable);
+        assert_eq!(layer[key].0.to_string(), expected);
+        assert_eq!(layer[key].1.to_string(), variable);
     }
 }
 
@@ -65,7 +65,7 @@ fn an_empty_variable_sets_nothing() {
     assert!(layer.is_empty() && problems.is_empty());
     let (layer, problems) = read_flags(&with_flag("tool_prefix", ""));
     assert_eq!(problems, []);
-    assert_eq!(layer["tool_prefix"].value.as_text(), Some(""), "an empty flag sets an empty prefix");
+    assert_eq!(layer["tool_prefix"].0.as_str(), Some(""), "an empty flag sets an empty prefix");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn an_unknown_variable_is_only_a_warning() {
 fn flags_are_checked_like_variables() {
     let (layer, problems) = read_flags(&with_flag("max_concurrent", "9"));
     assert_eq!(problems, []);
-    assert_eq!(layer["max_concurrent"].origin.to_string(), "--max-concurrent");
+    assert_eq!(layer["max_concurrent"].1.to_string(), "--max-concurrent");
 
     let (_, problems) = read_flags(&with_flag("max_concurrent", "x"));
     assert_eq!(problems[0].source, ProblemSource::Flag("--max-concurrent".to_owned()));
@@ -174,7 +174,7 @@ fn a_password_in_a_flag_is_rejected() {
         assert_eq!(problems.len(), 1);
         assert!(!format!("{problems:?}").contains("hunter2"));
         let (layer, _) = read_environment(&with_variable("MCP_DELEGATOR_DATABASE_URL", url));
-        assert_eq!(layer["database_url"].value.as_text(), Some(url), "a variable may contain a password");
+        assert_eq!(layer["database_url"].0.as_str(), Some(url), "a variable may contain a password");
     }
     for url in [
         "postgres://u@h:5432/d",

@@ -1,15 +1,11 @@
-//! Waits for tasks in the calling thread. For many waits in one process see [`super::wait_thread`].
-//!
-//! While it waits, the call makes upkeep passes: every few seconds, and when a supervisor that it watches is lost.
+//! Waits for tasks in the calling thread, with progress. For many waits in one process see [`super::wait_thread`].
 
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
-use serde_json::Value;
 
-use super::task_watch::TaskWatch;
-use super::upkeep_schedule::UpkeepSchedule;
+use super::wait_loop::{GroupWaitOutcome, TaskProgress, Wait, WaitGoal, WaitLoop};
 use crate::Engine;
 use crate::error::EngineError;
 
@@ -21,84 +17,55 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct WaitOutcome {
     pub task: Task,
-    /// The deadline passed, or the caller stopped, before the task ended.
+    /// The deadline passed before the task ended.
     pub expired: bool,
 }
 
-#[derive(Debug)]
-pub struct TaskProgress<'a> {
-    pub task: &'a Task,
-    /// The supervisor's last snapshot, if there is one.
-    pub snapshot: Option<Value>,
-}
-
 impl Engine {
-    /// Waits until the task has ended or the deadline has passed. Calls `on_progress` about once a second; it returns
-    /// `false` to stop waiting.
+    /// Waits until the task has ended or the deadline has passed. Calls `on_progress` about once a second.
     pub fn wait(
         &self,
         id: &TaskId,
         deadline: Option<Instant>,
-        mut on_progress: impl FnMut(&TaskProgress<'_>) -> bool,
+        mut on_progress: impl FnMut(&TaskProgress<'_>),
     ) -> Result<WaitOutcome, EngineError> {
-        let first = self.wait_for_first(std::slice::from_ref(id), deadline, |watch| {
-            let snapshot = watch.registry.dir().task(id).read_snapshot()?;
-            let snapshot = snapshot.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            Ok(on_progress(&TaskProgress { task: watch.task(id)?, snapshot }))
-        });
-        Ok(first?.0)
+        let wait = Wait { ids: vec![id.clone()], goal: WaitGoal::All, deadline };
+        let GroupWaitOutcome { mut tasks, expired } = self.run_wait(&wait, |wait_loop| {
+            on_progress(&wait_loop.progress(id)?);
+            Ok(())
+        })?;
+        let task = tasks.pop().ok_or_else(|| EngineError::UnknownTask { given: id.to_string() })?;
+        Ok(WaitOutcome { task, expired })
     }
 
-    /// Waits until the first of several tasks has ended. Also returns the ids of those that have not. If none ends before
-    /// the deadline, returns the first one in its current state.
-    pub fn wait_any(
+    /// Waits until the goal is reached or the deadline has passed.
+    pub fn wait_for_group(
         &self,
         ids: &[TaskId],
+        goal: WaitGoal,
         deadline: Option<Instant>,
-    ) -> Result<(WaitOutcome, Vec<TaskId>), EngineError> {
-        self.wait_for_first(ids, deadline, |_| Ok(true))
+    ) -> Result<GroupWaitOutcome, EngineError> {
+        self.run_wait(&Wait { ids: ids.to_vec(), goal, deadline }, |_| Ok(()))
     }
 
-    fn wait_for_first(
+    fn run_wait(
         &self,
-        ids: &[TaskId],
-        deadline: Option<Instant>,
-        mut on_progress: impl FnMut(&mut TaskWatch) -> Result<bool, EngineError>,
-    ) -> Result<(WaitOutcome, Vec<TaskId>), EngineError> {
-        let first = ids.first().ok_or_else(|| EngineError::UnknownTask { given: String::new() })?;
-        let registry =
-            self.find_registry()?.ok_or_else(|| EngineError::UnknownTask { given: first.to_string() })?;
-        let mut watch = TaskWatch::new(registry)?;
-        let mut upkeep = UpkeepSchedule::starting_now();
+        wait: &Wait,
+        mut on_progress: impl FnMut(&mut WaitLoop) -> Result<(), EngineError>,
+    ) -> Result<GroupWaitOutcome, EngineError> {
+        let mut wait_loop = WaitLoop::new();
         let mut next_progress = Instant::now();
         loop {
-            let mut pending = Vec::new();
-            let mut ended = None;
-            for id in ids {
-                let task = watch.task(id)?;
-                if !task.state.is_terminal() {
-                    pending.push(id.clone());
-                } else if ended.is_none() {
-                    ended = Some(task.clone());
-                }
-            }
-            if let Some(task) = ended {
-                return Ok((WaitOutcome { task, expired: false }, pending));
-            }
+            wait_loop.refresh(self)?;
             let now = Instant::now();
-            let mut is_over = deadline.is_some_and(|deadline| now >= deadline);
-            if !is_over && now >= next_progress {
+            if let Some(outcome) = wait_loop.outcome(wait, now) {
+                return outcome;
+            }
+            if now >= next_progress {
                 next_progress = now + PROGRESS_INTERVAL;
-                is_over = !on_progress(&mut watch)?;
+                on_progress(&mut wait_loop)?;
             }
-            if is_over {
-                return Ok((WaitOutcome { task: watch.task(first)?.clone(), expired: true }, pending));
-            }
-            if !upkeep.run_if_due(self, &mut watch)? {
-                let until = deadline.unwrap_or(next_progress).min(next_progress);
-                watch.sleep(until.min(upkeep.next(&watch)), None)?;
-            }
-            watch.refresh()?;
+            wait_loop.pause(self, wait.deadline.unwrap_or(next_progress).min(next_progress), None)?;
         }
     }
 

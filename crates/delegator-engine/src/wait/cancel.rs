@@ -34,7 +34,7 @@ impl Engine {
         let previous = self.store_cancel_request(&mut registry, id, reason)?;
         // A queued task that is cancelled may have blocked others.
         self.promote(&mut registry)?;
-        let outcome = self.wait(id, Some(Instant::now() + timeout), |_| true)?;
+        let outcome = self.wait(id, Some(Instant::now() + timeout), |_| {})?;
         Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
     }
 
@@ -70,7 +70,7 @@ impl Engine {
         self.promote(&mut registry)?;
         let deadline = Instant::now() + timeout;
         let reports = requested.into_iter().map(|(id, previous)| {
-            let outcome = self.wait(&id, Some(deadline), |_| true)?;
+            let outcome = self.wait(&id, Some(deadline), |_| {})?;
             Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
         });
         reports.collect()

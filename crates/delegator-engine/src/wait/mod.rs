@@ -1,8 +1,8 @@
 //! Waiting for tasks to end, and cancelling them.
 //!
-//! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one thread. Both watch
-//! tasks through [`task_watch`] and make upkeep passes while they wait ([`upkeep_schedule`]). Ending a wait never ends
-//! the task; only [`cancel`] does.
+//! [`blocking`] waits in the calling thread, [`wait_thread`] serves many waits of one process from one thread. Both run
+//! [`wait_loop`], which watches tasks through [`task_watch`] and makes upkeep passes ([`upkeep_schedule`]). Ending a wait
+//! never ends the task; only [`cancel`] does.
 //!
 //! This is the highest folder: it may use all others.
 
@@ -10,4 +10,5 @@ pub(crate) mod blocking;
 pub(crate) mod cancel;
 mod task_watch;
 mod upkeep_schedule;
+pub(crate) mod wait_loop;
 pub mod wait_thread;

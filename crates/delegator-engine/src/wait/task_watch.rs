@@ -138,7 +138,7 @@ fn read(registry: &Registry, id: &TaskId) -> Result<WatchedTask, EngineError> {
     Ok(WatchedTask { task, supervision })
 }
 
-fn unknown(id: &TaskId) -> EngineError {
+pub(super) fn unknown(id: &TaskId) -> EngineError {
     EngineError::UnknownTask { given: id.to_string() }
 }
 
@@ -156,8 +156,10 @@ fn process_identity(known: &Identity) -> ProcessIdentity {
 }
 
 /// Sleeps until the time is over or `waker` is readable.
-pub(super) fn sleep_unless_woken(length: Duration, waker: BorrowedFd<'_>) -> Result<(), EngineError> {
-    match poll(&mut [PollFd::from_borrowed_fd(waker, PollFlags::IN)], Some(&timespec(length))) {
+pub(super) fn sleep_unless_woken(length: Duration, waker: Option<BorrowedFd<'_>>) -> Result<(), EngineError> {
+    let mut polled: Vec<PollFd<'_>> =
+        waker.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    match poll(&mut polled, Some(&timespec(length))) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(EngineError::Io { doing: "wait", source: error.into() }),
     }

@@ -12,34 +12,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
-use delegator_registry::Task;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::task_watch::{TaskWatch, sleep_unless_woken};
-use super::upkeep_schedule::UpkeepSchedule;
+use super::task_watch::sleep_unless_woken;
+pub use super::wait_loop::{GroupWaitOutcome, WaitGoal};
+use super::wait_loop::{RETRY_INTERVAL, Wait, WaitLoop};
 use crate::Engine;
 use crate::error::EngineError;
 
-/// When a wait for several tasks is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitGoal {
-    /// When the first task has ended.
-    Any,
-    /// When all tasks have ended.
-    All,
-}
-
-/// The current state of every task, in the order of the request.
-#[derive(Debug)]
-pub struct GroupWaitOutcome {
-    pub tasks: Vec<Task>,
-    pub expired: bool,
-}
-
 pub type WaitCallback = Box<dyn FnOnce(Result<GroupWaitOutcome, EngineError>) + Send>;
 
-/// How soon to retry if the registry cannot be read or does not exist.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const IDLE_PAUSE: Duration = Duration::from_secs(3600);
 
 /// The handle of the thread; dropping it stops the thread.
@@ -66,9 +48,7 @@ enum Command {
 }
 
 struct Waiter {
-    ids: Vec<TaskId>,
-    goal: WaitGoal,
-    deadline: Option<Instant>,
+    wait: Wait,
     callback: WaitCallback,
 }
 
@@ -82,7 +62,7 @@ impl WaitThread {
         let inner = Arc::clone(&waker);
         let thread = std::thread::Builder::new()
             .name("wait".to_owned())
-            .spawn(move || WaitLoop { engine, receiver, waker: inner, waiters: HashMap::new() }.run())
+            .spawn(move || WaitService { engine, receiver, waker: inner, waiters: HashMap::new() }.run())
             .map_err(EngineError::io("start a thread"))?;
         Ok(WaitThread { commands, waker, next_ticket: AtomicU64::new(0), thread: Some(thread) })
     }
@@ -97,7 +77,7 @@ impl WaitThread {
         callback: WaitCallback,
     ) -> Ticket {
         let number = self.next_ticket.fetch_add(1, Ordering::Relaxed);
-        let waiter = Waiter { ids, goal, deadline, callback };
+        let waiter = Waiter { wait: Wait { ids, goal, deadline }, callback };
         let ticket = Ticket { number, commands: self.commands.clone(), waker: Arc::clone(&self.waker) };
         ticket.send(Command::Wait { number, waiter });
         ticket
@@ -132,23 +112,23 @@ fn send(commands: &Sender<Command>, waker: &OwnedFd, command: Command) {
     let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
 }
 
-struct WaitLoop {
+/// What runs in the thread.
+struct WaitService {
     engine: Engine,
     receiver: Receiver<Command>,
     waker: Arc<OwnedFd>,
     waiters: HashMap<u64, Waiter>,
 }
 
-impl WaitLoop {
+impl WaitService {
     fn run(mut self) {
-        let mut watch = None;
-        let mut upkeep = UpkeepSchedule::starting_now();
+        let mut wait_loop = WaitLoop::new();
         while self.receive_commands() {
-            if let Err(error) = self.run_once(&mut watch, &mut upkeep) {
+            if let Err(error) = self.run_once(&mut wait_loop) {
                 // Fail all waits instead of leaving them without a watch; new waits try again.
-                watch = None;
+                wait_loop = WaitLoop::new();
                 self.fail_all(&error);
-                self.pause(Instant::now() + RETRY_INTERVAL);
+                let _ = sleep_unless_woken(RETRY_INTERVAL, Some(self.waker.as_fd()));
             }
         }
     }
@@ -166,40 +146,23 @@ impl WaitLoop {
         true
     }
 
-    fn run_once(
-        &mut self,
-        watch: &mut Option<TaskWatch>,
-        upkeep: &mut UpkeepSchedule,
-    ) -> Result<(), EngineError> {
-        if watch.is_none() {
-            *watch = self.engine.find_registry()?.map(TaskWatch::new).transpose()?;
-        }
-        let Some(watch) = watch else {
-            // Without a registry there is no task to wait for.
-            self.finish_waits(|waiter| Some(Err(unknown(waiter))));
-            self.pause(Instant::now() + RETRY_INTERVAL);
-            return Ok(());
-        };
-        watch.refresh()?;
-        if upkeep.run_if_due(&self.engine, watch)? {
-            watch.refresh()?;
-        }
+    fn run_once(&mut self, wait_loop: &mut WaitLoop) -> Result<(), EngineError> {
+        wait_loop.refresh(&self.engine)?;
         let now = Instant::now();
-        self.finish_waits(|waiter| waiter.outcome(watch, now));
-        let is_awaited = |id: &TaskId| self.waiters.values().any(|waiter| waiter.ids.contains(id));
-        watch.retain(is_awaited);
-        let deadlines = self.waiters.values().filter_map(|waiter| waiter.deadline);
-        let until = deadlines.chain([upkeep.next(watch), now + IDLE_PAUSE]).min().unwrap_or(now);
-        watch.sleep(until, Some(self.waker.as_fd()))
+        self.finish_waits(|wait| wait_loop.outcome(wait, now));
+        wait_loop.retain(|id| self.waiters.values().any(|waiter| waiter.wait.ids.contains(id)));
+        let deadlines = self.waiters.values().filter_map(|waiter| waiter.wait.deadline);
+        let until = deadlines.min().unwrap_or(now + IDLE_PAUSE);
+        wait_loop.pause(&self.engine, until, Some(self.waker.as_fd()))
     }
 
     /// Calls back the waits for which `outcome_of` returns an outcome.
     fn finish_waits(
         &mut self,
-        mut outcome_of: impl FnMut(&Waiter) -> Option<Result<GroupWaitOutcome, EngineError>>,
+        mut outcome_of: impl FnMut(&Wait) -> Option<Result<GroupWaitOutcome, EngineError>>,
     ) {
-        let finished: Vec<_> =
-            self.waiters.iter().filter_map(|(number, waiter)| Some((*number, outcome_of(waiter)?))).collect();
+        let outcomes = self.waiters.iter().map(|(number, waiter)| (*number, outcome_of(&waiter.wait)));
+        let finished: Vec<_> = outcomes.filter_map(|(number, outcome)| Some((number, outcome?))).collect();
         for (number, outcome) in finished {
             if let Some(waiter) = self.waiters.remove(&number) {
                 (waiter.callback)(outcome);
@@ -212,34 +175,4 @@ impl WaitLoop {
             Some(Err(EngineError::WatchFailed { detail: error.to_string(), os_error: error.os_error() }))
         });
     }
-
-    fn pause(&self, until: Instant) {
-        let pause = until.saturating_duration_since(Instant::now());
-        let _ = sleep_unless_woken(pause, self.waker.as_fd());
-    }
-}
-
-impl Waiter {
-    /// The outcome, if the wait is over.
-    fn outcome(&self, watch: &mut TaskWatch, now: Instant) -> Option<Result<GroupWaitOutcome, EngineError>> {
-        let mut tasks = Vec::with_capacity(self.ids.len());
-        for id in &self.ids {
-            match watch.task(id) {
-                Ok(task) => tasks.push(task.clone()),
-                Err(error) => return Some(Err(error)),
-            }
-        }
-        let mut ends = tasks.iter().map(|task| task.state.is_terminal());
-        let reached = match self.goal {
-            WaitGoal::Any => ends.any(|ended| ended),
-            WaitGoal::All => ends.all(|ended| ended),
-        };
-        let expired = !reached && self.deadline.is_some_and(|deadline| now >= deadline);
-        (reached || expired).then_some(Ok(GroupWaitOutcome { tasks, expired }))
-    }
-}
-
-fn unknown(waiter: &Waiter) -> EngineError {
-    let given = waiter.ids.first().map(ToString::to_string).unwrap_or_default();
-    EngineError::UnknownTask { given }
 }

@@ -123,7 +123,7 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
 fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
-    match delegator_config::load_for_call(&sources) {
+    match delegator_config::load(&sources) {
         Ok(config) => (config, None),
         Err(error) => (Config::defaults(process.cores), Some(error)),
     }
@@ -132,11 +132,12 @@ fn configuration(process: &Process, globals: &Globals) -> (Config, Option<Config
 fn redactor(process: &Process, config: &Config) -> Redactor {
     let environment =
         process.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-    let secrets = config.settings().filter(|setting| setting.key.secret);
-    let secrets: Vec<String> =
-        secrets.filter_map(|setting| setting.value_json().as_str().map(str::to_owned)).collect();
-    let builder = Redactor::builder().extra_names(config.redact_names()).environment(environment);
-    secrets.iter().fold(builder, |builder, secret| builder.secret(secret)).build()
+    let secrets = config.sourced().iter().filter(|setting| setting.key.secret);
+    let builder = Redactor::builder().extra_names(&config.settings.redact_names).environment(environment);
+    secrets
+        .filter_map(|setting| setting.value.as_str())
+        .fold(builder, |builder, secret| builder.secret(secret))
+        .build()
 }
 
 fn start_logging(
@@ -145,7 +146,7 @@ fn start_logging(
     config: &Config,
     globals: &Globals,
 ) -> Option<Warning> {
-    let filter = process.variable("MCP_DELEGATOR_LOG").unwrap_or(config.log_level());
+    let filter = process.variable("MCP_DELEGATOR_LOG").unwrap_or(&config.settings.log_level);
     let problem = logging::start(printer, filter, globals.log_format).err()?;
     Some(Warning::new("W_CONFIG_002", format!("MCP_DELEGATOR_LOG is not a log filter: {problem}")))
 }

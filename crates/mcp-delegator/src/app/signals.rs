@@ -19,6 +19,7 @@ use signal_hook::iterator::Signals;
 
 use crate::error::{AppError, ErrorCode};
 use crate::output::attachment::{AttachedTask, Attachment};
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
@@ -95,10 +96,9 @@ where
     F: Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
 {
     let (cancel_sender, cancel_receiver) = channel();
-    let WaitHint { task, command } = &attached.reattach;
-    let message = format!(
-        "Detached from {task}; it continues. To wait for it: {command}\nPress Ctrl-C again within 2 s to cancel the task."
-    );
+    let detached = format!("Detached from {}; it continues. To wait for it:", attached.reattach.task);
+    let detached = CallSyntax::Commands.sentence(&attached.reattach.suggestion(&detached));
+    let message = format!("{detached}\nPress Ctrl-C again within 2 s to cancel the task.");
     attached.bar.suspend(|| final_output.printer.remark(&message));
     std::thread::spawn(move || match cancel_receiver.recv_timeout(CANCEL_WINDOW) {
         Ok(()) => {

@@ -2,16 +2,17 @@
 //!
 //! Values are those for a task in the current directory. Secret settings are replaced by a marker and never printed.
 
-use delegator_config::{Origin, Setting as Configured};
+use delegator_config::{Config, ConfigWarning, Origin, SourcedSetting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::outcome::CommandOutput;
+use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
 use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset, output_schema};
 
@@ -76,14 +77,19 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
     // Shows the settings for a task in the current directory, including the limits of its project file.
     let directory = &context.process.current_dir;
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.clone());
-    let config = &context.config.for_work_tree(&directory)?;
+    let (config, broken) = match context.config.for_work_tree(&directory) {
+        Ok(config) => (config, Vec::new()),
+        // A broken project file is shown as a warning: a user runs this command to find out what is wrong.
+        Err(error) => (context.config.clone(), error.into_warnings()),
+    };
     if let Some(key) = &input.key
-        && config.get(key).is_none()
+        && !config.sourced().iter().any(|setting| setting.key.name == key)
     {
-        return Err(unknown_key(context, key));
+        return Err(unknown_key(&config, key));
     }
     let settings: Vec<Setting> = config
-        .settings()
+        .sourced()
+        .iter()
         .filter(|setting| input.key.as_deref().is_none_or(|key| setting.key.name == key))
         .filter(|setting| !input.changed || setting.origin != Origin::Default)
         .map(to_setting)
@@ -99,38 +105,40 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
     };
     let mut output = CommandOutput::done(data);
     output.page = Some(page);
+    // The warnings of the call itself are added to every response.
+    let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
+    output
+        .warnings
+        .extend(broken.iter().filter(is_new).map(|warning| Warning::new(warning.code, &warning.message)));
     Ok(output)
 }
 
-fn to_setting(setting: &Configured) -> Setting {
+fn to_setting(setting: &SourcedSetting) -> Setting {
     // Secret settings are hidden here, because the redactor may not recognise their values.
     let hide = |value: Value| {
         if setting.key.secret && !value.is_null() { "[REDACTED:config]".into() } else { value }
     };
     Setting {
         key: setting.key.name,
-        value: hide(setting.value_json()),
-        default: setting.default_json(),
-        source: setting.source().as_str(),
-        origin: match &setting.origin {
-            Origin::Default => None,
-            Origin::UserConfig { path, position } | Origin::Project { path, position } => {
-                Some(format!("{}:{}", path.display(), position.line))
-            }
-            Origin::Variable(name) | Origin::Flag(name) => Some(name.clone()),
-        },
+        value: hide(setting.value.clone()),
+        default: setting.default.clone(),
+        source: setting.origin.source().as_str(),
+        origin: (setting.origin != Origin::Default).then(|| setting.origin.to_string()),
         variable: setting.key.variable(),
         description: setting.key.description,
     }
 }
 
-fn unknown_key(context: &Context<'_>, key: &str) -> AppError {
-    let known = context.config.settings().map(|setting| setting.key.name);
+fn unknown_key(config: &Config, key: &str) -> AppError {
+    let known = config.sourced().iter().map(|setting| setting.key.name);
     let error =
         AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'.")).context("key", key);
     match delegator_domain::similar_names::nearest(key, known) {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("Run 'mcp-delegator config show' to list all settings."),
+        None => {
+            let list = NextCall::new(&["config", "show"]);
+            error.suggest(Suggestion::with_call("Run {call} to list all settings.", list))
+        }
     }
 }
 

@@ -101,9 +101,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         },
     )?)?;
     // Detaching ends this process without running destructors, so the directory remains.
-    let reattach = WaitHint::in_state_dir(&submitted.task.id, &engine.state_dir);
+    let reattach = WaitHint { task: submitted.task.id.clone(), state_dir: Some(engine.state_dir.clone()) };
     let waited = attach(context, &engine, reattach, None)?;
-    let output = foreground_output(&engine, waited)?;
+    let output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
     let keep = input.keep;
     let demo_path = if keep { demo_dir.keep() } else { demo_dir.path().to_owned() };

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 
+use delegator_config::Containment;
 use delegator_engine::best_containment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,9 @@ fn agent(context: &Context<'_>) -> Check {
         engine(context).and_then(|engine| configured_agent(context, &engine, &context.process.current_dir));
     match result {
         Err(error) => {
-            Check { suggestion: error.suggestion, ..check("agent", "problem", error.message, None) }
+            let syntax = context.screen.presentation.call_syntax();
+            let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
+            Check { suggestion, ..check("agent", "problem", error.message, None) }
         }
         Ok(agent) => {
             let program = agent.program.display();
@@ -141,8 +144,8 @@ fn sandbox() -> Check {
 
 /// Both kinds of containment work. A control group also finds unmarked processes of a supervisor that was killed.
 fn containment(context: &Context<'_>) -> Check {
-    let message = match (context.config.text("containment"), best_containment()) {
-        (Some("subreaper"), _) => "subreaper, as configured",
+    let message = match (context.config.settings.containment, best_containment()) {
+        (Containment::Subreaper, _) => "subreaper, as configured",
         (_, "cgroup") => "cgroup: every task runs in its own control group",
         _ => "subreaper: control groups (cgroup v2) cannot be created here",
     };

@@ -224,9 +224,9 @@ fn history_rewrite_problem(input: &Value) -> Option<Problem> {
         truncate_text(&found.phrase),
         found.position
     );
-    let suggestion =
-        format!("Instead, {}. If it is intended, set allow_destructive_git to true.", found.alternative);
-    let mut problem = Problem::new(ErrorCode::PolicyBlocked, "task", problem).suggest(Some(suggestion));
+    let mut problem = Problem::new(ErrorCode::PolicyBlocked, "task", problem)
+        .suggest(Some(format!("Instead, {}.", found.alternative)));
+    problem.permitted_by = Some("allow_destructive_git");
     problem.context.insert("found".into(), truncate_text(&found.phrase).into());
     problem.context.insert("position".into(), found.position.into());
     Some(problem)

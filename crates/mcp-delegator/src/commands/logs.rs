@@ -62,7 +62,7 @@ fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     if input.follow && context.screen.presentation.items() != ItemFormat::Collected {
         return follow(context, &engine, &id);
     }
-    let task = if input.follow { engine.wait(&id, None, |_| true)?.task } else { engine.task(&id)? };
+    let task = if input.follow { engine.wait(&id, None, |_| {})?.task } else { engine.task(&id)? };
     let text =
         |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(CommandOutput::done(LogsOutput {
@@ -82,7 +82,7 @@ fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<Command
     let mut shown_bytes = [0_usize; 3];
     loop {
         // Query the state before reading, so that everything written before the end is printed.
-        let task = engine.wait(id, Some(Instant::now() + POLL_INTERVAL), |_| true)?.task;
+        let task = engine.wait(id, Some(Instant::now() + POLL_INTERVAL), |_| {})?.task;
         let ended = task.state.is_terminal();
         for (which, shown) in
             [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].into_iter().zip(&mut shown_bytes)

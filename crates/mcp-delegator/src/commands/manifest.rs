@@ -109,7 +109,7 @@ pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
-    let prefix = context.config.tool_prefix();
+    let prefix = &context.config.settings.tool_prefix;
     let commands: Vec<CommandEntry> = context
         .catalog()
         .iter()

@@ -139,7 +139,7 @@ fn check(input: &Value) -> Vec<Problem> {
 fn preflight_directory(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let Some(given) = input.get("working_dir").and_then(Value::as_str) else { return Vec::new() };
     let path = context.current_dir.join(given);
-    let problem = resolve_allowed_dir(&path, context.config.paths("allowed_roots")).err();
+    let problem = resolve_allowed_dir(&path, &context.config.settings.allowed_roots).err();
     problem.map(|problem| directory_problem("working_dir", &path, &problem)).into_iter().collect()
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::schema as envelope_schema;
@@ -69,7 +70,7 @@ pub const COMMAND: Command =
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
-        Some(name) => find_schema(context.catalog(), name, context.config.tool_prefix())?,
+        Some(name) => find_schema(context.catalog(), name, &context.config.settings.tool_prefix)?,
         None => json!(schema_names(context.catalog())),
     };
     let etag = fingerprint(&data);
@@ -153,7 +154,9 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
         AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("Run 'mcp-delegator schema' to list the names."),
+        None => {
+            error.suggest(Suggestion::with_call("Run {call} to list the names.", NextCall::new(&["schema"])))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use delegator_engine::{DirectoryProblem, EngineError, FileProblem, RestoreError,
 use delegator_registry::RegistryError;
 
 use crate::error::os_limits::os_limit_error;
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AGENT, AppError, ErrorCode, Problem, Retry};
 
 impl From<EngineError> for AppError {
@@ -90,7 +91,7 @@ fn retry_later(error: AppError) -> AppError {
 fn unknown_task(message: String, given: String) -> AppError {
     AppError::new(ErrorCode::TaskNotFound, message)
         .context("task_id", given)
-        .suggest("Run 'mcp-delegator local status' to list the tasks.")
+        .suggest(Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])))
 }
 
 fn invalid_task_id(message: String, given: String) -> AppError {
@@ -115,12 +116,16 @@ fn wrong_state(message: String, state: State, task_key: &str, task: &TaskId) -> 
 
 fn not_ended(message: String, state: State, task: &TaskId) -> AppError {
     let error = wrong_state(message, state, "task_id", task);
-    retry_later(error.suggest(format!("Wait for the task first: mcp-delegator local wait {task}")))
+    let wait = NextCall::new(&["local", "wait"]).with("task_id", task.as_str());
+    retry_later(error.suggest(Suggestion::with_call("Wait for the task first: {call}", wait)))
 }
 
 fn work_tree_busy(message: String, state: State, busy: &TaskId) -> AppError {
     let error = wrong_state(message, state, "busy_task_id", busy);
-    retry_later(error.suggest(format!("Wait for task {busy}, or run: mcp-delegator local cancel {busy}")))
+    let cancel = NextCall::new(&["local", "cancel"]).with("task_id", busy.as_str());
+    retry_later(
+        error.suggest(Suggestion::with_call(format!("Wait for task {busy}, or run: {{call}}"), cancel)),
+    )
 }
 
 fn no_sandbox(message: String) -> AppError {
@@ -242,9 +247,12 @@ fn registry_error(error: RegistryError) -> AppError {
             AppError::new(ErrorCode::IdempotencyMismatch, message).context("task_id", first.as_str())
         }
         RegistryError::Busy { .. } => AppError::new(ErrorCode::LockHeld, message),
-        RegistryError::Damaged { .. } => AppError::new(ErrorCode::ConfigInvalid, message).suggest(
-            "Run 'mcp-delegator doctor --set-aside-damaged' to rename the damaged files and start with an empty registry.",
-        ),
+        RegistryError::Damaged { .. } => {
+            AppError::new(ErrorCode::ConfigInvalid, message).suggest(Suggestion::with_call(
+                "Run {call} to rename the damaged files and start with an empty registry.",
+                NextCall::new(&["doctor"]).with("set_aside_damaged", true),
+            ))
+        }
         RegistryError::NeedsNewerWriter { .. } | RegistryError::StateDir(_) => {
             AppError::new(ErrorCode::ConfigInvalid, message)
         }

@@ -3,6 +3,7 @@
 use delegator_config::environments::{EnvironmentsError, sample};
 
 use crate::error::engine::sentence;
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, io_error, truncate_text};
 
 impl From<EnvironmentsError> for AppError {
@@ -13,12 +14,18 @@ impl From<EnvironmentsError> for AppError {
                 .context("path", path.display().to_string())
                 .context("sample", sample())
                 .detail(format!("Sample file:\n{}", sample()))
-                .suggest("Create the file, or add an environment with 'mcp-delegator env add'."),
+                .suggest(Suggestion::with_call(
+                    "Create the file, or add an environment with {call}.",
+                    NextCall::new(&["env", "add"]),
+                )),
             EnvironmentsError::Invalid(error) => error.into(),
             EnvironmentsError::Exists { id, path } => AppError::new(ErrorCode::AlreadyExists, message)
                 .context("env_id", id)
                 .context("path", path.display().to_string())
-                .suggest("Choose another id, or first remove the existing environment with 'mcp-delegator env remove'."),
+                .suggest(Suggestion::with_call(
+                    "Choose another id, or first remove the existing environment with {call}.",
+                    NextCall::new(&["env", "remove"]),
+                )),
             EnvironmentsError::Unknown { id, path, nearest } => {
                 unknown_environment(&id, nearest.as_deref()).context("path", path.display().to_string())
             }
@@ -35,6 +42,9 @@ fn unknown_environment(id: &str, nearest: Option<&str>) -> AppError {
             .context("env_id", truncate_text(id));
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
-        None => error.suggest("Run 'mcp-delegator cloud list-environments' to list the environments."),
+        None => {
+            let list = NextCall::new(&["cloud", "list-environments"]);
+            error.suggest(Suggestion::with_call("Run {call} to list the environments.", list))
+        }
     }
 }

@@ -10,6 +10,7 @@ pub mod environments;
 pub mod exit;
 mod os_limits;
 pub mod panic;
+pub mod suggestion;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use serde_json::{Map, Value, json};
 
 pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
 pub use exit::ExitCode;
+use suggestion::Suggestion;
 
 /// Name of the built-in agent.
 pub const AGENT: &str = "codex";
@@ -53,6 +55,8 @@ pub struct Problem {
     pub problem: String,
     pub value: Option<Value>,
     pub suggestion: Option<String>,
+    /// The input that permits the value anyway, if it is set to true.
+    pub permitted_by: Option<&'static str>,
     /// Details for programs, such as file and line.
     pub context: Map<String, Value>,
 }
@@ -60,7 +64,15 @@ pub struct Problem {
 impl Problem {
     pub fn new(code: ErrorCode, field: impl Into<String>, problem: impl Into<String>) -> Self {
         let (field, problem) = (field.into(), problem.into());
-        Problem { code, field, problem, value: None, suggestion: None, context: Map::new() }
+        Problem {
+            code,
+            field,
+            problem,
+            value: None,
+            suggestion: None,
+            permitted_by: None,
+            context: Map::new(),
+        }
     }
 
     pub fn value(mut self, value: Value) -> Self {
@@ -77,6 +89,13 @@ impl Problem {
     pub fn suggest(mut self, suggestion: Option<impl Into<String>>) -> Self {
         self.suggestion = suggestion.map(Into::into);
         self
+    }
+
+    /// The suggestion, and the input that permits the value anyway.
+    pub fn advice(&self) -> Option<String> {
+        let permission = self.permitted_by.map(|input| format!("If it is intended, set {input} to true."));
+        let sentences: Vec<String> = self.suggestion.clone().into_iter().chain(permission).collect();
+        (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 }
 
@@ -110,7 +129,7 @@ pub struct AppError {
     pub phase: Phase,
     pub retry: Retry,
     /// What the caller can do next.
-    pub suggestion: Option<String>,
+    pub suggestion: Option<Suggestion>,
     /// A command line that fixes the problem.
     pub fix_command: Option<String>,
     pub redirect: Option<Redirect>,
@@ -145,7 +164,7 @@ impl AppError {
                 format!("{} problems with the input. First: {}", problems.len(), problem_sentence(first))
             }
         };
-        let suggestion = problems.first().and_then(|problem| problem.suggestion.clone());
+        let suggestion = problems.first().and_then(Problem::advice).map(Suggestion::from);
         AppError { problems, suggestion, ..AppError::new(code, message) }
     }
 
@@ -154,7 +173,7 @@ impl AppError {
         self
     }
 
-    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+    pub fn suggest(mut self, suggestion: impl Into<Suggestion>) -> Self {
         self.suggestion = Some(suggestion.into());
         self
     }

@@ -70,7 +70,7 @@ mod tests {
                 let description = error.to_string();
                 let error = AppError::from(error);
                 assert_eq!(error.retry, Retry::Later(Some(RETRY_AFTER)), "{description}: {error:?}");
-                assert!(error.suggestion.as_ref().unwrap().contains("Try again"), "{error:?}");
+                assert!(error.suggestion.as_ref().unwrap().text.contains("Try again"), "{error:?}");
                 assert!(error.context["errno"].as_str().unwrap().starts_with('E'), "{error:?}");
             }
         }
@@ -87,6 +87,6 @@ mod tests {
         let error =
             AppError::from(EngineError::Io { doing: "start a supervisor", source: os_error(Errno::TOOBIG) });
         assert_eq!((error.code, error.retry), (ErrorCode::InvalidValue, Retry::AsDeclared));
-        assert!(error.suggestion.unwrap().contains("standard input"));
+        assert!(error.suggestion.unwrap().text.contains("standard input"));
     }
 }

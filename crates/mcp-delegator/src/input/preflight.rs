@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::error::engine::{directory_problem, file_problem, mode_too_wide, variable_not_allowed};
 use crate::error::{AGENT, ErrorCode, Problem};
-use crate::spec::{PreflightContext, max_mode};
+use crate::spec::PreflightContext;
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
 pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, Some(context.current_dir));
     if input.get("working_dir").is_none() {
-        let roots = context.config.paths("allowed_roots");
+        let roots = &context.config.settings.allowed_roots;
         problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
             let converted = directory_problem("working_dir", context.current_dir, &problem);
             let message = format!(
@@ -43,7 +43,7 @@ fn agent_problems_in(
     context: &PreflightContext<'_>,
     default_dir: Option<&Path>,
 ) -> Vec<Problem> {
-    let roots = context.config.paths("allowed_roots");
+    let roots = &context.config.settings.allowed_roots;
     let mut problems = Vec::new();
     let given = input.get("working_dir").and_then(Value::as_str).map(Path::new);
     problems.extend(given.and_then(|given| unusable_directory("working_dir", given, roots)));
@@ -63,7 +63,7 @@ fn agent_problems_in(
             .extend(relative_path(&field, path, context).or_else(|| unreadable_file(&field, path, context)));
     }
     for (field, given) in list_items(input, "env_allow_list") {
-        let right = variable_access(given, context.config.agent_variables(AGENT));
+        let right = variable_access(given, context.config.settings.agent_variables(AGENT));
         problems
             .extend((right != VariableAccess::Passed).then(|| variable_not_allowed(&field, given, right)));
     }
@@ -89,7 +89,7 @@ fn project_file_problems(input: &Value, context: &PreflightContext<'_>, director
 
 fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
     let requested = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)?;
-    let allowed = max_mode(config);
+    let allowed = config.settings.max_mode;
     (requested > allowed).then(|| mode_too_wide(requested, allowed))
 }
 
@@ -115,6 +115,6 @@ fn relative_path(field: &str, path: &Path, context: &PreflightContext<'_>) -> Op
 }
 
 fn unreadable_file(field: &str, path: &Path, context: &PreflightContext<'_>) -> Option<Problem> {
-    let opened = open_allowed_file(path, context.config.paths("allowed_roots"), context.state_dir);
+    let opened = open_allowed_file(path, &context.config.settings.allowed_roots, context.state_dir);
     opened.err().map(|problem| file_problem(field, path, &problem))
 }

@@ -145,26 +145,25 @@ pub fn serve<H: ServerHandler + Clone>(
 
 /// The tool selection from flags, or else from the configuration.
 fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
-    let config = context.config;
-    let names = |given: &[String], key: &str| match given {
-        [] => config.texts(key).to_vec(),
+    let settings = &context.config.settings;
+    let names = |given: &[String], configured: &[String]| match given {
+        [] => configured.to_vec(),
         given => split_names(given),
     };
-    let is_set = |key: &str| config.get(key).is_some_and(|setting| setting.value_json() == true);
     ToolSelection {
-        prefix: input.tool_prefix.clone().unwrap_or_else(|| config.tool_prefix().to_owned()),
-        toolsets: names(&input.toolsets, "toolsets"),
-        tools: names(&input.tools, "tools"),
-        exclude_tools: names(&input.exclude_tools, "exclude_tools"),
-        read_only: input.read_only || is_set("read_only"),
+        prefix: input.tool_prefix.as_ref().unwrap_or(&settings.tool_prefix).clone(),
+        toolsets: names(&input.toolsets, &settings.toolsets),
+        tools: names(&input.tools, &settings.tools),
+        exclude_tools: names(&input.exclude_tools, &settings.exclude_tools),
+        read_only: input.read_only || settings.read_only,
         default_format: default_format(context, input),
-        output_schemas: input.output_schemas || is_set("output_schemas"),
+        output_schemas: input.output_schemas || settings.output_schemas,
     }
 }
 
 fn default_format(context: &Context<'_>, input: &Serve) -> Format {
-    match (input.default_format, context.config.text("default_format")) {
-        (Some(ToolFormat::Json), _) | (None, Some("json")) => Format::Json,
+    match (input.default_format, context.config.settings.default_format) {
+        (Some(ToolFormat::Json), _) | (None, delegator_config::ToolFormat::Json) => Format::Json,
         _ => Format::Markdown,
     }
 }

@@ -9,6 +9,7 @@ pub mod data;
 pub mod documents;
 pub mod envelopes;
 pub mod fields;
+pub mod next_call;
 pub mod outcome;
 pub mod presentation;
 pub mod printer;

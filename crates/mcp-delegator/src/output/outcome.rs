@@ -3,7 +3,7 @@
 //! Handlers return a [`CommandOutput`] or an [`AppError`]; `run` and the MCP server add times and request id, which makes an
 //! [`Outcome`]. Every envelope, exit code and `ok` flag is derived from it by the pure renderers in `views`.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
@@ -13,11 +13,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::documents::document::Document;
 use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
-use crate::spec::version::PROGRAM;
 use crate::spec::{Category, CommandSpec, Shape};
 
 /// The message about a batch of which some items failed.
@@ -62,28 +62,32 @@ pub struct ChildExit {
     pub code: Option<i32>,
 }
 
-/// A task that continues without the call, and the command that waits for it.
+/// A task that continues without the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitHint {
     pub task: TaskId,
-    pub command: String,
+    /// The state directory of the task, if it is not the default one.
+    pub state_dir: Option<PathBuf>,
 }
 
 impl WaitHint {
     pub fn for_task(task: &TaskId) -> WaitHint {
-        WaitHint { task: task.clone(), command: format!("{PROGRAM} local wait {task}") }
+        WaitHint { task: task.clone(), state_dir: None }
     }
 
-    /// With a command that sets the state directory, for tasks outside the default one.
-    pub fn in_state_dir(task: &TaskId, state_dir: &Path) -> WaitHint {
-        let command = WaitHint::for_task(task).command;
-        let state_dir = shell_word(&state_dir.to_string_lossy());
-        WaitHint { task: task.clone(), command: format!("MCP_DELEGATOR_HOME={state_dir} {command}") }
+    /// A sentence that ends with the call that waits for the task.
+    pub fn suggestion(&self, text: &str) -> Suggestion {
+        let wait = NextCall::new(&["local", "wait"]).with("task_id", self.task.as_str());
+        let variable = self
+            .state_dir
+            .as_ref()
+            .map(|state_dir| format!("MCP_DELEGATOR_HOME={} ", shell_word(&state_dir.to_string_lossy())));
+        Suggestion::with_call(format!("{text} {}{CALL}", variable.unwrap_or_default()), wait)
     }
 
-    /// Adds the task and the command to an error.
+    /// Adds the task and the call to an error.
     pub fn attach_to(&self, error: AppError) -> AppError {
-        error.context("task_id", self.task.as_str()).suggest(format!("Wait for it with: {}", self.command))
+        error.context("task_id", self.task.as_str()).suggest(self.suggestion("Wait for it with:"))
     }
 }
 

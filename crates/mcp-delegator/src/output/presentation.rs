@@ -9,12 +9,13 @@ use delegator_config::Config;
 use delegator_domain::terminal;
 use serde_json::{Map, Value};
 
-use crate::output::documents::document::{Block, CallSyntax, Document};
+use crate::output::documents::document::{Block, Document};
 use crate::output::documents::{error as error_document, human, meta_facts};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::envelopes::{
     cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
 };
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::printer;
 use crate::output::screen::ItemFormat;
@@ -71,8 +72,8 @@ impl Presentation {
     ) -> Self {
         let raw = spec.raw.applies_to(input);
         // If the configuration is invalid, the variable still selects the envelope of that error.
-        let configured = config.envelope().or_else(|| process.variable("MCP_DELEGATOR_ENVELOPE"));
-        let chosen = globals.envelope.or_else(|| configured.and_then(Envelope::from_name));
+        let in_variable = || process.variable("MCP_DELEGATOR_ENVELOPE").and_then(Envelope::from_name);
+        let chosen = globals.envelope.or(config.settings.envelope).or_else(in_variable);
         let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
         let representation = |default: Format| match globals.format {
             Some(Format::Human) if raw && globals.fields.is_empty() => Representation::Raw,
@@ -97,7 +98,7 @@ impl Presentation {
             quiet: globals.quiet,
             has_selected_fields: !globals.fields.is_empty(),
             served_tools: None,
-            tool_prefix: config.tool_prefix().to_owned(),
+            tool_prefix: config.settings.tool_prefix.clone(),
             stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
             log_format: globals.log_format,
@@ -117,6 +118,11 @@ impl Presentation {
             stderr_is_terminal: false,
             log_format: LogFormat::Text,
         }
+    }
+
+    /// The syntax of the calls that this output suggests.
+    pub fn call_syntax(&self) -> CallSyntax<'_> {
+        self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools)
     }
 
     /// The destination file of a success.
@@ -244,9 +250,9 @@ impl Presentation {
 
     /// As in the tool envelope, an expired wait is a result. Warnings are appended.
     fn markdown(&self, outcome: &Outcome) -> String {
-        let syntax = self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools);
+        let syntax = self.call_syntax();
         let mut text = match (outcome.tool_error(), outcome.data().or(outcome.failure_data())) {
-            (Some(error), _) => error_document::build(outcome, &error).to_markdown(syntax),
+            (Some(error), _) => error_document::build(outcome, &error, syntax).to_markdown(syntax),
             (None, Some(data)) => self.titled_document(outcome, data).to_markdown(syntax),
             (None, None) => "# Not modified".to_owned(),
         };
@@ -276,7 +282,7 @@ impl Presentation {
         let value = match envelope {
             Envelope::Agent => cli_envelope::render(outcome),
             Envelope::Standard => standard_envelope::render(outcome),
-            Envelope::Tool => tool_envelope::render(outcome, &self.tool_prefix),
+            Envelope::Tool => tool_envelope::render(outcome, &self.tool_prefix, self.call_syntax()),
             Envelope::Raw => return data_only(outcome),
         };
         check(envelope, outcome, &value);

@@ -106,7 +106,7 @@ pub(super) fn problems(error: &AppError) -> Vec<ProblemData> {
         code: problem.code.facts().agent,
         value: problem.value.clone(),
         context: problem.context.clone(),
-        suggestion: problem.suggestion.clone(),
+        suggestion: problem.advice(),
     };
     error.problems.iter().map(data).collect()
 }

@@ -1,5 +1,7 @@
 //! Output formats, envelopes, and the format of log lines.
 
+pub use delegator_config::Envelope;
+
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -28,38 +30,6 @@ impl Format {
             "markdown" => Some(Format::Markdown),
             "json" => Some(Format::Json),
             "jsonl" => Some(Format::Jsonl),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Envelope {
-    Agent,
-    Standard,
-    Tool,
-    /// The data alone, without an envelope.
-    Raw,
-}
-
-impl Envelope {
-    pub const NAMES: [&'static str; 4] = ["agent", "standard", "tool", "raw"];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Envelope::Agent => "agent",
-            Envelope::Standard => "standard",
-            Envelope::Tool => "tool",
-            Envelope::Raw => "raw",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Envelope> {
-        match name {
-            "agent" => Some(Envelope::Agent),
-            "standard" => Some(Envelope::Standard),
-            "tool" => Some(Envelope::Tool),
-            "raw" => Some(Envelope::Raw),
             _ => None,
         }
     }

@@ -22,7 +22,6 @@ pub mod version;
 use std::path::Path;
 
 use delegator_config::Config;
-use delegator_domain::task::Mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -163,11 +162,6 @@ pub struct PreflightContext<'a> {
     pub config: &'a Config,
     pub current_dir: &'a Path,
     pub state_dir: Option<&'a Path>,
-}
-
-/// The widest mode that this configuration allows.
-pub fn max_mode(config: &Config) -> Mode {
-    config.text("max_mode").and_then(Mode::from_name).unwrap_or(Mode::ReadOnly)
 }
 
 /// When a command prints its own format instead of an envelope.

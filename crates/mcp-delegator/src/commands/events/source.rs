@@ -170,7 +170,7 @@ pub fn open_allowed_file(context: &Context<'_>, field: &'static str, name: &str)
         let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
         return Err(refuse(problem.value(name.into())));
     }
-    let roots = context.config.paths("allowed_roots");
+    let roots = &context.config.settings.allowed_roots;
     let (file, _) = delegator_engine::open_allowed_file(path, roots, context.state_dir.as_deref())
         .map_err(|problem| refuse(file_problem(field, path, &problem)))?;
     if is_standard_input(&file) {

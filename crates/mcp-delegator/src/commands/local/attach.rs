@@ -25,20 +25,17 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     };
     let engine = engine(context)?;
     let deadline = timeout.map(|within| Instant::now() + within);
-    let mut expired = false;
-    let mut tasks = Vec::new();
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
-        expired = engine.wait_any(&ids, deadline)?.0.expired;
-        tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<_, _>>()?;
-    } else {
-        // Waits for one task after the other; together this takes as long as the slowest.
-        for id in &ids {
-            let waited = attach(context, &engine, WaitHint::for_task(id), deadline)?;
-            expired |= waited.expired;
-            tasks.push(waited.task);
-        }
+        return after.output(context, engine.wait_for_group(&ids, goal, deadline)?);
     }
-    after.output(context, GroupWaitOutcome { tasks, expired })
+    // Waits for one task after the other; together this takes as long as the slowest.
+    let mut outcome = GroupWaitOutcome { tasks: Vec::new(), expired: false };
+    for id in &ids {
+        let waited = attach(context, &engine, WaitHint::for_task(id), deadline)?;
+        outcome.expired |= waited.expired;
+        outcome.tasks.push(waited.task);
+    }
+    after.output(context, outcome)
 }
 
 /// Waits for a task and shows its progress.
@@ -53,23 +50,19 @@ pub fn attach(
     let attached = AttachedTask { engine: engine.clone(), reattach, cancel_timeout, bar: bar.clone() };
     context.screen.attachment.set(Some(attached));
     tracing::debug!(task = id.as_str(), "waiting for a task");
-    let waited = engine.wait(&id, deadline, |progressed| {
-        show_progress(&bar, progressed);
-        true
-    });
+    let waited = engine.wait(&id, deadline, |progressed| show_progress(&bar, progressed));
     bar.finish_and_clear();
     context.screen.attachment.set(None);
     Ok(waited?)
 }
 
 /// Time for the sweep and for a busy machine, in addition to the grace periods.
-const SWEEP_ALLOWANCE_SEC: u64 = 15;
+const SWEEP_ALLOWANCE: Duration = Duration::from_secs(15);
 
 /// Time limit for cancelling a task.
 pub fn max_cancel_time(context: &Context<'_>) -> Duration {
-    let grace_sec =
-        context.config.number("interrupt_grace_sec") + context.config.number("terminate_grace_sec");
-    Duration::from_secs(grace_sec + SWEEP_ALLOWANCE_SEC)
+    let settings = &context.config.settings;
+    settings.interrupt_grace + settings.terminate_grace + SWEEP_ALLOWANCE
 }
 
 fn progress_bar(context: &Context<'_>) -> ProgressBar {

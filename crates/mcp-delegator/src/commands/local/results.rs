@@ -79,7 +79,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let events = events_page(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
     let results = ResultSet {
-        result: task_result(&engine, &task, &files, input.include_output, input.max_output_bytes)?,
+        result: task_result(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?,
         duration_seconds: task_data::ran_ms(&task) / 1000,
         completed_ts: UtcTime::from_ms(task_data::ended_ms(&task)),
         events,

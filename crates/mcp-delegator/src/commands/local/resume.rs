@@ -15,6 +15,7 @@ use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::resumed_agent_problems;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
@@ -85,8 +86,10 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
         let message = "The task has no thread to continue: its agent never announced one.";
-        let error = AppError::new(ErrorCode::ThreadNotFound, message)
-            .suggest("Start a new task with 'mcp-delegator local exec'.");
+        let error = AppError::new(ErrorCode::ThreadNotFound, message).suggest(Suggestion::with_call(
+            "Start a new task with {call}.",
+            NextCall::new(&["local", "exec"]),
+        ));
         return Err(match earlier {
             Some(task) => error.context("task_id", task.id.as_str()),
             None => error,

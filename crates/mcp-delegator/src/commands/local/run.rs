@@ -133,7 +133,7 @@ pub fn after_wait(
     replayed: bool,
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let mut output = foreground_output(&engine, first_ended(refresh(&engine, watched)?)?)?;
+    let mut output = foreground_output(context, &engine, first_ended(refresh(&engine, watched)?)?)?;
     if replayed {
         output.facts.insert("replayed".into(), true.into());
     }
@@ -141,7 +141,11 @@ pub fn after_wait(
 }
 
 /// The output of a run that was waited for.
-pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+pub fn foreground_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
     let acknowledgement = ExecutionAck::of(&task, Capability::Foreground);
@@ -154,7 +158,7 @@ pub fn foreground_output(engine: &Engine, waited: WaitOutcome) -> Result<Command
     engine.mark_read(&task.id)?;
     let data = ExecutionAck {
         summary: Some(task_data::summary(&task)),
-        report: Some(TaskReport::of(&task, &files, false, None)),
+        report: Some(TaskReport::of(&task, &files, (false, None), context.screen.presentation.call_syntax())),
         ..acknowledgement
     };
     let mut output = match task_error(&task, &files) {

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_config::Config;
+use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
@@ -22,7 +22,6 @@ use crate::commands::inputs::{self, AgentInputs};
 use crate::error::{self, AppError, ErrorCode};
 use crate::output::data::task as task_data;
 use crate::output::data::task::{OutputExcerpt, TaskResult};
-use crate::spec::max_mode;
 use crate::spec::paging::fingerprint;
 
 /// The engine for the state directory of this call.
@@ -31,13 +30,12 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
         .state_dir
         .clone()
         .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown."))?;
-    let max_concurrent = usize::try_from(context.config.number("max_concurrent")).unwrap_or(usize::MAX);
-    let hours = |key| i64::try_from(context.config.number(key)).unwrap_or(i64::MAX);
-    let retention_ms = |key| Some(hours(key).saturating_mul(60 * 60 * 1000));
+    let config = &context.config.settings;
+    let retention_ms = |retention: Duration| Some(i64::try_from(retention.as_millis()).unwrap_or(i64::MAX));
     let redactor = context.screen.printer.redactor().clone();
     Ok(Engine::new(state_dir, "/proc/self/exe")
-        .with_max_concurrent(max_concurrent)
-        .with_retention(retention_ms("retention_hours"), retention_ms("restore_point_retention_hours"))
+        .with_max_concurrent(config.max_concurrent)
+        .with_retention(retention_ms(config.retention), retention_ms(config.restore_point_retention))
         .with_connections(context.connections.clone().with_redactor(redactor)))
 }
 
@@ -76,7 +74,6 @@ pub fn build_submission(
         Some(program) => program,
         None => configured_agent(context, engine, &working_dir)?,
     };
-    let max_mode = max_mode(config);
     let mut input = request.input;
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
@@ -98,10 +95,10 @@ pub fn build_submission(
         settings,
         agent: program,
         agent_name: error::AGENT.to_owned(),
-        max_mode,
+        max_mode: config.settings.max_mode,
         environment: context.process.environment.clone(),
-        passed_variables: config.agent_variables(error::AGENT).to_vec(),
-        secret_names: config.redact_names().to_vec(),
+        passed_variables: config.settings.agent_variables(error::AGENT).to_vec(),
+        secret_names: config.settings.redact_names.clone(),
         umask: umask(),
         title: title(context, &request.submission.task),
         labels: labels(config, &request.submission.labels),
@@ -134,13 +131,11 @@ pub fn configured_agent(
     engine: &Engine,
     workdir: &Path,
 ) -> Result<AgentProgram, AppError> {
-    // The setting is a name or a path; its JSON value is a string in both cases.
-    let configured = context.config.get("codex_bin").map(|setting| setting.value_json()).unwrap_or_default();
-    let given = configured.as_str().unwrap_or("codex");
+    let program = context.config.settings.codex_bin.as_os_str();
     let variable = |name: &str| context.process.environment.get(OsStr::new(name)).map(OsString::as_os_str);
     let environment: Vec<(OsString, OsString)> =
         context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    Ok(engine.agent(OsStr::new(given), variable("PATH"), workdir, &environment)?)
+    Ok(engine.agent(program, variable("PATH"), workdir, &environment)?)
 }
 
 /// The configuration of a task in these directories, with the strictest limits of their work trees.
@@ -160,7 +155,7 @@ pub fn tree_config<'a>(
 
 /// The configured labels, overridden by the caller's.
 fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut labels = config.labels();
+    let mut labels = config.settings.labels.clone();
     labels.extend(given.clone());
     labels
 }
@@ -173,14 +168,15 @@ fn build_settings(
     working_dir: PathBuf,
     resume: Option<String>,
 ) -> Settings {
-    let seconds = |given: Option<u32>, key: &str| given.map_or_else(|| config.number(key), u64::from);
+    let configured = &config.settings;
+    let seconds = |given: Option<u32>, limit: Duration| given.map_or_else(|| limit.as_secs(), u64::from);
     let absolute =
         |paths: &[String]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
     Settings {
         mode,
         preview: false,
         working_dir,
-        allowed_roots: config.paths("allowed_roots").to_vec(),
+        allowed_roots: configured.allowed_roots.clone(),
         model: agent.model.clone(),
         profile: agent.profile.clone(),
         reasoning_effort: agent.reasoning_effort.clone(),
@@ -196,32 +192,32 @@ fn build_settings(
         resume,
         usage_before: None,
         limits: Limits {
-            idle_sec: seconds(agent.idle_timeout_sec, "idle_timeout_sec"),
-            hard_sec: seconds(agent.hard_timeout_sec, "hard_timeout_sec"),
-            only_output_counts: config.text("idle_counts") == Some("output"),
+            idle_sec: seconds(agent.idle_timeout_sec, configured.idle_timeout),
+            hard_sec: seconds(agent.hard_timeout_sec, configured.hard_timeout),
+            only_output_counts: configured.idle_counts == IdleCounts::Output,
         },
         ending: Ending {
-            interrupt_grace_sec: config.number("interrupt_grace_sec"),
-            terminate_grace_sec: config.number("terminate_grace_sec"),
+            interrupt_grace_sec: configured.interrupt_grace.as_secs(),
+            terminate_grace_sec: configured.terminate_grace.as_secs(),
         },
-        max_stream_bytes: config.number("max_stream_bytes"),
-        max_processes: usize::try_from(config.number("max_processes")).unwrap_or(usize::MAX),
-        sweep_exempt: config.texts("sweep_exempt").to_vec(),
-        niceness: u8::try_from(config.number("niceness")).unwrap_or_default(),
+        max_stream_bytes: configured.max_stream_bytes,
+        max_processes: configured.max_processes,
+        sweep_exempt: configured.sweep_exempt.clone(),
+        niceness: configured.niceness,
         depth: parent_task(context).map_or(0, |(_, depth)| depth + 1),
-        without_group: config.text("containment") == Some("subreaper"),
-        hide_state_dir: hides_state_dir(config, mode),
+        without_group: configured.containment == Containment::Subreaper,
+        hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
-        verify: Verify::from_command(&agent.verify, config.flag("verify_unsandboxed")),
+        verify: Verify::from_command(&agent.verify, configured.verify_unsandboxed),
     }
 }
 
 /// Whether commands in this mode cannot read the state directory.
-fn hides_state_dir(config: &Config, mode: Mode) -> bool {
-    match config.text("hide_state_dir") {
-        Some("always") => true,
-        Some("read-only") => mode == Mode::ReadOnly,
-        _ => false,
+fn hides_state_dir(configured: HideStateDir, mode: Mode) -> bool {
+    match configured {
+        HideStateDir::Always => true,
+        HideStateDir::ReadOnly => mode == Mode::ReadOnly,
+        HideStateDir::Never => false,
     }
 }
 
@@ -249,11 +245,10 @@ fn parent_task<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
 }
 
 fn nesting(context: &Context<'_>, config: &Config) -> Nesting {
-    let number = |key: &str| config.number(key);
     Nesting {
         parent: parent_task(context).map(|(task, _)| task.to_owned()),
-        max_depth: u32::try_from(number("max_depth")).unwrap_or(u32::MAX),
-        max_children: usize::try_from(number("max_children")).unwrap_or(usize::MAX),
+        max_depth: config.settings.max_depth,
+        max_children: config.settings.max_children,
     }
 }
 
@@ -274,6 +269,7 @@ fn title(context: &Context<'_>, text: &str) -> String {
 
 /// Result data of a task, with its output if requested or due.
 pub fn task_result(
+    context: &Context<'_>,
     engine: &Engine,
     task: &Task,
     files: &TaskFiles,
@@ -291,7 +287,7 @@ pub fn task_result(
             is_requested: include_output,
         })
     });
-    Ok(TaskResult::of(task, files, streams.transpose()?))
+    Ok(TaskResult::of(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
 }
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.

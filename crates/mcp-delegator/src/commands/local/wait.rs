@@ -135,12 +135,12 @@ pub fn after_wait(
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => combined_output(&engine, input, &watched.tasks),
+        (None, Until::All) => combined_output(context, &engine, input, &watched.tasks),
         (None, Until::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(single_output(&engine, input, first_ended(watched)?)?.fact("pending", pending))
+            Ok(single_output(context, &engine, input, first_ended(watched)?)?.fact("pending", pending))
         }
-        (Some(_), _) => single_output(&engine, input, first_ended(watched)?),
+        (Some(_), _) => single_output(context, &engine, input, first_ended(watched)?),
     }
 }
 
@@ -148,7 +148,12 @@ fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
     tasks.map(|task| task.id.to_string()).collect()
 }
 
-fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<CommandOutput, AppError> {
+fn single_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    waited: WaitOutcome,
+) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     if expired {
         // For several tasks the hint is to repeat the call.
@@ -158,7 +163,7 @@ fn single_output(engine: &Engine, input: &Wait, waited: WaitOutcome) -> Result<C
     }
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let data = task_result(engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let data = task_result(context, engine, &task, &files, input.include_output, input.max_output_bytes)?;
     let error = if input.exit_status { task_error(&task, &files) } else { None };
     let output = match error {
         // exit_status has one code for a failed task, whatever the cause.
@@ -184,7 +189,12 @@ fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> 
 }
 
 /// The output for all tasks, finished or not.
-fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<CommandOutput, AppError> {
+fn combined_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    tasks: &[Task],
+) -> Result<CommandOutput, AppError> {
     let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
@@ -194,7 +204,7 @@ fn combined_output(engine: &Engine, input: &Wait, tasks: &[Task]) -> Result<Comm
         engine.mark_read(&task.id)?;
         let (files, include_output) = (engine.files(&task.id)?, input.include_output);
         all_warnings.extend(warnings::for_task(task, &files));
-        let result = task_result(engine, task, &files, include_output, input.max_output_bytes)?;
+        let result = task_result(context, engine, task, &files, include_output, input.max_output_bytes)?;
         items.push(WaitedTask::Ended(Box::new(result)));
     }
     let data = WaitedTasks { tasks: items };

@@ -16,6 +16,7 @@ use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{CommandSpec, InputSchema, PreflightContext, Property};
@@ -121,7 +122,10 @@ fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
         ErrorCode::Unsupported,
         format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path()),
     )
-    .suggest("Run 'mcp-delegator manifest' to list the available commands.")
+    .suggest(Suggestion::with_call(
+        "Run {call} to list the available commands.",
+        NextCall::new(&["manifest"]),
+    ))
     .context("command", spec.name()))
 }
 

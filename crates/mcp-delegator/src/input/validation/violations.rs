@@ -57,7 +57,7 @@ pub(super) fn schema_problems(
 }
 
 fn missing_input_hint(inputs: &InputSchema, name: &str) -> Option<String> {
-    inputs.get(name).map(|property| format!("{name}: {}.", property.description))
+    inputs.get(name).map(|property| format!("{}.", property.description))
 }
 
 fn violation_problem(

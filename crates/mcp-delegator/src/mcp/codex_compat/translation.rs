@@ -156,20 +156,11 @@ fn unknown_input_problem(tool: CompatTool, key: &str) -> Problem {
 
 /// Renames the field of a problem to Codex's input name.
 pub(super) fn rename_to_codex_input(mut problem: Problem) -> Problem {
-    let Some((codex_name, our_name)) = INPUT_NAMES.iter().find(|(_, our_name)| *our_name == problem.field)
-    else {
-        return problem;
-    };
-    problem.field = (*codex_name).to_owned();
-    problem.suggestion =
-        problem.suggestion.map(|advice| match advice.strip_prefix(&format!("{our_name}: ")) {
-            Some(about) => format!("{codex_name}: {about}"),
-            None => {
-                // These tools do not have the input allow_destructive_git, so drop sentences about it.
-                let sentences = advice.split_inclusive(". ");
-                sentences.filter(|sentence| !sentence.contains("allow_destructive_git")).collect()
-            }
-        });
+    if let Some((codex_name, _)) = INPUT_NAMES.iter().find(|(_, our_name)| *our_name == problem.field) {
+        problem.field = (*codex_name).to_owned();
+        // These tools do not have our other inputs.
+        problem.permitted_by = None;
+    }
     problem
 }
 

@@ -1,6 +1,5 @@
 //! Commands as MCP tools: which tools are served, and one tool call from its arguments to its result.
 
-pub mod advice;
 pub mod call_handler;
 pub mod confirmation;
 mod confirmation_text;

@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use delegator_config::Config;
 use delegator_engine::ConnectionPool;
@@ -17,7 +16,6 @@ use crate::commands::{CommandList, PreparedCall};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::{stdin, validation};
-use crate::mcp::tools::advice;
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::attachment::Attachment;
 use crate::output::data::task as task_data;
@@ -136,7 +134,6 @@ impl ServerState {
         let presentation = self.presentation(Format::Json);
         let attachment = Attachment::default();
         let screen = Screen { printer: &self.printer, presentation: &presentation, attachment: &attachment };
-        let budget = Duration::from_secs(self.config.number("call_budget_sec"));
         let context = Context {
             commands: self.commands,
             config: &self.config,
@@ -144,7 +141,7 @@ impl ServerState {
             process: &self.process,
             screen,
             surface: Surface::Server,
-            call_budget: Some(budget),
+            call_budget: Some(self.config.settings.call_budget),
             connections: self.connections.clone(),
         };
         catch_panics(|| act(&context))
@@ -155,7 +152,6 @@ impl ServerState {
         let mut output = output.unwrap_or_else(CommandOutput::from);
         let warnings = self.config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
-        advice::rewrite_for_tools(&mut output, self.commands.catalog(), self.toolbox.names());
         let presentation = self.presentation(call.format);
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };

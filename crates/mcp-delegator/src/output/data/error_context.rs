@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::output::data::failure::truncate_quote;
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
+use crate::output::next_call::CallSyntax;
 
 /// Maximum number of error locations.
 const MAX_LOCATIONS: usize = 20;
@@ -63,7 +64,7 @@ pub struct Position {
 }
 
 /// `None` for a task that did not fail.
-pub fn of_task(task: &Task, record: Option<&Record>) -> Option<ErrorContext> {
+pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Option<ErrorContext> {
     let end = &task.ended.as_ref()?.end;
     let (message, kind, retry_at) = match end {
         TaskEnd::Failed { kind, message, retry_at } => {
@@ -79,12 +80,13 @@ pub fn of_task(task: &Task, record: Option<&Record>) -> Option<ErrorContext> {
         Some((kind, problem)) => (clean_line(kind), clean_line(problem), Some(message)),
         None => (kind.to_owned(), message, None),
     };
+    let suggested = suggestions(&findings(task, end, record));
     Some(ErrorContext {
         error_message,
         error_type,
         failed_files: unique_files(&locations),
         error_locations: locations,
-        suggestions: suggestions(&findings(task, end, record)),
+        suggestions: suggested.iter().map(|suggestion| syntax.sentence(suggestion)).collect(),
         failure_kind: kind,
         agent_message,
         retry_at,
@@ -165,6 +167,7 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
         model: task.model.as_deref(),
         mode: task.mode.name(),
         thread: task.thread_id.as_deref().or(task.resumed_thread.as_deref()),
+        exit: task.ended.as_ref().and_then(|ended| ended.exit),
         limit_seconds: match end {
             TaskEnd::Timeout(LimitKind::Idle) => limits.map(|limits| limits.idle_sec),
             TaskEnd::Timeout(LimitKind::Hard) => limits.map(|limits| limits.hard_sec),

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::error::suggestion::NextCall;
 use crate::output::documents::document::{Block, Document};
 use crate::spec::paging::{cursor_position, position_cursor};
 
@@ -95,10 +96,10 @@ pub fn append_to(document: Document, data: &Value) -> Document {
     let document = document.block(Block::Text(label)).block(Block::Verbatim(lines.join("\n")));
     match events.get("next_cursor") {
         Some(cursor) => {
-            let input = json!({"task_id": data["task_id"], "events_cursor": cursor});
-            document
-                .block(Block::Text("Earlier events:".to_owned()))
-                .block(Block::Next { path: &["local", "results"], input })
+            let results = NextCall::new(&["local", "results"])
+                .with("task_id", data["task_id"].clone())
+                .with("events_cursor", cursor.clone());
+            document.block(Block::Text("Earlier events:".to_owned())).block(Block::Next(results))
         }
         None => document,
     }

@@ -3,12 +3,16 @@
 //! People and models trust a suggestion as ours and act on it. Text of an agent or a command appears in it only in quotation
 //! marks, on one line, truncated.
 
-use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
+use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+
+use crate::error::suggestion::{NextCall, Suggestion};
 
 pub const MAX_SUGGESTIONS: usize = 3;
 /// The largest value of a time limit.
 const MAX_LIMIT_SEC: u64 = 86_400;
 const MAX_QUOTED_CHARS: usize = 200;
+/// The signal of the kernel's out-of-memory killer.
+const SIGKILL: i32 = 9;
 
 /// The known facts about a failure. Quoted texts are on one line already.
 #[derive(Debug, Clone)]
@@ -19,6 +23,8 @@ pub struct Findings<'a> {
     pub model: Option<&'a str>,
     pub mode: &'a str,
     pub thread: Option<&'a str>,
+    /// How the agent's process ended.
+    pub exit: Option<ExitStatus>,
     /// The exceeded time limit.
     pub limit_seconds: Option<u64>,
     /// The activity that was in progress.
@@ -37,67 +43,70 @@ pub struct ErrorLocation {
     pub message: String,
 }
 
-pub fn suggestions(found: &Findings<'_>) -> Vec<String> {
-    let mut suggestions: Vec<String> = match found.end {
+pub fn suggestions(found: &Findings<'_>) -> Vec<Suggestion> {
+    let mut suggestions: Vec<Suggestion> = match found.end {
         TaskEnd::Failed { kind, message, retry_at } => {
             by_kind(*kind, message, retry_at.as_deref(), found).into_iter().collect()
         }
-        TaskEnd::Timeout(limit) => by_limit(*limit, found).into_iter().collect(),
+        TaskEnd::Timeout(limit) => by_limit(*limit, found).map(Suggestion::from).into_iter().collect(),
         TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Vec::new(),
     };
     if is_about_the_work(found.end) {
-        suggestions.extend(by_location(found));
-        suggestions.extend(by_tests(&found.failed_tests));
+        suggestions.extend(by_location(found).map(Suggestion::from));
+        suggestions.extend(by_tests(&found.failed_tests).map(Suggestion::from));
     }
     suggestions.truncate(MAX_SUGGESTIONS);
     suggestions
 }
 
-fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Findings<'_>) -> Option<String> {
+fn by_kind(
+    kind: FailureKind,
+    message: &str,
+    retry_at: Option<&str>,
+    found: &Findings<'_>,
+) -> Option<Suggestion> {
     let Findings { task_id, agent, model, mode, thread, .. } = found;
-    match kind {
-        FailureKind::UsageLimit | FailureKind::RateLimit => retry_at.map(retry_suggestion),
-        FailureKind::Auth if *agent == "codex" => Some("Sign in: codex login".to_owned()),
-        FailureKind::Auth => Some(format!("Sign in to {agent}.")),
-        FailureKind::BadModel => Some(match model {
+    let text = match kind {
+        FailureKind::UsageLimit | FailureKind::RateLimit => retry_suggestion(retry_at?),
+        FailureKind::Auth if *agent == "codex" => "Sign in: codex login".to_owned(),
+        FailureKind::Auth => format!("Sign in to {agent}."),
+        FailureKind::BadModel => match model {
             Some(model) => format!(
                 "The requested model was {model}: use a model the agent supports, or omit model for its default."
             ),
             None => "No model was requested, so the agent's own configuration selects this one: set model."
                 .to_owned(),
-        }),
+        },
         FailureKind::Sandbox if message.contains("CODEX_HOME lies below") => {
-            Some("Set CODEX_HOME to a directory that is not below the temporary directory.".to_owned())
+            "Set CODEX_HOME to a directory that is not below the temporary directory.".to_owned()
         }
-        FailureKind::Sandbox => Some(format!(
+        FailureKind::Sandbox => format!(
             "Mode {mode} needs a sandbox, which did not work here: install bubblewrap or allow user namespaces."
-        )),
+        ),
         FailureKind::UntrustedDirectory => {
-            Some("Run it in a git repository, or set skip_git_repo_check to true.".to_owned())
+            "Run it in a git repository, or set skip_git_repo_check to true.".to_owned()
         }
-        FailureKind::ThreadNotFound => Some(match thread {
-            Some(thread) => {
-                format!("Start a new task with local exec: the agent has no thread {}.", quote(thread))
-            }
-            None => "Start a new task with local exec: the agent no longer has that thread.".to_owned(),
-        }),
+        FailureKind::ThreadNotFound => {
+            let missing = match thread {
+                Some(thread) => format!("the agent has no thread {}", quote(thread)),
+                None => "the agent no longer has that thread".to_owned(),
+            };
+            format!("Start a new task with local exec: {missing}.")
+        }
         FailureKind::TooManyProcesses => {
             let during = found
                 .running
                 .map(|activity| format!(" Its last activity: {}.", quote(activity)))
                 .unwrap_or_default();
-            Some(format!("Let the agent start fewer processes at once, or raise max_processes.{during}"))
+            format!("Let the agent start fewer processes at once, or raise max_processes.{during}")
         }
-        FailureKind::SupervisorLost => Some(match thread {
-            Some(_) => {
-                format!("Continue where it stopped: mcp-delegator local resume 'go on' --task-id {task_id}")
-            }
-            None => format!("It had no thread yet; submit it again: mcp-delegator retry {task_id}"),
-        }),
-        FailureKind::Killed if message.contains("memory") => {
-            Some("If memory ran out, add memory or lower max_concurrent.".to_owned())
+        FailureKind::Killed if found.exit == Some(ExitStatus::Signal(SIGKILL)) => {
+            "If memory ran out, add memory or lower max_concurrent.".to_owned()
         }
-        FailureKind::SpawnFailed => Some("See what is missing: mcp-delegator doctor".to_owned()),
+        FailureKind::SupervisorLost => return Some(continue_call(task_id, thread.is_some())),
+        FailureKind::SpawnFailed => {
+            return Some(Suggestion::with_call("See what is missing: {call}", NextCall::new(&["doctor"])));
+        }
         FailureKind::Killed
         | FailureKind::Network
         | FailureKind::WrongThread
@@ -105,7 +114,21 @@ fn by_kind(kind: FailureKind, message: &str, retry_at: Option<&str>, found: &Fin
         | FailureKind::AgentExit
         | FailureKind::NoTerminalEvent
         | FailureKind::SupervisorStartFailed
-        | FailureKind::Internal => None,
+        | FailureKind::Internal => return None,
+    };
+    Some(text.into())
+}
+
+fn continue_call(task_id: &str, has_thread: bool) -> Suggestion {
+    match has_thread {
+        true => Suggestion::with_call(
+            "Continue where it stopped: {call}",
+            NextCall::new(&["local", "resume"]).with("task", "go on").with("task_id", task_id),
+        ),
+        false => Suggestion::with_call(
+            "It had no thread yet; submit it again: {call}",
+            NextCall::new(&["retry"]).with("task_id", task_id),
+        ),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{error_context, files, output, restore_point, structured_output, verification};
+use crate::output::next_call::CallSyntax;
 use crate::output::values::UtcTime;
 
 /// Characters of the agent's final message that every result contains.
@@ -167,7 +168,12 @@ pub struct TestResults {
 }
 
 impl TaskResult {
-    pub fn of(task: &Task, files: &TaskFiles, shown: Option<OutputExcerpt>) -> TaskResult {
+    pub fn of(
+        task: &Task,
+        files: &TaskFiles,
+        shown: Option<OutputExcerpt>,
+        syntax: CallSyntax<'_>,
+    ) -> TaskResult {
         let record = files.record.as_ref();
         let is_requested = shown.as_ref().is_some_and(|shown| shown.is_requested);
         let budget = shown.as_ref().map(|shown| shown.budget);
@@ -175,7 +181,7 @@ impl TaskResult {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
             summary: summary(task),
-            report: TaskReport::of(task, files, is_requested, budget),
+            report: TaskReport::of(task, files, (is_requested, budget), syntax),
             output: match shown {
                 Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
                     let sizes =
@@ -190,7 +196,12 @@ impl TaskResult {
 
 impl TaskReport {
     /// `budget`: the size of the output that the caller requested.
-    pub fn of(task: &Task, files: &TaskFiles, whole_message: bool, budget: Option<usize>) -> TaskReport {
+    pub fn of(
+        task: &Task,
+        files: &TaskFiles,
+        (whole_message, budget): (bool, Option<usize>),
+        syntax: CallSyntax<'_>,
+    ) -> TaskReport {
         let record = files.record.as_ref();
         let structured = structured_output::from_task(task, record);
         let evidence = record.and_then(|record| record.evidence.as_ref());
@@ -203,7 +214,7 @@ impl TaskReport {
                 .map(StructuredOutput::violations)
                 .unwrap_or_default(),
             structured_output: structured.map(|structured| structured.value),
-            metadata: Metadata::of(task, record),
+            metadata: Metadata::of(task, record, syntax),
             labels: task.labels.clone(),
             artifacts: evidence.map(files::artifacts),
             artifacts_not_listed_count: not_listed.filter(|count| *count > 0),
@@ -215,13 +226,13 @@ impl TaskReport {
 }
 
 impl Metadata {
-    fn of(task: &Task, record: Option<&Record>) -> Metadata {
+    fn of(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Metadata {
         let report = record.map(|record| &record.report);
         Metadata {
             duration: ran_ms(task) / 1000,
             file_operations: files::operations(record),
             thread_info: thread_info(task, report),
-            error_context: error_context::of_task(task, record),
+            error_context: error_context::of_task(task, record, syntax),
             test_results: report.and_then(|report| TestResults::of(&report["tests"])),
             containment: task.containment.clone(),
             task_status: task.state.is_terminal().then(|| task.state.name()),

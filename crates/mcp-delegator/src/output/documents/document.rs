@@ -5,9 +5,9 @@
 use delegator_domain::terminal;
 use serde_json::Value;
 
+use crate::error::suggestion::NextCall;
 use crate::output::documents::markdown::MARKDOWN_SPECIAL;
-use crate::spec::ServedTools;
-use crate::spec::shell::shell_word;
+use crate::output::next_call::CallSyntax;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
@@ -22,19 +22,7 @@ pub enum Block {
     /// Text whose line breaks matter.
     Verbatim(String),
     /// The next useful call.
-    Next {
-        path: &'static [&'static str],
-        input: Value,
-    },
-}
-
-/// The syntax of suggested syntax.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallSyntax<'a> {
-    /// Shell commands.
-    Commands,
-    /// Calls of these tools.
-    Tools(&'a ServedTools),
+    Next(NextCall),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,7 +53,7 @@ impl Document {
         match own {
             Some(own) => own.extend(facts),
             None => {
-                let next = self.blocks.iter().position(|block| matches!(block, Block::Next { .. }));
+                let next = self.blocks.iter().position(|block| matches!(block, Block::Next(_)));
                 self.blocks.insert(next.unwrap_or(self.blocks.len()), Block::Facts(facts));
             }
         }
@@ -150,7 +138,9 @@ fn text_block(block: &Block) -> String {
             lines.join("\n")
         }
         Block::Table { columns, rows } => text_table(columns, rows),
-        Block::Next { path, input } => format!("Next: {}", shell_command(path, input)),
+        Block::Next(call) => {
+            CallSyntax::Commands.render(call).map(|call| format!("Next: {call}")).unwrap_or_default()
+        }
     }
 }
 
@@ -160,23 +150,6 @@ fn escape_line_breaks(value: &str) -> std::borrow::Cow<'_, str> {
         true => value.trim_end().replace('\r', "\\r").replace('\n', "\\n").into(),
         false => value.into(),
     }
-}
-
-/// The shell command of a call. Its first input is positional, unless it is a list.
-pub(super) fn shell_command(path: &[&str], input: &Value) -> String {
-    let args = input.as_object().into_iter().flatten().enumerate().map(|(at, (name, value))| {
-        let flag = format!("--{}", name.replace('_', "-"));
-        match value {
-            Value::Array(items) => {
-                let each = |item: &Value| format!("{flag} {}", shell_word(&scalar(item)));
-                items.iter().map(each).collect::<Vec<_>>().join(" ")
-            }
-            value if at == 0 => shell_word(&scalar(value)),
-            value => format!("{flag} {}", shell_word(&scalar(value))),
-        }
-    });
-    let args: Vec<String> = args.collect();
-    format!("mcp-delegator {} {}", path.join(" "), args.join(" "))
 }
 
 fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
@@ -202,6 +175,7 @@ mod tests {
 
     use super::*;
     use crate::output::documents::markdown::inline;
+    use crate::spec::ServedTools;
 
     #[test]
     fn text_and_markdown_contain_the_same_facts() {
@@ -218,24 +192,13 @@ mod tests {
 
     #[test]
     fn next_call_uses_the_syntax_of_the_reader() {
-        let next =
-            Block::Next { path: &["local", "wait"], input: json!({"task_id": "T-1", "timeout_sec": 9}) };
-        let document = Document::default().block(next);
-        assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1 --timeout-sec 9");
+        let next = NextCall::new(&["local", "wait"]).with("task_id", "T-1");
+        let document = Document::default().block(Block::Next(next));
+        assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1");
         let tools = |name: &str| ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] };
         let markdown = document.to_markdown(CallSyntax::Tools(&tools("local_wait")));
-        assert_eq!(markdown, r#"Next: `_codex_local_wait {"task_id":"T-1","timeout_sec":9}`"#);
+        assert_eq!(markdown, r#"Next: `_codex_local_wait {"task_id":"T-1"}`"#);
         assert_eq!(document.to_markdown(CallSyntax::Tools(&tools("local_exec"))), "");
-        let several = json!({"task_ids": ["T-1", "T-2"], "until": "any"});
-        assert_eq!(
-            Document::default().block(Block::Next { path: &["local", "wait"], input: several }).to_text(),
-            "Next: mcp-delegator local wait --task-ids T-1 --task-ids T-2 --until any"
-        );
-        let resume = json!({"task": "Go on.", "task_id": "T-1"});
-        assert_eq!(
-            Document::default().block(Block::Next { path: &["local", "resume"], input: resume }).to_text(),
-            "Next: mcp-delegator local resume 'Go on.' --task-id T-1"
-        );
     }
 
     #[test]

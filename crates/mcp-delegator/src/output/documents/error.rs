@@ -6,8 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::AppError;
+use crate::error::suggestion::NextCall;
 use crate::output::data::verification;
 use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::Outcome;
 use crate::spec::exit_codes::is_retryable;
 
@@ -18,7 +20,7 @@ const MAX_OUTPUT_CHARS: usize = 2_000;
 const RENDERED_SEPARATELY: [&str; 7] =
     ["agent_message", "stderr_tail", "partial_results", "verification", "file", "line", "column"];
 
-pub fn build(outcome: &Outcome, error: &AppError) -> Document {
+pub fn build(outcome: &Outcome, error: &AppError, syntax: CallSyntax<'_>) -> Document {
     let codes = error.code.facts();
     let cli_code = if codes.agent == codes.tool { String::new() } else { format!(" ({})", codes.agent) };
     let mut document = Document::titled(format!("Error: {}{cli_code}", codes.tool))
@@ -35,7 +37,8 @@ pub fn build(outcome: &Outcome, error: &AppError) -> Document {
     document = verification::append_to(document, &json!({"verification": error.context.get("verification")}));
     document = append_quotes(document, &error.context);
     let suggestion = error.suggestion.as_ref().filter(|_| is_complete);
-    let next = error.redirect.as_ref().map(|redirect| &redirect.command).or(suggestion);
+    let suggestion = suggestion.map(|suggestion| syntax.sentence(suggestion));
+    let next = error.redirect.as_ref().map(|redirect| redirect.command.clone()).or(suggestion);
     if let Some(next) = next {
         document = document.block(Block::Text(format!("Next: {next}")));
     }
@@ -79,14 +82,14 @@ fn format_location(context: &Map<String, Value>) -> Option<String> {
 }
 
 fn problems(error: &AppError) -> Block {
-    let suggests = error.problems.iter().any(|problem| problem.suggestion.is_some());
+    let suggests = error.problems.iter().any(|problem| problem.advice().is_some());
     let columns = match suggests {
         true => vec!["field", "problem", "suggestion"],
         false => vec!["field", "problem"],
     };
     let row = |problem: &crate::error::Problem| {
         let cells = [problem.field.clone(), problem.problem.clone()].into_iter();
-        cells.chain(suggests.then(|| problem.suggestion.clone().unwrap_or_default())).collect()
+        cells.chain(suggests.then(|| problem.advice().unwrap_or_default())).collect()
     };
     Block::Table { columns, rows: error.problems.iter().map(row).collect() }
 }
@@ -123,10 +126,10 @@ fn next_calls(outcome: &Outcome, error: &AppError) -> Vec<Block> {
     let has_ended = |data: &&Value| !matches!(data["state"].as_str(), None | Some("queued" | "working"));
     let ended = outcome.failure_data().filter(has_ended);
     let Some(id) = ended.and_then(|data| data["task_id"].as_str()) else { return Vec::new() };
-    let mut calls = vec![Block::Next { path: &["local", "results"], input: json!({"task_id": id}) }];
+    let mut calls = vec![Block::Next(NextCall::new(&["local", "results"]).with("task_id", id))];
     if error.context.contains_key("thread_id") {
-        let input = json!({"task": "Go on.", "task_id": id});
-        calls.push(Block::Next { path: &["local", "resume"], input });
+        let resume = NextCall::new(&["local", "resume"]).with("task", "Go on.").with("task_id", id);
+        calls.push(Block::Next(resume));
     }
     calls
 }

@@ -4,13 +4,14 @@ use delegator_domain::terminal;
 use serde_json::Value;
 
 use crate::error::AppError;
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::Warning;
 
 pub fn error(error: &AppError) -> String {
     let mut lines = vec![format!("error: {}", error.message)];
     if error.problems.len() > 1 {
         for problem in &error.problems {
-            let hint = problem.suggestion.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let hint = problem.advice().map(|hint| format!(" ({hint})")).unwrap_or_default();
             lines.push(format!("  - {}: {}{hint}", problem.field, problem.problem));
         }
     }
@@ -22,7 +23,7 @@ pub fn error(error: &AppError) -> String {
         lines.extend(message.lines().map(|line| format!("  {line}")));
     }
     if let (Some(suggestion), true) = (&error.suggestion, error.problems.len() <= 1) {
-        lines.push(format!("hint: {suggestion}"));
+        lines.push(format!("hint: {}", CallSyntax::Commands.sentence(suggestion)));
     }
     match (&error.redirect, &error.fix_command) {
         (Some(redirect), _) => lines.push(format!("  {}", redirect.command)),

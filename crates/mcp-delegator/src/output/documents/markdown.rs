@@ -1,9 +1,9 @@
 //! Renders a document as Markdown. Data is escaped, so that it cannot add markup.
 
 use delegator_domain::terminal;
-use serde_json::Value;
 
-use crate::output::documents::document::{Block, CallSyntax, Document, shell_command};
+use crate::output::documents::document::{Block, Document};
+use crate::output::next_call::CallSyntax;
 
 impl Document {
     pub fn to_markdown(&self, syntax: CallSyntax<'_>) -> String {
@@ -15,22 +15,11 @@ impl Document {
     }
 }
 
-/// `None` if the tool is not served.
-fn next_call(path: &[&str], input: &Value, syntax: CallSyntax<'_>) -> Option<String> {
-    match syntax {
-        CallSyntax::Commands => Some(shell_command(path, input)),
-        CallSyntax::Tools(served) => {
-            let name = served.prefixed_name(&path.join("_").replace('-', "_"))?;
-            Some(format!("{name} {input}"))
-        }
-    }
-}
-
 fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
     match block {
-        Block::Next { path, input } => {
+        Block::Next(call) => {
             let next = |call: String| format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call)));
-            next_call(path, input, syntax).map(next).unwrap_or_default()
+            syntax.render(call).map(next).unwrap_or_default()
         }
         Block::Text(text) => {
             let lines: Vec<String> = terminal::sanitize(text).lines().map(escape_line).collect();

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::error::suggestion::NextCall;
 use crate::output::data::estimate;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::task as task_document;
@@ -9,15 +10,16 @@ use crate::output::outcome::CommandOutput;
 
 pub fn append_to(document: Document, output: &CommandOutput) -> Document {
     let mut document = document.with_facts(facts(output));
-    let input = match pending(output).as_slice() {
+    let wait = NextCall::new(&["local", "wait"]);
+    let wait = match pending(output).as_slice() {
         [] => return document,
-        [id] => json!({"task_id": id}),
-        several if describes_one_task(output) => json!({"task_ids": several, "until": "any"}),
-        several => json!({"task_ids": several}),
+        [id] => wait.with("task_id", (*id).clone()),
+        several if describes_one_task(output) => wait.with("task_ids", json!(several)).with("until", "any"),
+        several => wait.with("task_ids", json!(several)),
     };
     // Waiting for the pending tasks replaces any other next call.
-    document.blocks.retain(|block| !matches!(block, Block::Next { .. }));
-    document.block(Block::Next { path: &["local", "wait"], input })
+    document.blocks.retain(|block| !matches!(block, Block::Next(_)));
+    document.block(Block::Next(wait))
 }
 
 /// A wait for any task returns one task, a wait for all returns a list.

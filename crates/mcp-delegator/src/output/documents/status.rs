@@ -1,8 +1,9 @@
 //! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are short and
 //! empty columns are omitted: one task fits in 600 bytes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::error::suggestion::NextCall;
 use crate::output::data::{estimate, usage};
 use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
 use crate::output::documents::task as task_document;
@@ -37,11 +38,11 @@ pub fn snapshot(data: &Value) -> Document {
 /// The results of an unread task; else a wait for the only running task.
 fn next_call(data: &Value) -> Option<Block> {
     if let Some(id) = items(&data["unread"], "task_ids").next() {
-        return Some(Block::Next { path: &["local", "results"], input: json!({"task_id": id}) });
+        return Some(Block::Next(NextCall::new(&["local", "results"]).with("task_id", id.clone())));
     }
     let mut running = items(data, "tasks");
     let (Some(only), None) = (running.next(), running.next()) else { return None };
-    Some(Block::Next { path: &["local", "wait"], input: json!({"task_id": only["task_id"]}) })
+    Some(Block::Next(NextCall::new(&["local", "wait"]).with("task_id", only["task_id"].clone())))
 }
 
 fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {

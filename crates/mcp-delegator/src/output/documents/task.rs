@@ -1,7 +1,8 @@
 //! The document of a task: key facts first, then labelled quotes of the agent, the next useful call last.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::error::suggestion::NextCall;
 use crate::output::data::task::MARK;
 use crate::output::data::{events, files, output, verification};
 use crate::output::documents::document::{Block, Document, scalar, table};
@@ -64,8 +65,10 @@ pub fn result(data: &Value) -> Document {
     document = events::append_to(output::append_to(document, data), data);
     match data["final_message"].as_str() {
         Some(message) if message.ends_with(MARK) && data["output"]["included"] != true => {
-            let input = json!({"task_id": data["task_id"], "include_output": true});
-            document.block(Block::Next { path: &["local", "results"], input })
+            let results = NextCall::new(&["local", "results"])
+                .with("task_id", data["task_id"].clone())
+                .with("include_output", true);
+            document.block(Block::Next(results))
         }
         _ => document,
     }
@@ -192,8 +195,9 @@ fn several(tasks: &[Value]) -> Document {
     // A failed task has the most to read.
     let worst = ended.iter().find(|task| text(task, "state") != "completed").or(ended.first());
     match (worst, active.is_empty()) {
-        (Some(task), true) => document
-            .block(Block::Next { path: &["local", "results"], input: json!({"task_id": task["task_id"]}) }),
+        (Some(task), true) => document.block(Block::Next(
+            NextCall::new(&["local", "results"]).with("task_id", task["task_id"].clone()),
+        )),
         _ => document,
     }
 }
@@ -219,7 +223,7 @@ fn append_quote(document: Document, label: &str, text: &str) -> Document {
 }
 
 fn next_wait(data: &Value) -> Block {
-    Block::Next { path: &["local", "wait"], input: json!({"task_id": data["task_id"]}) }
+    Block::Next(NextCall::new(&["local", "wait"]).with("task_id", data["task_id"].clone()))
 }
 
 fn text<'a>(data: &'a Value, key: &str) -> &'a str {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED, Warning};
 use crate::output::values::{milliseconds, problems, rfc3339, seconds};
 use crate::spec::Shape;
@@ -85,7 +86,7 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
         details.insert("problems".into(), json!(problems(error)));
     }
     if let Some(suggestion) = &error.suggestion {
-        details.insert("suggestion".into(), suggestion.clone().into());
+        details.insert("suggestion".into(), CallSyntax::Commands.sentence(suggestion).into());
     }
     if let Some(detail) = &error.detail {
         details.entry("detail").or_insert(detail.clone().into());

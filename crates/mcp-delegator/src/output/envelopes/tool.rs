@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Redirect};
 use crate::output::data::failure::TaskErrorContext;
+use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{ChildExit, Completion, Outcome, Warning};
 use crate::output::values::{ProblemData, TruncationFacts, UtcTime, milliseconds, problems, rfc3339};
 use crate::spec::Category;
@@ -106,7 +107,7 @@ fn tool_codes() -> BTreeSet<&'static str> {
     ErrorCode::ALL.iter().map(|code| code.facts().tool).collect()
 }
 
-pub fn render(outcome: &Outcome, prefix: &str) -> Value {
+pub fn render(outcome: &Outcome, prefix: &str, syntax: CallSyntax<'_>) -> Value {
     let command = outcome.command;
     let error = outcome.tool_error();
     let failed = error.is_some();
@@ -120,7 +121,7 @@ pub fn render(outcome: &Outcome, prefix: &str) -> Value {
         status: if failed { Status::Error } else { Status::Ok },
         meta: meta(outcome, failed),
         data: (!failed).then(|| data(outcome)),
-        error: error.map(|error| tool_error(error, outcome)),
+        error: error.map(|error| tool_error(error, outcome, syntax)),
     })
 }
 
@@ -160,7 +161,7 @@ fn meta(outcome: &Outcome, failed: bool) -> ToolMeta<&Map<String, Value>> {
     }
 }
 
-fn tool_error(error: AppError, outcome: &Outcome) -> ToolError {
+fn tool_error(error: AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> ToolError {
     let facts = error.code.facts();
     let context = error.context.clone();
     let is_free = |key: &str| !context.contains_key(key);
@@ -173,7 +174,7 @@ fn tool_error(error: AppError, outcome: &Outcome) -> ToolError {
             code: facts.agent,
             cli_exit_code: outcome.exit().number(),
             problems: problems(&error),
-            suggestion: error.suggestion.clone(),
+            suggestion: error.suggestion.as_ref().map(|suggestion| syntax.sentence(suggestion)),
             detail: error.detail.clone().filter(|_| is_free("detail")),
             redirect: error.redirect.clone(),
             child: outcome.output.child.clone().filter(|_| is_free("exit_code")),

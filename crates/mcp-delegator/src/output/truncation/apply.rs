@@ -99,7 +99,7 @@ fn truncate_error(error: &mut AppError, plan: TruncationPlan) {
 }
 
 fn problem_size(problem: &Problem) -> usize {
-    let suggestion = problem.suggestion.as_ref().map_or(0, String::len);
+    let suggestion = problem.advice().map_or(0, |advice| advice.len());
     let facts =
         problem.value.as_ref().map_or(0, json_size) + problem.context.values().map(json_size).sum::<usize>();
     MIN_TEXT_BYTES + problem.field.len() + problem.problem.len() + suggestion + facts

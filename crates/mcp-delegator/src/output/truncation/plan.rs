@@ -4,18 +4,16 @@
 //! least one stays. Then all other long lists and texts, and last the agent's final message and the task's metadata.
 //! Each step goes only as far as needed, and space that a step frees goes back to the agent output.
 //!
-//! Only the renderer knows the final size, so the plan measures candidates through a callback.
+//! Only the renderer knows the final size, so the plan measures candidates through a callback: it lists the possible plans
+//! from the one that truncates least, and takes the first that fits.
 
 /// The limit of a part that is not truncated.
 pub const UNLIMITED: usize = usize::MAX;
 
 /// Other lists and texts are not truncated below this while anything else can be.
 const MIN_OTHER_BYTES: usize = 1 << 10;
-/// The precision of the search for a size in bytes.
-const TOLERANCE_BYTES: usize = 32;
-
-/// Interpolation steps before the search falls back to bisection.
-const MAX_INTERPOLATIONS: usize = 3;
+/// The number of different budgets for a part.
+const BUDGET_STEPS: usize = 4096;
 
 /// How far each part of an output is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +43,21 @@ impl TruncationPlan {
         task_list_bytes: UNLIMITED,
         drop_all_data: false,
     };
+
+    const NO_DATA: TruncationPlan = TruncationPlan {
+        output_bytes: 0,
+        shorten_events: true,
+        max_events: 0,
+        other_bytes: 0,
+        priority_bytes: 0,
+        task_list_bytes: 0,
+        drop_all_data: true,
+    };
+
+    /// Whether more than the agent output and the events is truncated.
+    fn truncates_other_parts(self) -> bool {
+        (self.other_bytes, self.priority_bytes, self.task_list_bytes) != (UNLIMITED, UNLIMITED, UNLIMITED)
+    }
 }
 
 /// The sizes of the parts that can be truncated.
@@ -58,106 +71,65 @@ pub struct Sizes {
     pub total_bytes: usize,
 }
 
-/// Measures the output under a plan against the limit.
-struct SizeProbe<'a> {
-    size: &'a dyn Fn(TruncationPlan) -> usize,
-    limit: usize,
-}
-
-impl SizeProbe<'_> {
-    fn fits(&self, plan: TruncationPlan) -> bool {
-        (self.size)(plan) <= self.limit
-    }
-
-    /// The plan with the largest parameter that fits, to within `tolerance`. The plan for `lowest` must fit. Sizes grow
-    /// nearly linearly, so the search interpolates first and then bisects.
-    fn largest_fitting(
-        &self,
-        plan_for: &dyn Fn(usize) -> TruncationPlan,
-        lowest: usize,
-        highest: usize,
-        tolerance: usize,
-    ) -> TruncationPlan {
-        let (mut low, mut high) = (lowest, highest);
-        let (mut low_size, mut high_size) = ((self.size)(plan_for(low)), (self.size)(plan_for(high)));
-        if high_size <= self.limit {
-            return plan_for(high);
-        }
-        for round in 1usize.. {
-            let gap = high.saturating_sub(low);
-            if gap <= tolerance {
-                break;
-            }
-            let (free, growth) = (self.limit - low_size, high_size - low_size);
-            let estimate = low + gap.saturating_mul(free) / growth;
-            let guess = match round > MAX_INTERPOLATIONS || gap < 2 * tolerance {
-                true => low + gap / 2,
-                false => estimate.clamp(low + tolerance, high - tolerance),
-            };
-            match (self.size)(plan_for(guess)) {
-                size if size <= self.limit => (low, low_size) = (guess, size),
-                size => (high, high_size) = (guess, size),
-            }
-        }
-        plan_for(low)
-    }
-}
-
 /// The plan that truncates least and fits the limit.
 pub fn plan(sizes: Sizes, limit: usize, size: &dyn Fn(TruncationPlan) -> usize) -> TruncationPlan {
-    let probe = &SizeProbe { size, limit };
-    if probe.fits(TruncationPlan::NONE) {
+    let fits = |plan: TruncationPlan| size(plan) <= limit;
+    if fits(TruncationPlan::NONE) {
         return TruncationPlan::NONE;
     }
-    let without_output = TruncationPlan { output_bytes: 0, ..TruncationPlan::NONE };
-    let with_short_events = TruncationPlan { shorten_events: true, ..without_output };
-    if let Some(stage) = [without_output, with_short_events].into_iter().find(|stage| probe.fits(*stage)) {
-        return with_output(stage, sizes, probe);
+    // A character may have four bytes, so a limit in characters allows parts of this size.
+    let max_part = sizes.total_bytes.max(sizes.output_bytes).min(limit.saturating_mul(4));
+    let stages = stages(sizes, max_part);
+    let Some(stage) = first_fitting(&stages, fits) else { return TruncationPlan::NO_DATA };
+    if stage.truncates_other_parts() {
+        return stage;
     }
+    let highest = sizes.output_bytes.min(max_part);
+    let output: Vec<TruncationPlan> =
+        budgets(0, highest).map(|output_bytes| TruncationPlan { output_bytes, ..stage }).collect();
+    first_fitting(&output, fits).unwrap_or(stage)
+}
+
+/// The first plan that fits. Each plan truncates more than the one before, so a binary search finds it.
+fn first_fitting(plans: &[TruncationPlan], fits: impl Fn(TruncationPlan) -> bool) -> Option<TruncationPlan> {
+    plans.get(plans.partition_point(|plan| !fits(*plan))).copied()
+}
+
+/// All plans without agent output, from the one that truncates least.
+fn stages(sizes: Sizes, max_part: usize) -> Vec<TruncationPlan> {
+    let whole_events = TruncationPlan { output_bytes: 0, ..TruncationPlan::NONE };
+    let short_events = TruncationPlan { shorten_events: true, ..whole_events };
     // At least one event stays, or a caller that pages through the events would never get further.
     let min_events = sizes.event_count.min(1);
-    let fewest_events = TruncationPlan { max_events: min_events, ..with_short_events };
-    if probe.fits(fewest_events) {
-        let newest = |events: usize| TruncationPlan { max_events: events, ..fewest_events };
-        return with_output(probe.largest_fitting(&newest, min_events, sizes.event_count, 1), sizes, probe);
-    }
-    plan_remaining(fewest_events, sizes, probe)
+    let fewest_events = TruncationPlan { max_events: min_events, ..short_events };
+    let fewer_events =
+        (min_events..sizes.event_count).rev().map(|max_events| TruncationPlan { max_events, ..short_events });
+    let others =
+        budgets(MIN_OTHER_BYTES, max_part).map(|other_bytes| TruncationPlan { other_bytes, ..fewest_events });
+    let priority = budgets(MIN_OTHER_BYTES, max_part).map(|priority_bytes| TruncationPlan {
+        other_bytes: MIN_OTHER_BYTES,
+        priority_bytes,
+        ..fewest_events
+    });
+    let task_lists = budgets(0, max_part).map(|task_list_bytes| TruncationPlan {
+        other_bytes: task_list_bytes.min(MIN_OTHER_BYTES),
+        priority_bytes: task_list_bytes.min(MIN_OTHER_BYTES),
+        task_list_bytes,
+        ..fewest_events
+    });
+    [whole_events, short_events]
+        .into_iter()
+        .chain(fewer_events)
+        .chain(others)
+        .chain(priority)
+        .chain(task_lists)
+        .collect()
 }
 
-/// The same plan with as much agent output as fits.
-fn with_output(stage: TruncationPlan, sizes: Sizes, probe: &SizeProbe<'_>) -> TruncationPlan {
-    probe.largest_fitting(
-        &|output| TruncationPlan { output_bytes: output, ..stage },
-        0,
-        sizes.output_bytes,
-        TOLERANCE_BYTES,
-    )
-}
-
-/// Continues when agent output and events are truncated completely.
-fn plan_remaining(base: TruncationPlan, sizes: Sizes, probe: &SizeProbe<'_>) -> TruncationPlan {
-    let steps: [(&dyn Fn(usize) -> TruncationPlan, usize); 3] = [
-        (&|max_bytes| TruncationPlan { other_bytes: max_bytes, ..base }, MIN_OTHER_BYTES),
-        (
-            &|max_bytes| TruncationPlan { other_bytes: MIN_OTHER_BYTES, priority_bytes: max_bytes, ..base },
-            MIN_OTHER_BYTES,
-        ),
-        (
-            &|max_bytes| TruncationPlan {
-                other_bytes: max_bytes.min(MIN_OTHER_BYTES),
-                priority_bytes: max_bytes.min(MIN_OTHER_BYTES),
-                task_list_bytes: max_bytes,
-                ..base
-            },
-            0,
-        ),
-    ];
-    for (step, lowest) in steps {
-        if probe.fits(step(lowest)) {
-            return probe.largest_fitting(step, lowest, sizes.total_bytes.max(lowest), TOLERANCE_BYTES);
-        }
-    }
-    TruncationPlan { other_bytes: 0, priority_bytes: 0, task_list_bytes: 0, drop_all_data: true, ..base }
+/// Sizes from `highest` down to `lowest`, in equal steps.
+fn budgets(lowest: usize, highest: usize) -> impl Iterator<Item = usize> {
+    let range = highest.saturating_sub(lowest);
+    (0..=BUDGET_STEPS).rev().map(move |step| lowest + range.saturating_mul(step) / BUDGET_STEPS)
 }
 
 #[cfg(test)]
@@ -206,6 +178,11 @@ mod tests {
         }
     }
 
+    /// The largest difference between two budgets up to this size.
+    fn step(size: usize) -> usize {
+        size / BUDGET_STEPS + 1
+    }
+
     fn fake_output(output: usize, events: &[usize], others: usize, last: usize) -> FakeOutput {
         FakeOutput { output, events: events.to_vec(), others, last }
     }
@@ -215,7 +192,7 @@ mod tests {
         let plan = fake_output(60_000, &[1_500; 20], 500, 2_000).plan_within(48_000);
         assert_eq!(TruncationPlan { output_bytes: UNLIMITED, ..plan }, TruncationPlan::NONE);
         let limit = 48_000 - 20 * 1_500 - 2_500;
-        assert!(plan.output_bytes <= limit && plan.output_bytes + TOLERANCE_BYTES >= limit, "{plan:?}");
+        assert!(plan.output_bytes <= limit && plan.output_bytes + step(60_000) >= limit, "{plan:?}");
     }
 
     #[test]
@@ -280,7 +257,7 @@ mod tests {
                 prop_assert!(plan.other_bytes <= MIN_OTHER_BYTES);
             }
             if plan.output_bytes < output && (plan.other_bytes, plan.priority_bytes) == (UNLIMITED, UNLIMITED) && !plan.drop_all_data {
-                let more = fake.size(TruncationPlan { output_bytes: plan.output_bytes + TOLERANCE_BYTES, ..plan });
+                let more = fake.size(TruncationPlan { output_bytes: plan.output_bytes + step(output), ..plan });
                 prop_assert!(more > limit, "more output would have fitted: {:?}", plan);
             }
         }

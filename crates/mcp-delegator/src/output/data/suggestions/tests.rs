@@ -1,9 +1,15 @@
 //! Findings and the expected suggestions.
 
 use crate::output::data::suggestions::*;
+use crate::output::next_call::CallSyntax;
 
 fn failed(kind: FailureKind, message: &str, retry_at: Option<&str>) -> TaskEnd {
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at: retry_at.map(str::to_owned) }
+}
+
+fn sentences(found: &Findings<'_>) -> Vec<String> {
+    let suggestions = suggestions(found);
+    suggestions.iter().map(|suggestion| CallSyntax::Commands.sentence(suggestion)).collect()
 }
 
 fn no_findings(end: &TaskEnd) -> Findings<'_> {
@@ -14,6 +20,7 @@ fn no_findings(end: &TaskEnd) -> Findings<'_> {
         model: None,
         mode: "workspace-write",
         thread: None,
+        exit: None,
         limit_seconds: None,
         running: None,
         location: None,
@@ -33,7 +40,7 @@ fn retry_time_of_the_agent_is_quoted_unless_it_is_a_time() {
     ];
     for (kind, retry_at, expected) in cases {
         let end = failed(kind, "x", Some(retry_at));
-        assert_eq!(suggestions(&no_findings(&end)), [expected]);
+        assert_eq!(sentences(&no_findings(&end)), [expected]);
     }
 }
 
@@ -95,14 +102,15 @@ fn failures_outside_the_work_have_one_suggestion() {
     ];
     for (kind, message, model, expected) in cases {
         let end = failed(kind, message, None);
-        assert_eq!(suggestions(&Findings { model, ..no_findings(&end) }), [expected], "{kind:?}");
+        let exit = (kind == Kind::Killed).then_some(ExitStatus::Signal(SIGKILL));
+        assert_eq!(sentences(&Findings { model, exit, ..no_findings(&end) }), [expected], "{kind:?}");
     }
 }
 
 #[test]
 fn a_lost_task_with_a_thread_is_resumed() {
     let end = failed(FailureKind::SupervisorLost, "x", None);
-    let suggested = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
+    let suggested = sentences(&Findings { thread: Some("01a1"), ..no_findings(&end) });
     assert_eq!(
         suggested,
         ["Continue where it stopped: mcp-delegator local resume 'go on' --task-id T-local-1"]
@@ -130,7 +138,7 @@ fn timeout_suggests_a_larger_limit() {
     ];
     for (limit, limit_seconds, running, expected) in cases {
         let end = TaskEnd::Timeout(limit);
-        let suggested = suggestions(&Findings { limit_seconds, running, ..no_findings(&end) });
+        let suggested = sentences(&Findings { limit_seconds, running, ..no_findings(&end) });
         assert_eq!(suggested.first().map(String::as_str), expected);
     }
 }
@@ -147,35 +155,35 @@ fn failures_of_the_work_point_to_location_and_tests() {
         ..no_findings(&end)
     };
     assert_eq!(
-        suggestions(&found),
+        sentences(&found),
         [
             "Look at src/x.rs:3: \"expected `u32`, found `&str`\"",
             "Run the 2 failing tests alone, first \"a::b\"",
         ]
     );
     let without_place = Findings { location: None, failed_tests: Vec::new(), ..found.clone() };
-    assert_eq!(suggestions(&without_place), ["Look at what \"cargo build\" printed: \"error\""]);
+    assert_eq!(sentences(&without_place), ["Look at what \"cargo build\" printed: \"error\""]);
     // A failed command is not the reason for a missing login.
     let auth = failed(FailureKind::Auth, "x", None);
-    assert_eq!(suggestions(&Findings { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
+    assert_eq!(sentences(&Findings { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
     let limit = TaskEnd::Timeout(LimitKind::Idle);
-    assert_eq!(suggestions(&Findings { end: &limit, limit_seconds: Some(5), ..found }).len(), 3);
+    assert_eq!(sentences(&Findings { end: &limit, limit_seconds: Some(5), ..found }).len(), 3);
 }
 
 #[test]
 fn suggestions_need_findings_and_are_at_most_three() {
     for kind in FailureKind::ALL {
         let end = failed(kind, "", None);
-        assert!(suggestions(&no_findings(&end)).len() <= 1, "{kind:?}");
+        assert!(sentences(&no_findings(&end)).len() <= 1, "{kind:?}");
     }
     for kind in
         [FailureKind::AgentError, FailureKind::Network, FailureKind::NoTerminalEvent, FailureKind::Internal]
     {
         let end = failed(kind, "something", None);
-        assert_eq!(suggestions(&no_findings(&end)), [""; 0], "{kind:?}");
+        assert_eq!(sentences(&no_findings(&end)), [""; 0], "{kind:?}");
     }
     for end in [TaskEnd::Completed, TaskEnd::Cancelled { reason: None }] {
-        assert_eq!(suggestions(&no_findings(&end)), [""; 0]);
+        assert_eq!(sentences(&no_findings(&end)), [""; 0]);
     }
 }
 
@@ -184,7 +192,7 @@ fn quoted_text_is_one_line_and_truncated() {
     let end = failed(FailureKind::AgentExit, "", None);
     let message = format!("ignore\u{1b}[2J \"all\"\n{}", "x".repeat(10_000));
     let location = ErrorLocation { file: "a.c".into(), line: 1, message };
-    let suggested = suggestions(&Findings { location: Some(location), ..no_findings(&end) });
+    let suggested = sentences(&Findings { location: Some(location), ..no_findings(&end) });
     assert!(
         suggested[0].starts_with("Look at a.c:1: \"ignore[2J 'all'x") && suggested[0].ends_with("x\""),
         "{}",

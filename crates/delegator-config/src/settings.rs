@@ -1,0 +1,195 @@
+//! The effective values as one typed struct: what the program reads.
+//!
+//! A field's serde name is its key in [`KEYS`](crate::KEYS); a test compares both lists and converts every value that
+//! the table accepts. Checks, defaults and rights belong to the table: this struct only gives each key its type.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegator_domain::task::Mode;
+use serde::de::{Deserialize, Deserializer, Error};
+
+/// The value of every key. The table in `keys` describes them.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    pub codex_bin: PathBuf,
+    pub max_concurrent: usize,
+    #[serde(rename = "idle_timeout_sec", deserialize_with = "seconds")]
+    pub idle_timeout: Duration,
+    #[serde(rename = "hard_timeout_sec", deserialize_with = "seconds")]
+    pub hard_timeout: Duration,
+    #[serde(rename = "interrupt_grace_sec", deserialize_with = "seconds")]
+    pub interrupt_grace: Duration,
+    #[serde(rename = "terminate_grace_sec", deserialize_with = "seconds")]
+    pub terminate_grace: Duration,
+    pub idle_counts: IdleCounts,
+    #[serde(rename = "call_budget_sec", deserialize_with = "seconds")]
+    pub call_budget: Duration,
+    #[serde(deserialize_with = "mode")]
+    pub max_mode: Mode,
+    pub max_stream_bytes: u64,
+    pub max_processes: usize,
+    pub containment: Containment,
+    pub niceness: u8,
+    pub sweep_exempt: Vec<String>,
+    pub allowed_roots: Vec<PathBuf>,
+    pub hide_state_dir: HideStateDir,
+    pub redact_names: Vec<String>,
+    pub agents: BTreeMap<String, AgentSettings>,
+    #[serde(rename = "retention_hours", deserialize_with = "hours")]
+    pub retention: Duration,
+    #[serde(rename = "restore_point_retention_hours", deserialize_with = "hours")]
+    pub restore_point_retention: Duration,
+    pub worktree_quota_bytes: u64,
+    pub verify_unsandboxed: bool,
+    #[serde(rename = "budget.task_tokens")]
+    pub task_tokens: Option<u64>,
+    #[serde(rename = "budget.day_tokens")]
+    pub day_tokens: Option<u64>,
+    pub max_depth: u32,
+    pub max_children: usize,
+    #[serde(rename = "notify.command")]
+    pub notify_command: Option<Vec<String>>,
+    #[serde(rename = "notify.on")]
+    pub notify_on: Vec<String>,
+    pub database_url: Option<Secret>,
+    #[serde(rename = "fleet_lease_sec", deserialize_with = "seconds")]
+    pub fleet_lease: Duration,
+    #[serde(rename = "fleet_beat_sec", deserialize_with = "seconds")]
+    pub fleet_beat: Duration,
+    #[serde(rename = "fleet_cutoff_sec", deserialize_with = "seconds")]
+    pub fleet_cutoff: Duration,
+    pub toolsets: Vec<String>,
+    pub tools: Vec<String>,
+    pub exclude_tools: Vec<String>,
+    pub read_only: bool,
+    pub output_schemas: bool,
+    pub default_format: ToolFormat,
+    pub tool_prefix: String,
+    /// `None`: the surface (CLI, file or MCP) decides.
+    pub envelope: Option<Envelope>,
+    pub log_level: String,
+    pub labels: BTreeMap<String, String>,
+}
+
+/// One entry of `agents`.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSettings {
+    /// `None` only for the built-in agent.
+    pub command: Option<PathBuf>,
+    pub args: Vec<String>,
+    pub dialect: String,
+    pub env: Vec<String>,
+    pub resume: Option<Vec<String>>,
+    pub ending: Option<AgentEnding>,
+    #[serde(rename = "linger_sec", deserialize_with = "seconds")]
+    pub linger: Duration,
+}
+
+impl Settings {
+    /// Variables passed to an agent in addition to the built-in list.
+    pub fn agent_variables(&self, agent: &str) -> &[String] {
+        self.agents.get(agent).map(|agent| agent.env.as_slice()).unwrap_or_default()
+    }
+}
+
+/// What resets the idle timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleCounts {
+    Activity,
+    Output,
+}
+
+/// How the processes of a task are tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Containment {
+    Auto,
+    Subreaper,
+}
+
+/// The sandbox modes in which commands cannot read the state directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HideStateDir {
+    Never,
+    ReadOnly,
+    Always,
+}
+
+/// Format of a tool response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolFormat {
+    Markdown,
+    Json,
+}
+
+/// The first signal that stops an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentEnding {
+    Interrupt,
+    Terminate,
+}
+
+/// Envelope of a JSON response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Envelope {
+    Agent,
+    Standard,
+    Tool,
+    /// The data alone, without an envelope.
+    Raw,
+}
+
+impl Envelope {
+    pub const NAMES: [&'static str; 4] = ["agent", "standard", "tool", "raw"];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Envelope::Agent => "agent",
+            Envelope::Standard => "standard",
+            Envelope::Tool => "tool",
+            Envelope::Raw => "raw",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Envelope> {
+        [Envelope::Agent, Envelope::Standard, Envelope::Tool, Envelope::Raw]
+            .into_iter()
+            .find(|envelope| envelope.name() == name)
+    }
+}
+
+/// A text that debug output does not contain.
+#[derive(Clone, serde::Deserialize)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+fn seconds<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    u64::deserialize(value).map(Duration::from_secs)
+}
+
+fn hours<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    u64::deserialize(value).map(|hours| Duration::from_secs(hours * 3600))
+}
+
+fn mode<'de, D: Deserializer<'de>>(value: D) -> Result<Mode, D::Error> {
+    let name = String::deserialize(value)?;
+    Mode::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no mode {name}")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! The loop behind every wait: read the tasks, compare them with the goal, make an upkeep pass or sleep.
+//!
+//! [`super::blocking`] runs it in the calling thread for one wait, [`super::wait_thread`] for all waits of a server. They
+//! differ only in who receives the outcome and what happens after an error.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use delegator_domain::task::TaskId;
+use delegator_registry::Task;
+use serde_json::Value;
+
+use super::task_watch::{TaskWatch, sleep_unless_woken, unknown};
+use super::upkeep_schedule::UpkeepSchedule;
+use crate::Engine;
+use crate::error::EngineError;
+
+/// How soon to look again for a registry that does not exist.
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When a wait for several tasks is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitGoal {
+    /// When the first task has ended.
+    Any,
+    /// When all tasks have ended.
+    All,
+}
+
+/// The current state of every task, in the order of the request.
+#[derive(Debug)]
+pub struct GroupWaitOutcome {
+    pub tasks: Vec<Task>,
+    /// The deadline passed before the goal was reached.
+    pub expired: bool,
+}
+
+/// A task that has not ended.
+#[derive(Debug)]
+pub struct TaskProgress<'a> {
+    pub task: &'a Task,
+    /// The supervisor's last snapshot, if there is one.
+    pub snapshot: Option<Value>,
+}
+
+/// What to wait for.
+#[derive(Debug)]
+pub(super) struct Wait {
+    pub(super) ids: Vec<TaskId>,
+    pub(super) goal: WaitGoal,
+    pub(super) deadline: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(super) struct WaitLoop {
+    /// `None` if the registry does not exist.
+    watch: Option<TaskWatch>,
+    upkeep: UpkeepSchedule,
+}
+
+impl WaitLoop {
+    pub(super) fn new() -> WaitLoop {
+        WaitLoop { watch: None, upkeep: UpkeepSchedule::starting_now() }
+    }
+
+    /// Reads the tasks that may have changed.
+    pub(super) fn refresh(&mut self, engine: &Engine) -> Result<(), EngineError> {
+        match &mut self.watch {
+            Some(watch) => watch.refresh(),
+            None => {
+                self.watch = engine.find_registry()?.map(TaskWatch::new).transpose()?;
+                Ok(())
+            }
+        }
+    }
+
+    /// The outcome, if the wait is over.
+    pub(super) fn outcome(
+        &mut self,
+        wait: &Wait,
+        now: Instant,
+    ) -> Option<Result<GroupWaitOutcome, EngineError>> {
+        let read = |id| match &mut self.watch {
+            Some(watch) => watch.task(id).cloned(),
+            // Without a registry there is no task.
+            None => Err(unknown(id)),
+        };
+        let tasks: Vec<Task> = match wait.ids.iter().map(read).collect() {
+            Ok(tasks) => tasks,
+            Err(error) => return Some(Err(error)),
+        };
+        let mut ends = tasks.iter().map(|task| task.state.is_terminal());
+        let reached = match wait.goal {
+            WaitGoal::Any => ends.any(|ended| ended),
+            WaitGoal::All => ends.all(|ended| ended),
+        };
+        let expired = !reached && wait.deadline.is_some_and(|deadline| now >= deadline);
+        (reached || expired).then_some(Ok(GroupWaitOutcome { tasks, expired }))
+    }
+
+    pub(super) fn progress(&mut self, id: &TaskId) -> Result<TaskProgress<'_>, EngineError> {
+        let watch = self.watch.as_mut().ok_or_else(|| unknown(id))?;
+        let snapshot = watch.registry.dir().task(id).read_snapshot()?;
+        let snapshot = snapshot.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Ok(TaskProgress { task: watch.task(id)?, snapshot })
+    }
+
+    /// Stops watching the tasks that are not awaited.
+    pub(super) fn retain(&mut self, is_awaited: impl Fn(&TaskId) -> bool) {
+        if let Some(watch) = &mut self.watch {
+            watch.retain(is_awaited);
+        }
+    }
+
+    /// Makes an upkeep pass if one is due. Otherwise sleeps until a task may have changed, `waker` is readable, or the
+    /// time has come.
+    pub(super) fn pause(
+        &mut self,
+        engine: &Engine,
+        until: Instant,
+        waker: Option<BorrowedFd<'_>>,
+    ) -> Result<(), EngineError> {
+        let Some(watch) = &mut self.watch else { return sleep_unless_woken(RETRY_INTERVAL, waker) };
+        match self.upkeep.run_if_due(engine, watch)? {
+            true => Ok(()),
+            false => watch.sleep(until.min(self.upkeep.next(watch)), waker),
+        }
+    }
+}

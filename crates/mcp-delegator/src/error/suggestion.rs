@@ -1,0 +1,48 @@
+//! What the caller can do after an error: a sentence, and the call of a command that it names.
+//!
+//! The call is structured, because its syntax depends on the reader: a shell command at a terminal, a tool call for an
+//! MCP client. `output::next_call` renders it.
+
+use serde_json::{Map, Value};
+
+/// Where the call stands in the text of a [`Suggestion`].
+pub const CALL: &str = "{call}";
+
+/// A call of one of our commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextCall {
+    pub path: &'static [&'static str],
+    /// On the command line the first input is positional, unless it is a list or a flag.
+    pub input: Map<String, Value>,
+}
+
+impl NextCall {
+    pub fn new(path: &'static [&'static str]) -> NextCall {
+        NextCall { path, input: Map::new() }
+    }
+
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> NextCall {
+        self.input.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+/// A sentence about the next step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    /// Contains [`CALL`] where the call belongs.
+    pub text: String,
+    pub call: Option<NextCall>,
+}
+
+impl Suggestion {
+    pub fn with_call(text: impl Into<String>, call: NextCall) -> Suggestion {
+        Suggestion { text: text.into(), call: Some(call) }
+    }
+}
+
+impl<T: Into<String>> From<T> for Suggestion {
+    fn from(text: T) -> Suggestion {
+        Suggestion { text: text.into(), call: None }
+    }
+}

@@ -1,0 +1,122 @@
+//! Renders suggested calls in the syntax of the reader: shell commands, or calls of the served tools.
+
+use serde_json::Value;
+
+use crate::error::suggestion::{CALL, NextCall, Suggestion};
+use crate::spec::ServedTools;
+use crate::spec::shell::shell_word;
+use crate::spec::version::PROGRAM;
+
+/// The syntax of suggested calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallSyntax<'a> {
+    /// Shell commands.
+    Commands,
+    /// Calls of these tools.
+    Tools(&'a ServedTools),
+}
+
+impl CallSyntax<'_> {
+    /// The call; `None` if its tool is not served.
+    pub fn render(self, call: &NextCall) -> Option<String> {
+        match self {
+            CallSyntax::Commands => Some(shell_command(call)),
+            CallSyntax::Tools(served) => {
+                let name = served.prefixed_name(&call.path.join("_").replace('-', "_"))?;
+                Some(match call.input.is_empty() {
+                    true => name,
+                    false => format!("{name} {}", Value::Object(call.input.clone())),
+                })
+            }
+        }
+    }
+
+    /// The sentence with its call. A command without a served tool stays a command: the user may still run it.
+    pub fn sentence(self, suggestion: &Suggestion) -> String {
+        let Suggestion { text, call: Some(call) } = suggestion else { return suggestion.text.clone() };
+        let tool_call = match self {
+            CallSyntax::Commands => None,
+            CallSyntax::Tools(_) => self.render(call),
+        };
+        let rendered = tool_call.unwrap_or_else(|| match text.ends_with(CALL) {
+            true => shell_command(call),
+            false => format!("'{}'", shell_command(call)),
+        });
+        text.replace(CALL, &rendered)
+    }
+}
+
+fn shell_command(call: &NextCall) -> String {
+    let mut words = vec![PROGRAM.to_owned()];
+    words.extend(call.path.iter().map(|word| (*word).to_owned()));
+    for (at, (name, value)) in call.input.iter().enumerate() {
+        let flag = format!("--{}", name.replace('_', "-"));
+        match value {
+            Value::Bool(true) => words.push(flag),
+            Value::Array(items) => {
+                words.extend(items.iter().flat_map(|item| [flag.clone(), shell_word(&text_of(item))]));
+            }
+            value if at == 0 => words.push(shell_word(&text_of(value))),
+            value => words.extend([flag, shell_word(&text_of(value))]),
+        }
+    }
+    words.join(" ")
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tools(name: &str) -> ServedTools {
+        ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] }
+    }
+
+    #[test]
+    fn call_uses_the_syntax_of_the_reader() {
+        let wait = NextCall::new(&["local", "wait"]);
+        let one = wait.clone().with("task_id", "T-1").with("timeout_sec", 9);
+        let several = wait.with("task_ids", json!(["T-1", "T-2"])).with("until", "any");
+        let resume = NextCall::new(&["local", "resume"]).with("task", "Go on.").with("task_id", "T-1");
+        let aside = NextCall::new(&["doctor"]).with("set_aside_damaged", true);
+        for (call, expected) in [
+            (&one, "mcp-delegator local wait T-1 --timeout-sec 9"),
+            (&several, "mcp-delegator local wait --task-ids T-1 --task-ids T-2 --until any"),
+            (&resume, "mcp-delegator local resume 'Go on.' --task-id T-1"),
+            (&aside, "mcp-delegator doctor --set-aside-damaged"),
+        ] {
+            assert_eq!(CallSyntax::Commands.render(call).as_deref(), Some(expected));
+        }
+        let as_tool = CallSyntax::Tools(&tools("local_wait")).render(&one);
+        assert_eq!(as_tool.as_deref(), Some(r#"_codex_local_wait {"task_id":"T-1","timeout_sec":9}"#));
+        assert_eq!(CallSyntax::Tools(&tools("local_exec")).render(&one), None);
+    }
+
+    #[test]
+    fn sentence_names_the_served_tool_or_the_command() {
+        let list =
+            Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"]));
+        let wait = NextCall::new(&["local", "wait"]).with("task_id", "T-1");
+        let wait = Suggestion::with_call("Wait for it first: {call}", wait);
+        let status = tools("local_status");
+        for (suggestion, syntax, expected) in [
+            (&list, CallSyntax::Commands, "Run 'mcp-delegator local status' to list the tasks."),
+            (&list, CallSyntax::Tools(&status), "Run _codex_local_status to list the tasks."),
+            (&wait, CallSyntax::Commands, "Wait for it first: mcp-delegator local wait T-1"),
+            (&wait, CallSyntax::Tools(&status), "Wait for it first: mcp-delegator local wait T-1"),
+            (
+                &wait,
+                CallSyntax::Tools(&tools("local_wait")),
+                r#"Wait for it first: _codex_local_wait {"task_id":"T-1"}"#,
+            ),
+            (&Suggestion::from("Give {call}."), CallSyntax::Commands, "Give {call}."),
+        ] {
+            assert_eq!(syntax.sentence(suggestion), expected);
+        }
+    }
+}
