@@ -43,6 +43,7 @@ use system::System;
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::{VariableAccess, variable_access};
+pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};
 pub use record_format::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};

@@ -85,7 +85,6 @@ mod tests {
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Sample {
-        #[serde(default)]
         version: FormatVersion<2>,
         #[serde(with = "by_name")]
         mode: Mode,
@@ -108,7 +107,7 @@ mod tests {
         for (text, problem) in [
             (r#"{"version":3,"mode":"read-only"}"#, "its format has version 3; this program reads version 2"),
             (r#"{"version":2,"mode":"anything"}"#, r#"the value "anything" is unknown"#),
-            ("{}", "missing field `mode`"),
+            ("{}", "missing field `version`"),
         ] {
             let error = decoded(text).unwrap_err();
             assert!(error.contains("/tasks/T/sample.json") && error.contains(problem), "{error}");

@@ -5,7 +5,7 @@
 //! [`RolloutLine`]) until the translator converts them. All events borrow from the line; raw JSON is passed on
 //! unparsed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
@@ -225,7 +225,7 @@ pub struct CollabToolCall<'a> {
 }
 
 /// The status of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemStatus {
     InProgress,
@@ -261,15 +261,17 @@ impl ItemStatus {
 }
 
 /// Token counts, as reported by the model provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub input_tokens: i64,
     /// The part of `input_tokens` that was read from the cache.
     pub cached_input_tokens: i64,
     /// The part of `input_tokens` that was written to the cache; not reported before 0.145.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_input_tokens: Option<i64>,
     pub output_tokens: i64,
     /// The part of `output_tokens` that was reasoning; not reported before 0.125.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_output_tokens: Option<i64>,
 }
 

@@ -5,6 +5,15 @@ mod recorded;
 use delegator_transcript::{FoldOptions, Report};
 use recorded::{read, summarize_with};
 
+#[test]
+fn a_stored_report_is_read_as_it_was_written() {
+    for (name, bytes) in recorded::all() {
+        let report = summarize_with(&bytes, FoldOptions::default());
+        let stored = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&stored).unwrap(), report, "{name}");
+    }
+}
+
 /// The report without the recent lines, which are in the recording.
 fn report(name: &str) -> Report {
     let options = FoldOptions { workdir: Some("/home/dev/project".into()), ..FoldOptions::default() };

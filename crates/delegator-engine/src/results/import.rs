@@ -9,6 +9,7 @@ use std::path::Path;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
+use delegator_supervisor::run::redacted_report;
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::{
     FoldOptions, LineLimits, NormalizeOptions, Normalizer, Report, RolloutHead, RolloutReader, StreamOutcome,
@@ -121,17 +122,16 @@ fn end_of(report: &Report) -> TaskEnd {
 }
 
 fn build_record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
-    let text = serde_json::to_string(report).unwrap_or_default();
+    let mut warnings = Vec::new();
     Record {
         version: FormatVersion,
         refused: RefusedCalls::default(),
-        report: serde_json::from_str(&redactor.redact_str(&text)).unwrap_or_default(),
-        last_events: serde_json::json!([]),
+        report: redacted_report(redactor, report, &mut warnings),
         last_output: String::new(),
         last_stderr: String::new(),
         stdout: StreamRecord { received: stored, stored, truncated: false },
         stderr: StreamRecord::default(),
-        warnings: Vec::new(),
+        warnings,
         signals: Vec::new(),
         survivors: Vec::new(),
         swept: SweptProcesses::default(),

@@ -6,13 +6,13 @@ use delegator_domain::task::{State, TaskId};
 use delegator_registry::{
     BlockedBy, EndedPage, Filter, Registry, Task, TaskSummary, UnreadResults, UsageTable,
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use delegator_supervisor::run::Snapshot;
 
 use super::task_queries::LongLog;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::submit::estimate::DurationHistory;
+use crate::supervise::snapshot_file::read_snapshot;
 
 /// Selects the tasks of an overview.
 #[derive(Debug, Clone, Default)]
@@ -58,24 +58,15 @@ pub struct QueuedTask {
 #[derive(Debug)]
 pub struct RunningTask {
     pub task: TaskSummary,
-    /// Progress and current activity from the last snapshot, if there is one.
-    pub snapshot: Option<Value>,
-}
-
-/// The part of a snapshot that an overview needs; the rest is not decoded.
-#[derive(Deserialize)]
-struct SnapshotProgress {
-    progress: Value,
-    current_activity: Value,
+    /// The supervisor's last snapshot, if there is one.
+    pub snapshot: Option<Snapshot>,
 }
 
 impl RunningTask {
     fn of(registry: &Registry, task: TaskSummary) -> RunningTask {
-        // A snapshot that cannot be read counts as missing.
-        let bytes = registry.dir().task(&task.id).read_snapshot().ok().flatten();
-        let snapshot = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let to_value = |SnapshotProgress { progress, current_activity }| json!({"progress": progress, "current_activity": current_activity});
-        RunningTask { task, snapshot: snapshot.map(to_value) }
+        // One file that cannot be read must not hide the other tasks.
+        let snapshot = read_snapshot(&registry.dir().task(&task.id)).ok().flatten();
+        RunningTask { task, snapshot }
     }
 }
 

@@ -7,19 +7,20 @@ use delegator_domain::task::TaskId;
 use delegator_registry::{
     OpenOptions, PrefixMatch, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
 };
-use serde_json::Value;
+use delegator_supervisor::run::Snapshot;
 
 use crate::Engine;
 use crate::error::EngineError;
 use crate::record_format::decode;
 use crate::supervise::record::Record;
+use crate::supervise::snapshot_file::read_snapshot;
 use crate::upkeep::restore_record::RestorePointRecord;
 
 /// The decoded files of a task.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     pub record: Option<Record>,
-    pub snapshot: Option<Value>,
+    pub snapshot: Option<Snapshot>,
     pub restore_point: Option<RestorePointRecord>,
 }
 
@@ -75,8 +76,7 @@ impl Engine {
         let dir = registry.dir().task(id);
         let record =
             dir.read_report()?.map(|bytes| decode(&dir.file(TaskFile::Report), &bytes)).transpose()?;
-        // Nothing is decided by a snapshot, so one that cannot be read counts as missing.
-        let snapshot = dir.read_snapshot()?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let snapshot = read_snapshot(&dir)?;
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
         Ok(TaskFiles { record, snapshot, restore_point })
     }

@@ -359,13 +359,14 @@ impl System for SimulatedMachine {
 }
 
 fn run_result(end: TaskEnd) -> RunResult {
+    let report = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD).finish();
     RunResult {
         refused: RefusedCalls::default(),
         end,
         exit: None,
         thread_id: None,
-        report: Summarizer::new(FoldOptions::default(), LineLimits::STANDARD).finish(),
-        report_json: "{}".to_owned(),
+        redacted_report: report.clone(),
+        report,
         warnings: Vec::new(),
         partial: PartialOutput::default(),
         stdout: StreamSummary::default(),

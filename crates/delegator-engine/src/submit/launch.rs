@@ -39,7 +39,7 @@ pub struct Settings {
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
     /// Token usage of the resumed thread before this run.
-    pub usage_before: Option<[i64; 5]>,
+    pub usage_before: Option<Usage>,
     pub limits: Limits,
     pub ending: Ending,
     pub max_stream_bytes: u64,
@@ -128,7 +128,6 @@ pub struct AgentProgram {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
-    #[serde(default)]
     pub(crate) version: FormatVersion<1>,
     pub(crate) task: String,
     pub(crate) settings: Settings,
@@ -208,16 +207,6 @@ impl Settings {
             seconds(self.ending.interrupt_grace_sec),
             seconds(self.ending.terminate_grace_sec),
         )
-    }
-
-    pub(crate) fn usage_before(&self) -> Option<Usage> {
-        self.usage_before.map(|[input, cached, cache_write, output, reasoning]| Usage {
-            input_tokens: input,
-            cached_input_tokens: cached,
-            cache_write_input_tokens: Some(cache_write),
-            output_tokens: output,
-            reasoning_output_tokens: Some(reasoning),
-        })
     }
 }
 

@@ -4,9 +4,8 @@
 
 use delegator_domain::task::{ExitStatus, Verification};
 use delegator_supervisor::run::VerificationResult;
-use delegator_transcript::{shell, test_report};
+use delegator_transcript::{TestReport, shell, test_report};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::record::StreamRecord;
 use crate::record_format::by_name;
@@ -26,8 +25,8 @@ pub struct CheckRecord {
     pub duration_ms: u64,
     pub output: StreamRecord,
     pub last_output: String,
-    /// Test results in its output, as a [`delegator_transcript::TestReport`].
-    pub tests: Option<Value>,
+    /// Test results in its output.
+    pub tests: Option<TestReport>,
 }
 
 impl CheckRecord {
@@ -53,7 +52,7 @@ impl CheckRecord {
             duration_ms: u64::try_from(result.elapsed.as_millis()).unwrap_or(u64::MAX),
             output: (&result.output).into(),
             last_output: result.last_output.clone(),
-            tests: tests.and_then(|tests| serde_json::to_value(tests).ok()),
+            tests,
         }
     }
 

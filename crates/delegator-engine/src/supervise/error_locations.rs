@@ -7,24 +7,20 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path};
 
+use delegator_transcript::CommandFailure;
 use rustix::fs::{AtFlags, statat};
-use serde_json::Value;
 
 /// Corrects the file names in the failures of a report, using the files as they are now.
-pub(crate) fn correct_paths(report: &mut Value, workdir: impl AsFd) {
+pub(crate) fn correct_paths(failures: &mut [CommandFailure], workdir: impl AsFd) {
     let is_there = |path: &str| exists(workdir.as_fd(), path);
-    for failure in array_mut(report, "failures") {
-        let Some(directory) = failure["directory"].as_str().map(str::to_owned) else { continue };
-        for file in array_mut(failure, "places").iter_mut().filter_map(|place| place.get_mut("file")) {
-            if let Some(corrected) = file.as_str().and_then(|file| from_workdir(file, &directory, is_there)) {
-                *file = corrected.into();
+    for CommandFailure { directory, places, .. } in failures {
+        let Some(directory) = directory else { continue };
+        for place in places {
+            if let Some(corrected) = from_workdir(&place.file, directory, is_there) {
+                place.file = corrected;
             }
         }
     }
-}
-
-fn array_mut<'a>(value: &'a mut Value, key: &str) -> &'a mut [Value] {
-    value.get_mut(key).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
 }
 
 fn exists(workdir: BorrowedFd<'_>, path: &str) -> bool {
@@ -54,6 +50,8 @@ fn joined(directory: &str, file: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use delegator_transcript::ErrorLocation;
+
     use super::*;
 
     #[test]
@@ -80,14 +78,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("web")).unwrap();
         std::fs::write(folder.path().join("web/a.ts"), "").unwrap();
-        let place = serde_json::json!({"file": "a.ts", "line": 1});
-        let mut report = serde_json::json!({"failures": [
-            {"command": "cd web && tsc", "directory": "web", "places": [place]},
-            {"command": "tsc", "places": [place]},
-        ]});
-        correct_paths(&mut report, std::fs::File::open(folder.path()).unwrap());
-        let files = [0, 1].map(|which| report["failures"][which]["places"][0]["file"].clone());
+        let failure = |command: &str, directory: Option<&str>| CommandFailure {
+            command: command.to_owned(),
+            exit_code: Some(2),
+            message: String::new(),
+            kind: None,
+            places: vec![ErrorLocation {
+                file: "a.ts".to_owned(),
+                line: 1,
+                column: None,
+                message: String::new(),
+                kind: None,
+            }],
+            directory: directory.map(str::to_owned),
+        };
+        let mut failures = [failure("cd web && tsc", Some("web")), failure("tsc", None)];
+        correct_paths(&mut failures, std::fs::File::open(folder.path()).unwrap());
+        let files = failures.each_ref().map(|failure| failure.places[0].file.as_str());
         assert_eq!(files, ["web/a.ts", "a.ts"]);
-        correct_paths(&mut Value::Null, std::fs::File::open(folder.path()).unwrap());
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod record;
 mod restore_writer;
 mod retry;
 mod run_ports;
+pub(crate) mod snapshot_file;
 pub(crate) mod summary;
 pub(crate) mod supervisor_process;
 pub(crate) mod wake_socket;

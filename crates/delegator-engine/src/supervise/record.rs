@@ -4,11 +4,10 @@
 
 use delegator_domain::redact::Redactor;
 use delegator_registry::Tokens;
-use delegator_supervisor::run::{RunResult, StreamSummary};
+use delegator_supervisor::run::{RunResult, StreamSummary, redact_record};
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::Report;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
@@ -18,11 +17,9 @@ use crate::submit::launch::Limits;
 /// The content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    #[serde(default)]
     pub version: FormatVersion<1>,
     /// The fold of the agent's events.
-    pub report: Value,
-    pub last_events: Value,
+    pub report: Report,
     pub last_output: String,
     pub last_stderr: String,
     pub stdout: StreamRecord,
@@ -68,10 +65,10 @@ impl From<&StreamSummary> for StreamRecord {
 impl Record {
     /// Adds evidence, redacted: file names and commit subjects may contain secrets.
     pub(crate) fn add_evidence(&mut self, observed: EvidenceAndFindings, redactor: &Redactor) {
-        let clean = serde_json::to_string(&observed)
-            .ok()
-            .and_then(|text| serde_json::from_str(&redactor.redact_str(&text)).ok());
-        (self.evidence, self.findings) = clean.unwrap_or_default();
+        (self.evidence, self.findings) = redact_record(redactor, &observed).unwrap_or_else(|_| {
+            self.warnings.push("the evidence is not stored, because it could not be redacted".to_owned());
+            EvidenceAndFindings::default()
+        });
     }
 
     pub(crate) fn of(result: &RunResult, limits: Limits) -> Record {
@@ -79,8 +76,7 @@ impl Record {
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Record {
             version: FormatVersion,
-            report: serde_json::from_str(&result.report_json).unwrap_or_default(),
-            last_events: serde_json::to_value(&result.partial.last_events).unwrap_or_default(),
+            report: result.redacted_report.clone(),
             last_output: result.partial.last_output.clone(),
             last_stderr: result.partial.last_stderr.clone(),
             stdout: (&result.stdout).into(),

@@ -19,6 +19,7 @@ use delegator_transcript::Report;
 
 use super::end_signals::EndSignals;
 use super::evidence::{EvidenceAndFindings, Observation};
+use super::snapshot_file::write_snapshot;
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
 use crate::upkeep::leftovers;
@@ -143,9 +144,7 @@ impl Ports for TaskPorts {
     }
 
     fn on_snapshot(&self, snapshot: &Snapshot) {
-        if let Ok(bytes) = serde_json::to_vec(snapshot) {
-            let _ = self.dir.write_snapshot(&bytes);
-            crash_point(CrashPoint::SnapshotWritten);
-        }
+        write_snapshot(&self.dir, snapshot);
+        crash_point(CrashPoint::SnapshotWritten);
     }
 }

@@ -3,7 +3,7 @@
 //! The sentence is based on evidence; only without evidence on the agent's own report.
 
 use delegator_domain::task::{LimitKind, TaskEnd};
-use serde_json::Value;
+use delegator_transcript::Report;
 
 use super::evidence::{FindingKind, Lines};
 use super::record::Record;
@@ -50,18 +50,16 @@ pub(crate) struct ChangeSummary {
 
 impl ChangeSummary {
     pub(crate) fn of(record: &Record) -> ChangeSummary {
-        let number = |path: &str| record.report.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-        let commands = number("/commands/finished");
-        let tests = (number("/tests/passed"), number("/tests/failed"));
-        let tests = (tests != (0, 0)).then_some(tests);
+        let Report { commands, tests, files, .. } = &record.report;
+        let commands = commands.finished;
+        let tests = tests.as_ref().map(|tests| (tests.passed, tests.failed));
+        let tests = tests.filter(|counts| *counts != (0, 0));
         let Some(evidence) = &record.evidence else {
-            let count =
-                |path: &str| record.report.pointer(path).and_then(Value::as_array).map_or(0, Vec::len);
             return ChangeSummary {
-                modified: count("/files/modified") as u64,
-                added: count("/files/added") as u64,
-                deleted: count("/files/deleted") as u64,
-                more: number("/files/not_listed"),
+                modified: files.modified.len() as u64,
+                added: files.added.len() as u64,
+                deleted: files.deleted.len() as u64,
+                more: files.not_listed,
                 is_unknown: record.findings.iter().any(|finding| finding.kind == FindingKind::NoEvidence),
                 commands,
                 tests,

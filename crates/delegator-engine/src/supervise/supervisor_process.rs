@@ -157,7 +157,7 @@ fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) ->
     });
     let mut record = Record { check, ..Record::of(&result, limits) };
     if let Ok(workdir) = workdir {
-        error_locations::correct_paths(&mut record.report, workdir);
+        error_locations::correct_paths(&mut record.report.failures, workdir);
     }
     if let Some(observed) = ports.observed.take() {
         record.add_evidence(observed, &redactor);
@@ -259,10 +259,7 @@ fn prepare(
         sweep: SweepLimits::default(),
         group,
         redactor: launch.redactor(),
-        fold: FoldOptions {
-            workdir: Some(real.display().to_string()),
-            usage_before: settings.usage_before(),
-        },
+        fold: FoldOptions { workdir: Some(real.display().to_string()), usage_before: settings.usage_before },
         verify: launch.verify_spec(id, &real, &engine.state_dir),
     };
     let verify = settings.verify.clone();

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
-use serde_json::Value;
+use delegator_supervisor::run::Snapshot;
 
 use super::task_watch::{TaskWatch, sleep_unless_woken, unknown};
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::supervise::snapshot_file::read_snapshot;
 
 /// How soon to look again for a registry that does not exist.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,7 +41,7 @@ pub struct GroupWaitOutcome {
 pub struct TaskProgress<'a> {
     pub task: &'a Task,
     /// The supervisor's last snapshot, if there is one.
-    pub snapshot: Option<Value>,
+    pub snapshot: Option<Snapshot>,
 }
 
 /// What to wait for.
@@ -100,8 +101,7 @@ impl WaitLoop {
 
     pub(super) fn progress(&mut self, id: &TaskId) -> Result<TaskProgress<'_>, EngineError> {
         let watch = self.watch.as_mut().ok_or_else(|| unknown(id))?;
-        let snapshot = watch.registry.dir().task(id).read_snapshot()?;
-        let snapshot = snapshot.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let snapshot = read_snapshot(&watch.registry.dir().task(id))?;
         Ok(TaskProgress { task: watch.task(id)?, snapshot })
     }
 

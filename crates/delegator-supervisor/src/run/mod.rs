@@ -17,4 +17,4 @@ pub use ports::{
     CancelRequest, PartialOutput, Ports, RunResult, RunSpec, Snapshot, Stream, StreamSummary,
     VerificationResult, VerifySpec,
 };
-pub use supervise::supervise;
+pub use supervise::{redact_record, redacted_report, supervise};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd, TaskId, Verification};
-use delegator_transcript::{FoldOptions, PlanStep, Progress, RecentLine, Report, TurnState, UsageReport};
-use serde::Serialize;
+use delegator_transcript::{FoldOptions, PlanStep, Progress, Report, TurnState, UsageReport};
+use serde::{Deserialize, Serialize};
 
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
@@ -122,7 +122,7 @@ pub trait Ports {
 }
 
 /// The progress of a live run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub thread_id: Option<String>,
     pub turn: TurnState,
@@ -157,8 +157,6 @@ pub struct StreamSummary {
 /// Output that is available for every end. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PartialOutput {
-    /// At most 50.
-    pub last_events: Vec<RecentLine>,
     /// At most 64 KiB of standard output.
     pub last_output: String,
     /// At most 64 KiB of standard error.
@@ -175,8 +173,8 @@ pub struct RunResult {
     pub thread_id: Option<String>,
     /// Not redacted: for decisions only.
     pub report: Report,
-    /// The report as JSON, redacted: for storage.
-    pub report_json: String,
+    /// For storage.
+    pub redacted_report: Report,
     /// Redacted.
     pub refused: RefusedCalls,
     /// Problems that are no failure, such as survivors and storage errors. Redacted.

@@ -34,6 +34,8 @@ mod progress;
 mod start;
 mod verify;
 
+pub use finish::{redact_record, redacted_report};
+
 /// Longest time between two rounds.
 const TICK: Duration = Duration::from_secs(1);
 /// Interval of `Ports::periodic_upkeep`.

@@ -23,7 +23,7 @@ fn silence_hits_the_idle_limit() {
     let end = run_limited(&world, "begin; item 0 before; sleep 300");
     assert_limit(&end, "idle", 1000);
     assert!(end["quiet_ms"].as_u64().unwrap() >= 1000, "{end}");
-    assert_eq!(end["partial"]["last_events"].as_array().unwrap().len(), 3);
+    assert_eq!(end["report"]["recent_lines"].as_array().unwrap().len(), 3);
     assert!(end["partial"]["last_output"].as_str().unwrap().contains("before"));
     world.assert_no_processes_left();
 }

@@ -24,7 +24,7 @@ fn all_output_before_the_exit_is_read() {
     );
     assert_eq!(end["state"], "completed", "{end}");
     assert_eq!(world.read("events.jsonl").lines().count(), 3003);
-    assert_eq!(end["partial"]["last_events"].as_array().unwrap().len(), 50);
+    assert_eq!(end["report"]["recent_lines"].as_array().unwrap().len(), 50);
     assert_eq!(end["partial"]["last_stderr"], "tail");
     assert_eq!(end["stdout"]["received"], end["stdout"]["stored"]);
 }

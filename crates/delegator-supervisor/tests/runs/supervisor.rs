@@ -190,7 +190,7 @@ fn to_json(result: &RunResult) -> Value {
         "signal": signal,
         "signals": result.signals.iter().map(|signal| signal.name()).collect::<Vec<_>>(),
         "thread": result.thread_id,
-        "report": serde_json::from_str::<Value>(&result.report_json).unwrap(),
+        "report": result.redacted_report,
         "warnings": result.warnings,
         "refused": result.refused.last,
         "partial": result.partial,

@@ -27,7 +27,7 @@ mod typescript;
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::control::strip_control_sequences;
 pub(crate) use location::relative_to_workdir;
@@ -39,7 +39,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 const MAX_KIND_CHARS: usize = 120;
 
 /// A source location that a failed command reported.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorLocation {
     /// As printed; an absolute path inside the working directory is made relative to it.
     pub file: String,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bounded_text::BoundedText;
 use crate::control;
@@ -19,7 +19,7 @@ const MAX_ID_BYTES: usize = 256;
 const MAX_ACTIVITY_CHARS: usize = 120;
 
 /// An item that was started and has not been completed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenItem {
     /// `item_N`
     pub id: String,

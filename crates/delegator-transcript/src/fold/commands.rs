@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bounded_text::{BoundedText, HeadAndTail};
 use super::finished_command::{FinishedCommand, MAX_COMMAND_BYTES};
@@ -20,7 +20,7 @@ const OUTPUT_HEAD_BYTES: usize = 1 << 10;
 const OUTPUT_TAIL_BYTES: usize = 7 << 10;
 
 /// The commands that the agent ran.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
     /// Commands that ran and ended, with any result.
     pub finished: u64,
@@ -33,7 +33,7 @@ pub struct Commands {
 }
 
 /// One command that ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandReport {
     /// As the agent gave it, without the shell wrapper; at most 2 KiB.
     pub command: String,

@@ -12,7 +12,7 @@
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bounded_text::BoundedText;
 use super::finished_command::FinishedCommand;
@@ -25,7 +25,7 @@ const MAX_FAILURES: usize = 20;
 const MAX_STORED_OUTPUT_BYTES: usize = 64 << 10;
 
 /// A command that failed and has not succeeded since.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandFailure {
     /// As the agent gave it, without the shell wrapper; at most 2 KiB.
     pub command: String,

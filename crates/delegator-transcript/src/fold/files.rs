@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::event::{ChangeKind, FileChange};
 
@@ -14,7 +14,7 @@ const MAX_FILES: usize = 2_000;
 const MAX_PATH_BYTES: usize = 1_024;
 
 /// File changes according to the agent's own report.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOperations {
     pub added: Vec<String>,
     pub modified: Vec<String>,

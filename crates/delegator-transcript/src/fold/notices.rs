@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 
@@ -10,7 +10,7 @@ const MAX_NOTICES: usize = 32;
 const MAX_NOTICE_BYTES: usize = 2 << 10;
 
 /// A message and how often it occurred.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// Truncated to 2 KiB.
     pub message: String,

@@ -4,10 +4,10 @@
 //! with the final answer as one more step, so that an agent between two commands does not look finished. The percentage
 //! never decreases within a turn and reaches 100 only at its end.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Progress of the last turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// 0 to 100; 100 only when the turn has completed.
     pub percent: u8,

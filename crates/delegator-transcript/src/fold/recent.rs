@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::framer::{Line, LineBody};
 
 const MAX_LINES: usize = 50;
 const MAX_LINE_BYTES: usize = 2 << 10;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecentLine {
     /// Counted from 1.
     pub number: u64,

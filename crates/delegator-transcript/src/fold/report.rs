@@ -1,6 +1,6 @@
 //! The report: typed facts. The renderers decide which of them are shown, and under which names.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::activity::OpenItem;
 use super::commands::Commands;
@@ -15,7 +15,7 @@ use super::usage::UsageReport;
 use crate::map::{Dialect, MapWarning};
 
 /// What the stream says about a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The dialect of the stream; absent if no line was recognised.
     pub dialect: Option<Dialect>,
@@ -84,7 +84,7 @@ impl Report {
 }
 
 /// The state of the last turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
     /// No turn has started.
@@ -98,7 +98,7 @@ pub enum TurnState {
 }
 
 /// The outcome according to the stream alone. The exit status of the process may contradict it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamOutcome {
     Completed,
@@ -113,7 +113,7 @@ pub enum StreamOutcome {
 }
 
 /// The last message of the agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinalMessage {
     /// Truncated to 1 MiB.
     pub text: String,
@@ -123,7 +123,7 @@ pub struct FinalMessage {
 }
 
 /// Finished MCP tool calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpCalls {
     pub finished: u64,
     pub failed: u64,
@@ -132,7 +132,7 @@ pub struct McpCalls {
 }
 
 /// Finished calls of one tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCalls {
     pub server: String,
     pub tool: String,
@@ -141,7 +141,7 @@ pub struct ToolCalls {
 }
 
 /// A step of the agent's plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
     /// Truncated to 512 bytes.
     pub text: String,

@@ -14,7 +14,7 @@
 //! Runners of the same tests (`cargo test` and `cargo nextest run`) are treated as one. Declined commands ran nothing.
 //! Counts are lower bounds where a runner does not count all tests, see [`crate::test_runs`].
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::finished_command::FinishedCommand;
 use crate::event::{CommandExecution, ItemStatus};
@@ -30,7 +30,7 @@ const LONG_OUTPUT_BYTES: u64 = 8 << 10;
 const MAX_SHOWN_COMMAND_BYTES: usize = 300;
 
 /// The final test results of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestReport {
     pub passed: u64,
     /// Tests that failed, and test files or packages that could not be run.
@@ -50,7 +50,7 @@ pub struct TestReport {
 }
 
 /// One test run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRunReport {
     /// Without the shell wrapper; at most 300 bytes.
     pub command: String,

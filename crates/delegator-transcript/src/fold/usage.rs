@@ -3,12 +3,12 @@
 //! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage. The share
 //! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
 
 /// Token usage of a thread and of this run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UsageReport {
     /// The running total of the thread, as reported.
     pub thread_total: Usage,

@@ -13,7 +13,7 @@ mod pending;
 mod protocol;
 mod response;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, IdleEvent, ThreadEvent, Usage};
 use crate::json::Text;
@@ -22,7 +22,7 @@ use idle::IdleMapper;
 use protocol::ProtocolMapper;
 
 /// The format of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// Codex exec events: `codex exec --json` since 0.44.
@@ -54,7 +54,7 @@ pub enum Effect<'a> {
 }
 
 /// An irregularity of a stream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MapWarning {
     /// A command ended without a start event; nothing was emitted.

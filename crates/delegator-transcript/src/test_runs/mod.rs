@@ -39,7 +39,7 @@ mod vitest;
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::control;
 use crate::json::Text;
@@ -53,7 +53,7 @@ const MAX_PASSED_NAMES: usize = 1_000;
 const MAX_NAME_BYTES: usize = 300;
 
 /// The test runner that printed a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runner {
     /// `cargo test`

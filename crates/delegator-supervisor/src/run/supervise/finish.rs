@@ -5,6 +5,8 @@ use std::io;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_transcript::{LineSummarizer, RecentLine, Report};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::super::ports::{PartialOutput, RunResult, RunSpec, StreamSummary};
 use super::Run;
@@ -49,18 +51,15 @@ impl Run<'_> {
             let problem = summary.problem.as_ref();
             warnings.extend(problem.map(|problem| format!("could not store all of {name}: {problem}")));
         }
-        let partial = PartialOutput {
-            last_events: report.recent_lines.iter().map(|line| redacted_line(redactor, line)).collect(),
-            last_output,
-            last_stderr: self.stderr.store().tail(LAST_BYTES),
-        };
+        let partial = PartialOutput { last_output, last_stderr: self.stderr.store().tail(LAST_BYTES) };
+        let redacted_report = redacted_report(redactor, &report, &mut warnings);
         let elapsed = self.ended_at.unwrap_or_default();
         let result = RunResult {
             end: redacted_end(redactor, run_verdict.end),
             exit: self.exit,
             thread_id: report.thread_id.clone(),
-            report_json: redacted_json(redactor, &report),
             report,
+            redacted_report,
             refused: RefusedCalls { last: redact_all(&run_verdict.refused.last), ..run_verdict.refused },
             warnings: redact_all(&warnings),
             partial,
@@ -108,7 +107,7 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
         end: redacted_end(&spec.redactor, end),
         exit: None,
         thread_id: None,
-        report_json: redacted_json(&spec.redactor, &report),
+        redacted_report: report.clone(),
         report,
         refused: RefusedCalls::default(),
         warnings: Vec::new(),
@@ -135,9 +134,22 @@ pub(super) fn redacted_end(redactor: &Redactor, end: TaskEnd) -> TaskEnd {
     }
 }
 
-fn redacted_json(redactor: &Redactor, report: &Report) -> String {
-    let text = serde_json::to_string(report).unwrap_or_else(|_| "null".to_owned());
-    redactor.redact_str(&text).into_owned()
+/// The report for storage. If it cannot be redacted, an empty report, and a warning.
+pub fn redacted_report(redactor: &Redactor, report: &Report, warnings: &mut Vec<String>) -> Report {
+    let redacted = redact_record(redactor, report).unwrap_or_else(|_| {
+        warnings.push("the agent's report is not stored, because it could not be redacted".to_owned());
+        LineSummarizer::default().report()
+    });
+    let recent_lines = report.recent_lines.iter().map(|line| redacted_line(redactor, line)).collect();
+    Report { recent_lines, ..redacted }
+}
+
+/// Masks the secrets in a record. An error if a secret is also a name of the record's format.
+pub fn redact_record<T: Serialize + DeserializeOwned>(
+    redactor: &Redactor,
+    record: &T,
+) -> serde_json::Result<T> {
+    serde_json::from_str(&redactor.redact_str(&serde_json::to_string(record)?))
 }
 
 /// In a truncated line, a possible prefix of a secret at its end is removed as well.
@@ -149,4 +161,24 @@ fn redacted_line(redactor: &Redactor, line: &RecentLine) -> RecentLine {
         stream.finish(&mut text);
     }
     RecentLine { number: line.number, bytes: line.bytes, text: String::from_utf8_lossy(&text).into_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_that_cannot_be_redacted_is_not_stored() {
+        let mut summarizer = LineSummarizer::default();
+        summarizer.finish();
+        let report = Report { thread_id: Some("hunter2".to_owned()), ..summarizer.report() };
+        let redact = |secret: &str| {
+            let mut warnings = Vec::new();
+            let redactor = Redactor::builder().named_secret(secret).build();
+            (redacted_report(&redactor, &report, &mut warnings).thread_id, warnings.len())
+        };
+        assert_eq!(redact("hunter2"), (Some("[REDACTED:env]".to_owned()), 0));
+        // The name of a field.
+        assert_eq!(redact("commands"), (None, 1));
+    }
 }

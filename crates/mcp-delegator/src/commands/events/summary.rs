@@ -151,7 +151,7 @@ impl Summary {
             }),
             file_operations: file_summary(report, working_dir),
             commands: commands_summary(report),
-            test_results: report.tests.as_ref().and_then(|tests| TestResults::of(&json!(tests))),
+            test_results: report.tests.as_ref().and_then(TestResults::of),
             test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(|run| json!(run)).collect(),
             failures: report.failures.iter().map(|failure| json!(failure)).collect(),
             mcp_calls: json!(report.mcp_calls),

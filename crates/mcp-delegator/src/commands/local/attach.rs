@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::Value;
 
 use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
@@ -78,9 +77,9 @@ fn progress_bar(context: &Context<'_>) -> ProgressBar {
 
 fn show_progress(bar: &ProgressBar, progressed: &TaskProgress<'_>) {
     let snapshot = progressed.snapshot.as_ref();
-    let percent = snapshot.and_then(|snapshot| snapshot.pointer("/progress/percent")).and_then(Value::as_u64);
-    let activity = snapshot.and_then(|snapshot| snapshot["current_activity"].as_str());
-    bar.set_position(percent.unwrap_or(0));
+    let progress = snapshot.and_then(|snapshot| snapshot.progress);
+    let activity = snapshot.and_then(|snapshot| snapshot.current_activity.as_deref());
+    bar.set_position(progress.map_or(0, |progress| progress.percent.into()));
     let message = activity.unwrap_or(match progressed.task.state {
         delegator_domain::task::State::Queued => "Waiting for a free slot",
         _ => "Starting",

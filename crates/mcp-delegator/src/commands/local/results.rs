@@ -97,11 +97,7 @@ fn events_page(
     files: &TaskFiles,
     input: &Results,
 ) -> Result<EventsPage, AppError> {
-    let count = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/lines"))
-        .and_then(Value::as_u64);
+    let count = files.record.as_ref().map(|record| record.report.counts.lines);
     if !input.include_events && input.events_cursor.is_none() {
         let reason = Some("Events excluded by default (use include_events=true)");
         let count = count.unwrap_or(0);

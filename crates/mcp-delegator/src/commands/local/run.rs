@@ -234,12 +234,8 @@ fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
 }
 
 fn agent_acted(files: &delegator_engine::TaskFiles) -> bool {
-    let items = files
-        .record
-        .as_ref()
-        .and_then(|record| record.report.pointer("/counts/items"))
-        .and_then(Value::as_object);
-    items.is_some_and(|items| items.keys().any(|kind| kind != "error"))
+    let record = files.record.as_ref();
+    record.is_some_and(|record| record.report.counts.items.keys().any(|kind| kind != "error"))
 }
 
 fn last_bytes(text: &str, bytes: usize) -> &str {

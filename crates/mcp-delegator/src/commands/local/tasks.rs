@@ -15,6 +15,7 @@ use delegator_engine::{
     AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, WaitOutcome,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
+use delegator_transcript::Usage;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
@@ -223,19 +224,9 @@ fn hides_state_dir(configured: HideStateDir, mode: Mode) -> bool {
 
 /// Token usage of a thread at the end of its last task. Codex reports a running total; a task's own usage is the
 /// difference.
-fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<[i64; 5]>, AppError> {
+fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<Usage>, AppError> {
     let record = engine.files(&task.id)?.record;
-    let total = record.as_ref().and_then(|record| record.report.pointer("/usage/thread_total"));
-    let tokens = |total: &Value, key: &str| total[key].as_i64().unwrap_or(0);
-    Ok(total.filter(|total| total.is_object()).map(|total| {
-        [
-            tokens(total, "input_tokens"),
-            tokens(total, "cached_input_tokens"),
-            tokens(total, "cache_write_input_tokens"),
-            tokens(total, "output_tokens"),
-            tokens(total, "reasoning_output_tokens"),
-        ]
-    }))
+    Ok(record.and_then(|record| record.report.usage).map(|usage| usage.thread_total))
 }
 
 /// The task from which this process was called, and its depth, from the marker variable.

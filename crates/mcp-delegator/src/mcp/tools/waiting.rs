@@ -105,7 +105,7 @@ async fn activity(engine: Arc<Engine>, wait: &TaskWait) -> String {
             several => return format!("Waiting for {} tasks", several.len()),
         };
         let snapshot = engine.files(id).ok().and_then(|files| files.snapshot);
-        let activity = snapshot.as_ref().and_then(|snapshot| snapshot["current_activity"].as_str());
+        let activity = snapshot.as_ref().and_then(|snapshot| snapshot.current_activity.as_deref());
         match (activity, snapshot.as_ref().and_then(task_data::percent)) {
             (Some(activity), Some(percent)) => format!("{activity} ({percent} %)"),
             (Some(activity), None) => activity.to_owned(),

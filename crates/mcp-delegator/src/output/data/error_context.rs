@@ -11,9 +11,9 @@ use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_domain::terminal::sanitize;
 use delegator_engine::Record;
 use delegator_registry::Task;
+use delegator_transcript::CommandFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::output::data::failure::truncate_quote;
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
@@ -57,10 +57,9 @@ pub struct ReportedLocation {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Position {
     pub file: String,
+    pub line: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<u64>,
+    pub column: Option<u32>,
 }
 
 /// `None` for a task that did not fail.
@@ -75,7 +74,7 @@ pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
         }
         TaskEnd::Completed | TaskEnd::Cancelled { .. } => return None,
     };
-    let locations = locations(failures(record));
+    let locations: Vec<_> = locations(failures(record)).collect();
     let (error_type, error_message, agent_message) = match blamed_command(end, record) {
         Some((kind, problem)) => (clean_line(kind), clean_line(problem), Some(message)),
         None => (kind.to_owned(), message, None),
@@ -95,36 +94,25 @@ pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
 
 /// Where the failure is, if known.
 pub fn position(record: Option<&Record>) -> Option<Position> {
-    locations(failures(record)).into_iter().next().map(|location| location.position)
+    locations(failures(record)).next().map(|location| location.position)
 }
 
 /// Commands that failed and never succeeded later, oldest first.
-fn failures(record: Option<&Record>) -> &[Value] {
-    record
-        .and_then(|record| record.report.get("failures"))
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-fn locations_of(failure: &Value) -> &[Value] {
-    failure["places"].as_array().map_or(&[], Vec::as_slice)
+fn failures(record: Option<&Record>) -> &[CommandFailure] {
+    record.map_or(&[], |record| &record.report.failures)
 }
 
 /// Error locations, those of the newest failure first.
-fn locations(failures: &[Value]) -> Vec<ReportedLocation> {
+fn locations(failures: &[CommandFailure]) -> impl Iterator<Item = ReportedLocation> {
     let all = failures.iter().rev().flat_map(|failure| {
-        locations_of(failure).iter().map(|location| ReportedLocation {
-            position: Position {
-                file: clean_path(text(location, "file")),
-                line: location["line"].as_u64(),
-                column: location["column"].as_u64(),
-            },
-            message: clean_line(text(location, "message")),
-            kind: location["kind"].as_str().map(clean_line),
-            command: clean_line(text(failure, "command")),
+        failure.places.iter().map(|place| ReportedLocation {
+            position: Position { file: clean_path(&place.file), line: place.line, column: place.column },
+            message: clean_line(&place.message),
+            kind: place.kind.as_deref().map(clean_line),
+            command: clean_line(&failure.command),
         })
     });
-    all.take(MAX_LOCATIONS).collect()
+    all.take(MAX_LOCATIONS)
 }
 
 fn unique_files(locations: &[ReportedLocation]) -> Vec<String> {
@@ -147,19 +135,18 @@ fn blamed_command<'a>(end: &TaskEnd, record: Option<&'a Record>) -> Option<(&'a 
         }
     );
     let last_failure = failures(record).last().filter(|_| gave_no_reason)?;
-    let last_command = record?.report.pointer("/commands/list")?.as_array()?.last()?;
-    let is_last = last_command["command"] == last_failure["command"];
-    Some((last_failure["kind"].as_str()?, text(last_failure, "message"))).filter(|_| is_last)
+    let last_command = record?.report.commands.list.last()?;
+    let is_last = last_command.command == last_failure.command;
+    Some((last_failure.kind.as_deref()?, last_failure.message.as_str())).filter(|_| is_last)
 }
 
 fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) -> Findings<'a> {
     let report = record.map(|record| &record.report);
-    let at = |path: &str| report.and_then(|report| report.pointer(path));
     let failures = failures(record);
-    let about = failures.iter().rev().find(|failure| !locations_of(failure).is_empty()).or(failures.last());
-    let location = about.and_then(|failure| locations_of(failure).first());
+    let about = failures.iter().rev().find(|failure| !failure.places.is_empty()).or(failures.last());
+    let location = about.and_then(|failure| failure.places.first());
     let limits = record.and_then(|record| record.limits);
-    let failed_tests = at("/tests/failed_tests").and_then(Value::as_array);
+    let tests = report.and_then(|report| report.tests.as_ref());
     Findings {
         end,
         task_id: task.id.as_str(),
@@ -173,22 +160,19 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
             TaskEnd::Timeout(LimitKind::Hard) => limits.map(|limits| limits.hard_sec),
             _ => None,
         },
-        running: at("/open_items/0/activity").and_then(Value::as_str),
+        running: report.and_then(|report| report.open_items.first()).map(|item| item.activity.as_str()),
         location: location.map(|location| ErrorLocation {
-            file: clean_path(text(location, "file")),
-            line: location["line"].as_u64().unwrap_or_default(),
-            message: clean_line(text(location, "message")),
+            file: clean_path(&location.file),
+            line: location.line.into(),
+            message: clean_line(&location.message),
         }),
-        command: about
-            .map(|failure| (clean_line(text(failure, "command")), clean_line(text(failure, "message")))),
-        failed_tests: failed_tests
-            .map(|tests| tests.iter().filter_map(Value::as_str).map(clean_line).collect())
-            .unwrap_or_default(),
+        command: about.map(|failure| (clean_line(&failure.command), clean_line(&failure.message))),
+        failed_tests: tests
+            .iter()
+            .flat_map(|tests| &tests.failed_tests)
+            .map(|name| clean_line(name))
+            .collect(),
     }
-}
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_default()
 }
 
 /// Foreign text on one line, without terminal control characters, truncated.

@@ -102,14 +102,11 @@ fn from_evidence(evidence: &Evidence) -> FileOperations {
 }
 
 fn from_agent_report(record: Option<&Record>) -> FileOperations {
-    let list = |path: &str| {
-        let files = record.and_then(|record| record.report.pointer(path)).and_then(Value::as_array);
-        files.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
+    let files = record.map(|record| record.report.files.clone()).unwrap_or_default();
     FileOperations {
-        modified_files: list("/files/modified"),
-        added_files: list("/files/added"),
-        deleted_files: list("/files/deleted"),
+        modified_files: files.modified,
+        added_files: files.added,
+        deleted_files: files.deleted,
         source: "agent",
         scope: "partial",
         ..FileOperations::default()
@@ -149,9 +146,8 @@ pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
 
 /// Without evidence only the agent's own list exists, which has no line counts.
 fn lines_not_counted(record: &Record) -> Option<Warning> {
-    let lists = ["/files/modified", "/files/added", "/files/deleted"];
-    let lists = lists.iter().filter_map(|path| record.report.pointer(path).and_then(Value::as_array));
-    let count: usize = lists.map(Vec::len).sum();
+    let delegator_transcript::FileOperations { modified, added, deleted, .. } = &record.report.files;
+    let count = modified.len() + added.len() + deleted.len();
     (count > 0).then(|| {
         let message = format!("the lines of {count} changed files could not be counted");
         Warning::new(warning_code(FindingKind::Partial), message)

@@ -8,6 +8,7 @@
 use delegator_domain::task::State;
 use delegator_engine::Record;
 use delegator_registry::Task;
+use delegator_transcript::FinalMessage;
 use jsonschema::{Retrieve, Uri, Validator};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,14 +48,13 @@ pub enum Problem {
 /// `None` for a task without a schema.
 pub fn from_task(task: &Task, record: Option<&Record>) -> Option<StructuredOutput> {
     let schema = task.input.get("output_schema")?;
-    let message = record.map(|record| &record.report["final_message"]).filter(|message| !message.is_null());
+    let message = record.and_then(|record| record.report.final_message.as_ref());
     let mut output = match message {
         None => StructuredOutput { value: Value::Null, problem: Some(Problem::NoMessage) },
-        Some(message) if message["truncated"] == true => {
-            let bytes = message["bytes"].as_u64().unwrap_or_default();
-            StructuredOutput { value: Value::Null, problem: Some(Problem::TooLong { bytes }) }
+        Some(FinalMessage { truncated: true, bytes, .. }) => {
+            StructuredOutput { value: Value::Null, problem: Some(Problem::TooLong { bytes: *bytes }) }
         }
-        Some(message) => parse(schema, message["text"].as_str().unwrap_or_default()),
+        Some(message) => parse(schema, &message.text),
     };
     // Only a completed task must have a valid message.
     output.problem = output.problem.filter(|_| task.state == State::Completed);

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{ExitStatus, State, TaskEnd};
-use delegator_engine::{Record, TaskFiles};
+use delegator_engine::{Record, Snapshot, TaskFiles};
 use delegator_registry::{BlockedBy, EndRecord, Task, TaskSummary};
-use delegator_transcript::without_repeated_keys;
+use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
@@ -147,7 +147,7 @@ pub struct ThreadInfo {
     #[schemars(range(min = 0, max = 1))]
     pub cache_hit_rate: Option<f64>,
     #[schemars(with = "Option<BTreeMap<String, i64>>")]
-    pub token_usage: Option<Map<String, Value>>,
+    pub token_usage: Option<Usage>,
 }
 
 /// Flags are included only if they are set.
@@ -228,12 +228,17 @@ impl TaskReport {
 impl Metadata {
     fn of(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Metadata {
         let report = record.map(|record| &record.report);
+        let usage = report.and_then(|report| report.usage.as_ref());
         Metadata {
             duration: ran_ms(task) / 1000,
             file_operations: files::operations(record),
-            thread_info: thread_info(task, report),
+            thread_info: ThreadInfo {
+                thread_id: task.thread_id.clone(),
+                cache_hit_rate: usage.and_then(|usage| usage.cache_hit_rate),
+                token_usage: usage.map(|usage| usage.own),
+            },
             error_context: error_context::of_task(task, record, syntax),
-            test_results: report.and_then(|report| TestResults::of(&report["tests"])),
+            test_results: report.and_then(|report| TestResults::of(report.tests.as_ref()?)),
             containment: task.containment.clone(),
             task_status: task.state.is_terminal().then(|| task.state.name()),
         }
@@ -253,14 +258,13 @@ pub fn summary(task: &Task) -> String {
 
 /// The last events as the agent wrote them. A line that is not an event, or was truncated, stays a text.
 pub fn last_events(record: &Record) -> Vec<Value> {
-    let parsed = |text: &str| serde_json::from_str(&without_repeated_keys(text)).ok();
-    let event = |line: &Value| line["text"].as_str().and_then(parsed);
-    let lines = record.last_events.as_array().into_iter().flatten();
-    lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| line.clone())).collect()
+    let event = |line: &RecentLine| serde_json::from_str(&without_repeated_keys(&line.text)).ok();
+    let lines = record.report.recent_lines.iter();
+    lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| json!(line))).collect()
 }
 
 pub fn final_text(record: Option<&Record>) -> Option<&str> {
-    record?.report.pointer("/final_message/text")?.as_str()
+    Some(&record?.report.final_message.as_ref()?.text)
 }
 
 /// Truncates a text to `max_chars`, including the mark.
@@ -274,38 +278,16 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> String {
 
 impl TestResults {
     /// `None` if no test was counted: uncounted tests are not zero tests.
-    pub fn of(tests: &Value) -> Option<TestResults> {
-        let count = |name: &str| tests[name].as_u64().unwrap_or(0);
-        let names = tests["failed_tests"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let results = TestResults {
-            passed: count("passed"),
-            failed: count("failed"),
-            skipped: count("skipped"),
-            failed_tests: names.map(str::to_owned).collect(),
-            failed_tests_not_listed: Some(count("failed_tests_not_listed")).filter(|count| *count > 0),
-            incomplete: tests["incomplete"] == true,
-            ended_badly: tests["ended_badly"] == true,
-        };
-        let counted = results.passed.saturating_add(results.failed).saturating_add(results.skipped);
-        (counted > 0).then_some(results)
-    }
-}
-
-fn thread_info(task: &Task, report: Option<&Value>) -> ThreadInfo {
-    let usage = report.and_then(|report| report.pointer("/usage/own"));
-    let tokens: Option<Map<String, Value>> = usage.and_then(Value::as_object).map(|usage| {
-        usage
-            .iter()
-            .filter(|(_, count)| count.is_i64())
-            .map(|(name, count)| (name.clone(), count.clone()))
-            .collect()
-    });
-    ThreadInfo {
-        thread_id: task.thread_id.clone(),
-        cache_hit_rate: report
-            .and_then(|report| report.pointer("/usage/cache_hit_rate"))
-            .and_then(Value::as_f64),
-        token_usage: tokens,
+    pub fn of(tests: &TestReport) -> Option<TestResults> {
+        ((tests.passed, tests.failed, tests.skipped) != (0, 0, 0)).then(|| TestResults {
+            passed: tests.passed,
+            failed: tests.failed,
+            skipped: tests.skipped,
+            failed_tests: tests.failed_tests.clone(),
+            failed_tests_not_listed: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
+            incomplete: tests.incomplete,
+            ended_badly: tests.ended_badly,
+        })
     }
 }
 
@@ -334,7 +316,7 @@ pub struct RunningTask {
 pub struct Progress {
     /// At most 99: the end of a turn is not the end of the task.
     #[schemars(range(max = 100))]
-    pub percent: u64,
+    pub percent: u8,
     pub completed_steps: u64,
     pub total_steps: u64,
     pub current_activity: Option<String>,
@@ -421,7 +403,7 @@ pub struct WaitFacts {
 }
 
 impl RunningTask {
-    pub fn of(task: TaskSummary, snapshot: Option<&Value>, now_ms: i64) -> RunningTask {
+    pub fn of(task: TaskSummary, snapshot: Option<&Snapshot>, now_ms: i64) -> RunningTask {
         let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
         RunningTask {
             task_id: task.id.to_string(),
@@ -444,25 +426,24 @@ fn short_labels(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String
 }
 
 /// The progress of a task that has not ended, at most 99: the end of a turn is not the end of the task.
-pub fn percent(snapshot: &Value) -> Option<u64> {
-    Some(snapshot["progress"]["percent"].as_u64()?.min(99))
+pub fn percent(snapshot: &Snapshot) -> Option<u8> {
+    Some(snapshot.progress?.percent.min(99))
 }
 
 /// The known progress.
-pub fn progress(snapshot: Option<&Value>) -> Option<Progress> {
+pub fn progress(snapshot: Option<&Snapshot>) -> Option<Progress> {
     let snapshot = snapshot?;
-    let progress = &snapshot["progress"];
-    let current_activity = snapshot["current_activity"].as_str().map(str::to_owned);
-    (!progress.is_null() || current_activity.is_some()).then(|| Progress {
+    let Snapshot { progress, current_activity, .. } = snapshot;
+    (progress.is_some() || current_activity.is_some()).then(|| Progress {
         percent: percent(snapshot).unwrap_or(0),
-        completed_steps: progress["completed_steps"].as_u64().unwrap_or(0),
-        total_steps: progress["total_steps"].as_u64().unwrap_or(0),
-        current_activity,
+        completed_steps: progress.map_or(0, |progress| progress.completed_steps),
+        total_steps: progress.map_or(0, |progress| progress.total_steps),
+        current_activity: current_activity.clone(),
     })
 }
 
 impl UnfinishedTask {
-    pub fn of(task: &Task, snapshot: Option<&Value>) -> UnfinishedTask {
+    pub fn of(task: &Task, snapshot: Option<&Snapshot>) -> UnfinishedTask {
         UnfinishedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),

@@ -3,8 +3,7 @@
 use delegator_domain::task::State;
 use delegator_engine::{Record, TaskFiles};
 use delegator_registry::Task;
-use delegator_transcript::looks_like_test_run;
-use serde_json::Value;
+use delegator_transcript::{Report, looks_like_test_run};
 
 use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
@@ -35,16 +34,15 @@ fn refused_calls(record: &Record) -> Option<Warning> {
 /// Warns if a completed agent ran no tests or its last tests failed. A requested verification replaces the former.
 fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let record = record.filter(|_| task.state == State::Completed)?;
-    let failed = record.report.pointer("/tests/failed").and_then(Value::as_u64).unwrap_or(0);
+    let Report { tests, commands, .. } = &record.report;
+    let failed = tests.as_ref().map_or(0, |tests| tests.failed);
     if failed > 0 {
         let message = format!("the agent completed, but {failed} tests failed in its last test run");
         return Some(Warning::new("W_TESTS_002", message));
     }
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
-    let commands = record.report.pointer("/commands/list").and_then(Value::as_array);
-    let mut commands = commands.into_iter().flatten().filter_map(|command| command["command"].as_str());
     let ran_none =
-        record.report.get("tests").is_none_or(Value::is_null) && !commands.any(looks_like_test_run);
+        tests.is_none() && !commands.list.iter().any(|command| looks_like_test_run(&command.command));
     (changed > 0 && ran_none && record.check.is_none())
         .then(|| Warning::new("W_TESTS_001", "the agent changed files but ran no known test command"))
 }

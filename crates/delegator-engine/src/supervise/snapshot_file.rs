@@ -1,0 +1,48 @@
+//! The progress of a live run, stored as `snapshot.json`.
+//!
+//! The supervisor replaces the file about once a second. Nothing is decided by it, so a snapshot that cannot be written is
+//! skipped, and one that cannot be decoded counts as missing.
+
+use delegator_registry::{RegistryError, TaskDir};
+use delegator_supervisor::run::Snapshot;
+use serde::{Deserialize, Serialize};
+
+use crate::record_format::FormatVersion;
+
+/// The content of `snapshot.json`.
+#[derive(Serialize, Deserialize)]
+struct SnapshotFile<S> {
+    version: FormatVersion<1>,
+    snapshot: S,
+}
+
+pub(crate) fn write_snapshot(dir: &TaskDir, snapshot: &Snapshot) {
+    if let Ok(bytes) = serde_json::to_vec(&SnapshotFile { version: FormatVersion, snapshot }) {
+        let _ = dir.write_snapshot(&bytes);
+    }
+}
+
+pub(crate) fn read_snapshot(dir: &TaskDir) -> Result<Option<Snapshot>, RegistryError> {
+    let file = dir.read_snapshot()?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    Ok(file.map(|SnapshotFile { snapshot, .. }| snapshot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_snapshots_of_the_known_version_are_read() {
+        let snapshot = serde_json::json!({
+            "turn": "running", "plan": [], "events": 1, "stdout_bytes": 2, "stderr_bytes": 3, "elapsed_ms": 4,
+            "quiet_ms": 5, "processes": 6,
+            "progress": {"percent": 50, "completed_steps": 1, "total_steps": 2, "from_plan": true},
+        });
+        for (version, percent) in [(1, Some(50)), (2, None)] {
+            let text = serde_json::json!({"version": version, "snapshot": snapshot}).to_string();
+            let stored = serde_json::from_str::<SnapshotFile<Snapshot>>(&text).ok();
+            let progress = stored.and_then(|stored| stored.snapshot.progress);
+            assert_eq!(progress.map(|progress| progress.percent), percent);
+        }
+    }
+}
