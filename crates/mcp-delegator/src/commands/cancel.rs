@@ -19,9 +19,9 @@ use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::outcome::{CommandOutput, Completion, Warning};
-use crate::spec::{CommandSpec, Danger, Example, Shape, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, Shape};
 
 /// State of a task that can be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -114,8 +114,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check,
-    output: output_schema::<CancelledTasks>,
-    ..CommandSpec::new::<CancelMany>(&["cancel"], "Cancel several tasks")
+    ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
 };
 
 pub const COMMAND: Command =
@@ -207,13 +206,9 @@ fn describe(data: &Value) -> Document {
     let count = data["count"].as_u64().unwrap_or(0);
     let plural = if count == 1 { "" } else { "s" };
     let would = if data["dry_run"] == true { " would be" } else { "" };
-    let mut document = Document::titled(format!("{count} task{plural}{would} cancelled"));
-    let tasks = data["tasks"].as_array().into_iter().flatten();
-    let rows: Vec<Vec<String>> = tasks
-        .map(|task| ["task_id", "previous_state", "state", "title"].map(|key| scalar(&task[key])).to_vec())
-        .collect();
-    if !rows.is_empty() {
-        document = document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows });
+    let document = Document::titled(format!("{count} task{plural}{would} cancelled"));
+    match rows(&data["tasks"], &["task_id", "previous_state", "state", "title"]) {
+        rows if rows.is_empty() => document,
+        rows => document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows }),
     }
-    document
 }

@@ -17,10 +17,10 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::{
     Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
 };
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
@@ -60,8 +60,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Registry,
     failures: &[ErrorCode::LockHeld],
     former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
-    output: output_schema::<Cleanup>,
-    ..CommandSpec::new::<CleanupRegistry>(
+    ..CommandSpec::new::<CleanupRegistry, Cleanup>(
         &["cleanup-registry"],
         "End stuck tasks and delete old finished ones",
     )
@@ -193,17 +192,13 @@ fn describe(data: &Value) -> Document {
         ("dropped_items", "Restore points deleted, or to be deleted:"),
     ];
     lists.into_iter().fold(document, |document, (key, heading)| {
-        match data["restore_points"][key].as_array() {
-            Some(points) if !points.is_empty() => {
-                document.block(Block::Text(heading.to_owned())).block(restore_point_table(points))
-            }
-            _ => document,
+        let keys = ["task_id", "repository", "ref", "reason", "expires_ts"];
+        match rows(&data["restore_points"][key], &keys) {
+            rows if rows.is_empty() => document,
+            rows => document.block(Block::Text(heading.to_owned())).block(Block::Table {
+                columns: vec!["task", "repository", "ref", "reason", "expires"],
+                rows,
+            }),
         }
     })
-}
-
-fn restore_point_table(points: &[Value]) -> Block {
-    let columns = ["task_id", "repository", "ref", "reason", "expires_ts"];
-    let rows = points.iter().map(|point| columns.iter().map(|column| scalar(&point[*column])).collect());
-    Block::Table { columns: vec!["task", "repository", "ref", "reason", "expires"], rows: rows.collect() }
 }

@@ -9,7 +9,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::input::tree;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Danger, Example, FormerName, RawOutput, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, FormerName, RawOutput, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -45,8 +45,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "completions for bash, active in new shells",
     }],
     former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
-    output: output_schema::<RawText>,
-    ..CommandSpec::new::<Completions>(&["completions"], "Print a completion script for a shell")
+    ..CommandSpec::new::<Completions, RawText>(&["completions"], "Print a completion script for a shell")
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };

@@ -11,10 +11,10 @@ use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, facts, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
-use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigShow {
@@ -66,8 +66,10 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "one setting and where it comes from",
         },
     ],
-    output: output_schema::<Settings>,
-    ..CommandSpec::new::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
+    ..CommandSpec::new::<ConfigShow, Settings>(
+        &["config", "show"],
+        "Show every setting and where it comes from",
+    )
 };
 
 pub const COMMAND: Command =
@@ -155,12 +157,8 @@ fn describe(data: &Value) -> Document {
             vec![scalar(&setting["key"]), scalar(&setting["value"]), source]
         })
         .collect();
-    let files = ["user_file", "project_file", "state_dir"]
-        .into_iter()
-        .filter(|key| data[*key].is_string())
-        .map(|key| (key.replace('_', " "), scalar(&data[key])))
-        .collect();
+    let files = [("user file", "/user_file"), ("project file", "/project_file"), ("state dir", "/state_dir")];
     Document::default()
         .block(Block::Table { columns: vec!["setting", "value", "source"], rows })
-        .block(Block::Facts(files))
+        .block(Block::Facts(facts(data, &files)))
 }

@@ -16,9 +16,9 @@ use crate::commands::local::status::long_log_message;
 use crate::commands::local::tasks::{configured_agent, engine};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Shape, output_schema};
+use crate::spec::{CommandSpec, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
@@ -52,8 +52,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Checks the agent and its version, its sandbox, process containment and the state directory.",
     idempotent: true,
     shape: Shape::List("checks"),
-    output: output_schema::<Checks>,
-    ..CommandSpec::new::<Doctor>(&["doctor"], "Check that everything a task needs is available")
+    ..CommandSpec::new::<Doctor, Checks>(&["doctor"], "Check that everything a task needs is available")
 };
 
 pub const COMMAND: Command =
@@ -178,11 +177,7 @@ fn state_dir(context: &Context<'_>) -> Check {
 }
 
 fn describe(data: &Value) -> Document {
-    let rows = data["checks"].as_array().into_iter().flatten();
-    let rows =
-        rows.map(|check| ["status", "name", "message", "suggestion"].map(|key| scalar(&check[key])).to_vec());
-    Document::default().block(Block::Table {
-        columns: vec!["status", "check", "message", "suggestion"],
-        rows: rows.collect(),
-    })
+    let rows = rows(&data["checks"], &["status", "name", "message", "suggestion"]);
+    Document::default()
+        .block(Block::Table { columns: vec!["status", "check", "message", "suggestion"], rows })
 }

@@ -10,7 +10,7 @@ use crate::error::AppError;
 use crate::input::help;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Help {
@@ -38,8 +38,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
-    output: output_schema::<HelpOutput>,
-    ..CommandSpec::new::<Help>(&["help"], "Show help for a command")
+    ..CommandSpec::new::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 
 pub const COMMAND: Command =

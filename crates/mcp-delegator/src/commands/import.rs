@@ -20,7 +20,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, Shape, output_schema};
+use crate::spec::{CommandSpec, Example, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Import {
@@ -48,8 +48,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
         shows: "the session as a task",
     }],
-    output: output_schema::<Imported>,
-    ..CommandSpec::new::<Import>(&["import"], "Import a past Codex session as a task")
+    ..CommandSpec::new::<Import, Imported>(&["import"], "Import a past Codex session as a task")
 };
 
 pub const COMMAND: Command =

@@ -19,7 +19,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, Shape, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Logs {
@@ -49,8 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
     examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "the agent's output" }],
-    output: output_schema::<LogsOutput>,
-    ..CommandSpec::new::<Logs>(&["logs"], "Show the output of a task's agent")
+    ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show the output of a task's agent")
 };
 
 pub const COMMAND: Command =

@@ -18,9 +18,7 @@ use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{
-    self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset, output_schema, tool_schema,
-};
+use crate::spec::{self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset, tool_schema};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -101,8 +99,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     former_names: &[FormerName { path: &["tools"], code: ErrorCode::CommandRenamed }],
-    output: output_schema::<Manifest>,
-    ..CommandSpec::new::<ManifestInputs>(&["manifest"], "Describe every command for programs")
+    ..CommandSpec::new::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
 pub const COMMAND: Command =

@@ -13,7 +13,7 @@ use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, NoInputs, Shape, output_schema};
+use crate::spec::{CommandSpec, NoInputs, Shape};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueState {
@@ -27,8 +27,7 @@ pub const PAUSE: CommandSpec = CommandSpec {
     details: "Running tasks continue, and new tasks are still accepted. This affects every user of the state directory.",
     shape: Shape::Action("queue_paused"),
     idempotent: true,
-    output: output_schema::<QueueState>,
-    ..CommandSpec::new::<NoInputs>(
+    ..CommandSpec::new::<NoInputs, QueueState>(
         &["queue", "pause"],
         "Pause the queue: start no queued task until it is resumed",
     )
@@ -40,8 +39,10 @@ pub const PAUSE_COMMAND: Command =
 pub const RESUME: CommandSpec = CommandSpec {
     shape: Shape::Action("queue_resumed"),
     idempotent: true,
-    output: output_schema::<QueueState>,
-    ..CommandSpec::new::<NoInputs>(&["queue", "resume"], "Resume the queue: start queued tasks again")
+    ..CommandSpec::new::<NoInputs, QueueState>(
+        &["queue", "resume"],
+        "Resume the queue: start queued tasks again",
+    )
 };
 
 pub const RESUME_COMMAND: Command =

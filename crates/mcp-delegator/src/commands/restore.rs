@@ -19,7 +19,7 @@ use crate::commands::{Command, prepare};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape};
 
 mod output;
 
@@ -86,8 +86,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check,
     preflight: preflight_directory,
-    output: output_schema::<RestoreOutput>,
-    ..CommandSpec::new::<Restore>(&["restore"], "Restore the work tree to its state before a task")
+    ..CommandSpec::new::<Restore, RestoreOutput>(
+        &["restore"],
+        "Restore the work tree to its state before a task",
+    )
 };
 
 pub const COMMAND: Command =

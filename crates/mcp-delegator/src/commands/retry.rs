@@ -19,7 +19,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, output_schema};
+use crate::spec::{Category, CommandSpec, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retry {
@@ -47,8 +47,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     failures: AGENT_FAILURES,
     check: check_task_text,
-    output: output_schema::<ExecutionAck>,
-    ..CommandSpec::new::<Retry>(&["retry"], "Start an ended task again as a new task")
+    ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
 pub const COMMAND: Command = Command {

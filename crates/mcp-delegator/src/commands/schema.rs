@@ -10,14 +10,12 @@ use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{
-    Category, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset, output_schema,
-};
+use crate::spec::{Category, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
@@ -61,8 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
     ],
     former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
-    output: output_schema::<SchemaOutput>,
-    ..CommandSpec::new::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
+    ..CommandSpec::new::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 
 pub const COMMAND: Command =
@@ -161,11 +158,10 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
 }
 
 fn describe(data: &Value) -> Document {
-    let Some(schemas) = data.get("schemas").and_then(Value::as_array) else {
+    if !data["schemas"].is_array() {
         return Document::default()
             .block(Block::Verbatim(serde_json::to_string_pretty(data).unwrap_or_default()));
-    };
-    let cell = |schema: &Value, key: &str| schema[key].as_str().unwrap_or_default().to_owned();
-    let rows = schemas.iter().map(|schema| vec![cell(schema, "name"), cell(schema, "describes")]).collect();
+    }
+    let rows = rows(&data["schemas"], &["name", "describes"]);
     Document::titled("Schemas").block(Block::Table { columns: vec!["name", "describes"], rows })
 }

@@ -21,7 +21,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, RawOutput, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Example, RawOutput, Shape, Toolset};
 
 /// Suffix of the backup file.
 const BACKUP: &str = ".before-mcp-delegator";
@@ -83,8 +83,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
         Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
-    output: output_schema::<SetupOutput>,
-    ..CommandSpec::new::<Setup>(&["setup"], "Register this server with an MCP client")
+    ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
 pub const COMMAND: Command =

@@ -11,7 +11,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
@@ -25,8 +25,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
-    output: output_schema::<Version>,
-    ..CommandSpec::new::<NoInputs>(&["version"], "Show the version")
+    ..CommandSpec::new::<NoInputs, Version>(&["version"], "Show the version")
 };
 
 pub const COMMAND: Command =

@@ -21,7 +21,7 @@ use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, NoInputs, RawOutput, Toolset};
 
 /// Format of responses to calls without `format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the address and the token file, on stderr",
         },
     ],
-    ..CommandSpec::new::<Serve>(&["serve"], "Serve the tools over MCP")
+    ..CommandSpec::new::<Serve, NoInputs>(&["serve"], "Serve the tools over MCP")
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };

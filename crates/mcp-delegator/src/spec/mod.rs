@@ -216,9 +216,12 @@ pub struct CommandSpec {
 }
 
 impl CommandSpec {
-    /// The spec of an implemented command, with cautious defaults; each command states where it differs.
-    pub const fn new<I: JsonSchema>(path: &'static [&'static str], about: &'static str) -> CommandSpec {
-        CommandSpec { available: true, ..CommandSpec::declare::<I>(path, about) }
+    /// The spec of an implemented command with input `I` and data `O`, with cautious defaults; each command states where it differs.
+    pub const fn new<I: JsonSchema, O: JsonSchema>(
+        path: &'static [&'static str],
+        about: &'static str,
+    ) -> CommandSpec {
+        CommandSpec { available: true, output: output_schema::<O>, ..CommandSpec::declare::<I>(path, about) }
     }
 
     /// The spec of a command that is not implemented yet.

@@ -17,7 +17,7 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::shell::shell_word;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
@@ -46,8 +46,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
-    output: output_schema::<GithubGuide>,
-    ..CommandSpec::new::<GithubSetup>(
+    ..CommandSpec::new::<GithubSetup, GithubGuide>(
         &["cloud", "github-setup"],
         "Guide: give an environment access to a repository",
     )

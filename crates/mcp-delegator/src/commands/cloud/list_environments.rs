@@ -8,7 +8,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),
@@ -16,8 +16,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Cloud,
     failures: &[ErrorCode::NotFound],
-    output: output_schema::<EnvironmentList>,
-    ..CommandSpec::new::<NoInputs>(&["cloud", "list-environments"], "List the environments for cloud tasks")
+    ..CommandSpec::new::<NoInputs, EnvironmentList>(
+        &["cloud", "list-environments"],
+        "List the environments for cloud tasks",
+    )
 };
 
 pub const COMMAND: Command =

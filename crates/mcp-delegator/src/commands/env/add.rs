@@ -14,7 +14,7 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
-use crate::spec::{CommandSpec, Example, Shape, output_schema};
+use crate::spec::{CommandSpec, Example, Shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -92,8 +92,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the new environment",
     }],
     check,
-    output: output_schema::<ChangedEnvironment>,
-    ..CommandSpec::new::<EnvAdd>(&["env", "add"], "Add an environment")
+    ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };
 
 pub const COMMAND: Command =

@@ -8,7 +8,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape, output_schema};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reports every problem with line and column; unknown fields are warnings.",
@@ -16,8 +16,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     shape: Shape::List("environments"),
     failures: &[ErrorCode::NotFound],
-    output: output_schema::<EnvironmentList>,
-    ..CommandSpec::new::<NoInputs>(&["env", "check"], "Check the environments file")
+    ..CommandSpec::new::<NoInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
 };
 
 pub const COMMAND: Command =

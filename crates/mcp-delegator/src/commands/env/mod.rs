@@ -10,7 +10,7 @@ use delegator_config::environments::{Environment, Environments};
 use serde_json::Value;
 
 use crate::output::data::registry::{ChangedEnvironment, EnvironmentData, EnvironmentList};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::Page;
 
@@ -33,12 +33,7 @@ pub fn warnings(environments: &Environments) -> Vec<Warning> {
 
 pub fn describe_list(data: &Value) -> Document {
     let columns = ["id", "name", "repository", "tech_stack", "provider", "created_at"];
-    let rows: Vec<Vec<String>> = data["environments"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|environment| columns.iter().map(|column| scalar(&environment[*column])).collect())
-        .collect();
+    let rows = rows(&data["environments"], &columns);
     if rows.is_empty() {
         return Document::titled("No environments")
             .block(Block::Text("The environments file is empty.".to_owned()));

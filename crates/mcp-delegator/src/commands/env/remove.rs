@@ -11,7 +11,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape, output_schema};
+use crate::spec::{CommandSpec, Danger, Shape};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvRemove {
@@ -30,8 +30,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
     check,
-    output: output_schema::<ChangedEnvironment>,
-    ..CommandSpec::new::<EnvRemove>(&["env", "remove"], "Remove an environment")
+    ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };
 
 pub const COMMAND: Command =

@@ -26,7 +26,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Follow {
@@ -61,8 +61,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator events follow events.jsonl", shows: "one line of text per event" },
         Example { command: "codex exec --json … | mcp-delegator events follow", shows: "the same, live" },
     ],
-    output: output_schema::<Summary>,
-    ..CommandSpec::new::<Follow>(&["events", "follow"], "Show events as they are written")
+    ..CommandSpec::new::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
 };
 
 pub const COMMAND: Command = Command {

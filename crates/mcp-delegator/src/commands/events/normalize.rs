@@ -12,7 +12,7 @@ use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Normalize {
@@ -67,8 +67,10 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "only fields that the schema defines",
         },
     ],
-    output: output_schema::<Normalized>,
-    ..CommandSpec::new::<Normalize>(&["events", "normalize"], "Convert a transcript to Codex's JSONL events")
+    ..CommandSpec::new::<Normalize, Normalized>(
+        &["events", "normalize"],
+        "Convert a transcript to Codex's JSONL events",
+    )
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };

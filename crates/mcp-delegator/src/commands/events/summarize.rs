@@ -12,7 +12,7 @@ use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summarize {
@@ -43,8 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check: check_usage,
-    output: output_schema::<Summary>,
-    ..CommandSpec::new::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+    ..CommandSpec::new::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
 pub const COMMAND: Command = Command {

@@ -19,7 +19,7 @@ use crate::output::data::registry::{CancelledTask, Swept};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset, output_schema};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cancel {
@@ -37,8 +37,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
-    output: output_schema::<CancelledTask>,
-    ..CommandSpec::new::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
+    ..CommandSpec::new::<Cancel, CancelledTask>(
+        &["local", "cancel"],
+        "Cancel a task and kill all its processes",
+    )
 };
 
 pub const COMMAND: Command =

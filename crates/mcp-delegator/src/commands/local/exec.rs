@@ -20,7 +20,7 @@ use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::{estimate, task as task_data};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, output_schema};
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exec {
@@ -46,12 +46,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check: check_agent_inputs,
     preflight: agent_problems,
-    output: output_schema::<ExecutionAck>,
     examples: &[Example {
         command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
         shows: "the task id; the task runs in the background",
     }],
-    ..CommandSpec::new::<Exec>(&["local", "exec"], "Start a coding task in the background")
+    ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")
 };
 
 pub const COMMAND: Command = Command {

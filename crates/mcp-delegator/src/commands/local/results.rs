@@ -21,7 +21,7 @@ use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::output::values::UtcTime;
 use crate::spec::paging::{cursor_position, position_cursor};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, output_schema};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
@@ -56,8 +56,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::InvalidCursor,
         ErrorCode::WrongState,
     ],
-    output: output_schema::<ResultSet>,
-    ..CommandSpec::new::<Results>(&["local", "results"], "Show a finished task's results")
+    ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show a finished task's results")
 };
 
 pub const COMMAND: Command = Command {

@@ -20,7 +20,7 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::resumed_agent_problems;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape, Toolset, output_schema};
+use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resume {
@@ -50,8 +50,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: resumed_agent_problems,
-    output: output_schema::<ExecutionAck>,
-    ..CommandSpec::new::<Resume>(&["local", "resume"], "Continue an earlier thread")
+    ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
 
 pub const COMMAND: Command = Command {

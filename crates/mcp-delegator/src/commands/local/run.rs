@@ -26,7 +26,7 @@ use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, 
 use crate::output::data::task::TaskReport;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset, output_schema};
+use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
 /// Sandbox mode; with `preview` the agent only plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -70,12 +70,11 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: agent_problems,
-    output: output_schema::<ExecutionAck>,
     examples: &[Example {
         command: "mcp-delegator local run 'explain the build'",
         shows: "the agent's final message, with progress while it runs",
     }],
-    ..CommandSpec::new::<Run>(&["local", "run"], "Run a coding task and wait for it")
+    ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")
 };
 
 pub const COMMAND: Command = Command {

@@ -19,12 +19,13 @@ use crate::commands::inputs::TASK_ID;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::status::{NotListed, StatusCounts, StatusFacts, StatusSnapshot, Unread};
-use crate::output::data::task::RunningTask;
+use crate::output::data::status::{
+    NotListed, RunningTask, StatusCounts, StatusFacts, StatusSnapshot, Unread,
+};
 use crate::output::outcome::{CommandOutput, ListCursors, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::paging::{cursor_position, position_cursor};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, output_schema};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -89,8 +90,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor],
-    output: output_schema::<StatusSnapshot>,
-    ..CommandSpec::new::<Status>(&["local", "status"], "Show running, queued and recent tasks")
+    ..CommandSpec::new::<Status, StatusSnapshot>(
+        &["local", "status"],
+        "Show running, queued and recent tasks",
+    )
 };
 
 pub const COMMAND: Command = Command {

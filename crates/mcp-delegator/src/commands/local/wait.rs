@@ -24,7 +24,7 @@ use crate::output::data::task::{UnfinishedTask, WaitData, WaitFacts, WaitedTask,
 use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, output_schema};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -85,8 +85,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
-    output: output_schema::<WaitData>,
-    ..CommandSpec::new::<Wait>(&["local", "wait"], "Wait until a task ends")
+    ..CommandSpec::new::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
 pub const COMMAND: Command = Command {

@@ -4,7 +4,8 @@ use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output::data::task::{Progress, TaskReport, WaitingFor, state_names, thread};
+use crate::output::data::status::WaitingFor;
+use crate::output::data::task::{Progress, TaskReport, state_names, thread};
 use crate::output::values::UtcTime;
 
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]

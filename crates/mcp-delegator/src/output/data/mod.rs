@@ -1,4 +1,5 @@
-//! The JSON of tasks and of what they did: the payload of the envelopes.
+//! The data of the envelopes as structs: tasks, what they did, and what the registry tools return. `serde` writes their
+//! keys, and the published schemas are generated from them.
 
 pub mod acknowledgement;
 pub mod error_context;

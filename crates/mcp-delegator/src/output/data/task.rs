@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use delegator_domain::task::{ExitStatus, State, TaskEnd};
 use delegator_engine::{Record, Snapshot, TaskFiles};
-use delegator_registry::{BlockedBy, EndRecord, Task, TaskSummary};
+use delegator_registry::{EndRecord, Task};
 use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,8 +23,6 @@ use crate::output::values::UtcTime;
 
 /// Characters of the agent's final message that every result contains.
 const MESSAGE_CHARS: usize = 8_000;
-/// Characters of a label value in lists of tasks.
-const LABEL_CHARS: usize = 200;
 /// Marks a truncated text; its length counts.
 pub const MARK: &str = " [truncated]";
 
@@ -291,27 +289,6 @@ impl TestResults {
     }
 }
 
-/// A running task in a list.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct RunningTask {
-    pub task_id: String,
-    #[schemars(extend("enum" = [State::Working.public_name()]))]
-    pub state: &'static str,
-    pub started_ts: UtcTime,
-    pub elapsed_seconds: u64,
-    /// Null if nothing is known.
-    pub progress: Option<Progress>,
-    #[schemars(extend("x-optional" = true))]
-    pub containment: Option<String>,
-    #[schemars(extend("x-optional" = true))]
-    pub title: String,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 5))]
-    pub last_lines: Option<Vec<String>>,
-}
-
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Progress {
     /// At most 99: the end of a turn is not the end of the task.
@@ -320,43 +297,6 @@ pub struct Progress {
     pub completed_steps: u64,
     pub total_steps: u64,
     pub current_activity: Option<String>,
-}
-
-/// A task in the queue.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct QueuedTask {
-    pub task_id: String,
-    /// 0: the task is next.
-    pub position: usize,
-    #[schemars(extend("x-optional" = true))]
-    pub title: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub estimated_start_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waiting_for: Option<WaitingFor>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-}
-
-/// The task that a queued task waits for, besides a free slot.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct WaitingFor {
-    pub task_id: String,
-    pub reason: &'static str,
-}
-
-/// An ended task in a list.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct EndedTask {
-    pub task_id: String,
-    #[schemars(extend("enum" = state_names(State::is_terminal)))]
-    pub state: &'static str,
-    pub duration_seconds: u64,
-    pub completed_ts: UtcTime,
-    #[schemars(extend("x-optional" = true))]
-    pub title: String,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
 }
 
 /// A task that has not ended when the wait is over.
@@ -402,29 +342,6 @@ pub struct WaitFacts {
     pub duration_ms: u64,
 }
 
-impl RunningTask {
-    pub fn of(task: TaskSummary, snapshot: Option<&Snapshot>, now_ms: i64) -> RunningTask {
-        let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
-        RunningTask {
-            task_id: task.id.to_string(),
-            state: task.state.public_name(),
-            started_ts: UtcTime::from_ms(started_ms),
-            elapsed_seconds: (now_ms - started_ms).max(0).unsigned_abs() / 1000,
-            progress: progress(snapshot),
-            containment: task.containment,
-            title: task.title,
-            labels: short_labels(task.labels),
-            last_lines: None,
-        }
-    }
-}
-
-/// Labels with truncated values.
-fn short_labels(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    labels.values_mut().for_each(|value| *value = truncate_chars(value, LABEL_CHARS));
-    labels
-}
-
 /// The progress of a task that has not ended, at most 99: the end of a turn is not the end of the task.
 pub fn percent(snapshot: &Snapshot) -> Option<u8> {
     Some(snapshot.progress?.percent.min(99))
@@ -456,38 +373,6 @@ impl UnfinishedTask {
 /// The thread of a task. A resuming task has it before its agent reports it.
 pub fn thread(task: &Task) -> Option<&str> {
     task.thread_id.as_deref().or(task.resumed_thread.as_deref())
-}
-
-impl From<delegator_engine::QueuedTask> for QueuedTask {
-    fn from(queued: delegator_engine::QueuedTask) -> QueuedTask {
-        QueuedTask {
-            task_id: queued.task.id.to_string(),
-            position: queued.position,
-            title: queued.task.title,
-            estimated_start_ms: queued.estimated_start_ms,
-            waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
-            labels: short_labels(queued.task.labels),
-        }
-    }
-}
-
-impl From<&BlockedBy> for WaitingFor {
-    fn from(blocked: &BlockedBy) -> WaitingFor {
-        WaitingFor { task_id: blocked.task.to_string(), reason: blocked.obstacle.name() }
-    }
-}
-
-impl From<&Task> for EndedTask {
-    fn from(task: &Task) -> EndedTask {
-        EndedTask {
-            task_id: task.id.to_string(),
-            state: task.state.public_name(),
-            duration_seconds: ran_ms(task) / 1000,
-            completed_ts: UtcTime::from_ms(ended_ms(task)),
-            title: task.title.clone(),
-            labels: short_labels(task.labels.clone()),
-        }
-    }
 }
 
 pub fn ended_ms(task: &Task) -> i64 {
