@@ -186,10 +186,10 @@ fn hours<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
     u64::deserialize(value).map(|hours| Duration::from_secs(hours * 3600))
 }
 
-fn mode<'de, D: Deserializer<'de>>(value: D) -> Result<Mode, D::Error> {
+pub(crate) fn mode<'de, D: Deserializer<'de>>(value: D) -> Result<Mode, D::Error> {
     let name = String::deserialize(value)?;
     Mode::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no mode {name}")))
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

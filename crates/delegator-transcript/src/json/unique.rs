@@ -30,7 +30,7 @@ pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
 fn repeated_members(text: &str) -> Vec<Range<usize>> {
     let mut removed = Vec::new();
     // The open brackets; for an object with the keys it has had so far.
-    let mut open: Vec<Option<HashSet<Cow<'_, str>>>> = Vec::new();
+    let mut open: Vec<Option<HashSet<String>>> = Vec::new();
     // Where the repeated member begins that is being passed over, and how many brackets are open around it.
     let mut repeated: Option<(usize, usize)> = None;
     let (mut at, mut comma, mut value_end, mut expects_key) = (0, 0, 0, false);
@@ -58,7 +58,7 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
                 at = string_end(text, at);
                 let key = text.get(start + 1..at - 1).filter(|_| std::mem::take(&mut expects_key));
                 if let (Some(key), Some(Some(keys)), None) = (key, open.last_mut(), repeated)
-                    && !keys.insert(resolved(key))
+                    && !keys.insert(Text::json(key).resolve().into_owned())
                 {
                     repeated = Some((comma, open.len()));
                 }
@@ -79,13 +79,6 @@ fn string_end(text: &str, mut at: usize) -> usize {
             Some(step) => at += step + 2,
             None => return text.len(),
         }
-    }
-}
-
-fn resolved(key: &str) -> Cow<'_, str> {
-    match Text::Json(key) {
-        text if text.simple().is_none() => Cow::Owned(text.resolve().into_owned()),
-        _ => Cow::Borrowed(key),
     }
 }
 

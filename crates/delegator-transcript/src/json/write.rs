@@ -5,7 +5,7 @@ use super::Text;
 /// Appends `text` as a JSON string literal.
 pub(crate) fn string(out: &mut Vec<u8>, text: &Text<'_>) {
     match text {
-        Text::Json(raw) => {
+        Text::Json(raw, _) => {
             out.push(b'"');
             out.extend_from_slice(raw.as_bytes());
             out.push(b'"');

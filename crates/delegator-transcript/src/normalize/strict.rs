@@ -60,7 +60,7 @@ fn write_object(source: &Object<'_>, out: &mut Vec<u8>, rule: &dyn Fn(&str) -> R
     let mut written: Vec<Text<'_>> = Vec::new();
     let mut target = write::Object::open(out);
     for (key, value) in source.members() {
-        let (key, Value::Whole(json)) = (Text::Json(key), value) else { continue };
+        let (key, Value::Whole(json, _)) = (Text::json(key), value) else { continue };
         if written.contains(&key) {
             continue;
         }
@@ -95,6 +95,6 @@ fn write_named(value: Value<'_>, out: &mut Vec<u8>, named: &[&str]) {
     let rule = |key: &str| if named.contains(&key) { Rule::Copy } else { Rule::Drop };
     match (value.object(), value) {
         (Some(object), _) => write_object(&object, out, &rule),
-        (None, Value::Whole(json) | Value::Partial(json)) => out.extend_from_slice(json.as_bytes()),
+        (None, Value::Whole(json, _) | Value::Partial(json)) => out.extend_from_slice(json.as_bytes()),
     }
 }

@@ -22,7 +22,7 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {
     /// Session file of Codex
     #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]

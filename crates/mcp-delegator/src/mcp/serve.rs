@@ -31,35 +31,31 @@ pub enum ToolFormat {
     Json,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Serve {
     /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
     /// File with the bearer token for HTTP (default: http-token in the state directory, created on first use)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub token_file: Option<String>,
     /// Toolsets to serve: local, cloud, registry (the default three), extra, codex-compat
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,
     /// Serve only these tools
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub tools: Vec<String>,
     /// Do not serve these tools
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub exclude_tools: Vec<String>,
     /// Serve only read-only tools
     #[serde(default)]
     pub read_only: bool,
     /// Format of responses to calls without format (default markdown)
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_format: Option<ToolFormat>,
     /// Prefix of the tool names (default _codex_)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9_-]{0,32}$"))]
     pub tool_prefix: Option<String>,
     /// Declare output schemas in the tool list (with --default-format json)

@@ -5,7 +5,7 @@
 
 use delegator_config::environments::{self, Environment, EnvironmentsError, Provider};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::commands::cloud::environment_template::Template;
@@ -21,7 +21,7 @@ use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[allow(rustdoc::bare_urls, reason = "the doc comment is also the help text, which has no Markdown links")]
 pub struct GithubSetup {
     /// https://github.com/owner/name
@@ -36,7 +36,6 @@ pub struct GithubSetup {
     #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"))]
     pub git_user_email: String,
     /// Environment id
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub env_id: Option<String>,
 }

@@ -8,8 +8,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, EngineError};
+use delegator_engine::{Engine, EngineError, dialect_of};
 use delegator_registry::TaskFile;
+use delegator_transcript::Dialect;
 
 use crate::commands::context::{Context, Surface};
 use crate::commands::local::tasks::engine;
@@ -75,6 +76,13 @@ impl Source {
                 Ok(Source::File { file, name: name.to_owned(), task: None })
             }
         }
+    }
+
+    /// The dialect of a task's events, if the lines do not show it and the agent is still configured.
+    pub fn dialect(&self, context: &Context<'_>) -> Result<Option<Dialect>, AppError> {
+        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
+        let agent = context.config.agent(&engine.task(id)?.agent);
+        Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
     }
 
     /// Size in bytes, if known.

@@ -5,7 +5,7 @@
 
 use delegator_domain::task::State;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use serde_json::{Value, json};
 
@@ -21,12 +21,11 @@ use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Cancel {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Reason
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), extend("x-length" = true))]
     pub reason: Option<String>,
 }
@@ -54,8 +53,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
     }
-    let ended = cancelled.task.ended.as_ref();
-    let survivors = ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]));
+    let survivors = cancelled.task.ended.as_ref().map_or_else(Vec::new, |ended| ended.survivors.clone());
     let record = engine.files(&id)?.record;
     let swept = record.as_ref().map(|record| record.swept).filter(|swept| swept.processes > 0);
     let mut output = CommandOutput::done(CancelledTask {
@@ -70,8 +68,8 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
     output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));
-    if survivors != json!([]) || cancelled.still_ending {
-        let message = format!("kill_incomplete: some processes could not be killed: {survivors}");
+    if !survivors.is_empty() || cancelled.still_ending {
+        let message = format!("kill_incomplete: some processes could not be killed: {}", json!(survivors));
         output.warnings.push(Warning::new("W_CANCEL_001", message));
     }
     output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));

@@ -3,7 +3,6 @@
 use delegator_config::environments::Environment;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::output::documents::github_guide::GithubGuide;
 use crate::output::values::UtcTime;
@@ -132,8 +131,7 @@ pub struct CancelledTask {
     pub state: &'static str,
     pub previous_state: &'static str,
     /// Processes that could not be killed.
-    #[schemars(with = "Vec<Value>")]
-    pub survivors: Value,
+    pub survivors: Vec<i32>,
     /// Signals that were sent to the agent, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signals: Option<Vec<String>>,
