@@ -10,7 +10,7 @@ use delegator_domain::task::{State, TaskId};
 use delegator_engine::CancelReport;
 use delegator_registry::{Filter, Task};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
@@ -20,7 +20,7 @@ use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::outcome::{CommandOutput, Completion, Warning};
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
@@ -52,6 +52,38 @@ pub struct CancelMany {
     pub dry_run: bool,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledTasks {
+    pub operation: &'static str,
+    pub dry_run: bool,
+    pub count: usize,
+    pub tasks: Vec<CancelledEntry>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledEntry {
+    pub task_id: String,
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_state: Option<&'static str>,
+    pub title: String,
+    /// Processes that could not be killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survivors: Option<Vec<i32>>,
+}
+
+impl CancelledEntry {
+    fn of(task: &Task, cancelled: Option<&CancelReport>) -> CancelledEntry {
+        CancelledEntry {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            previous_state: cancelled.map(|cancelled| cancelled.previous.public_name()),
+            title: task.title.clone(),
+            survivors: cancelled.map(|cancelled| survivors(cancelled).to_vec()),
+        }
+    }
+}
+
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Give task ids, --all, or a filter by state, directory or label. All tasks are signalled first, then the command waits for all of them.",
     shape: Shape::Action("tasks_cancelled"),
@@ -69,7 +101,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check,
-    ..CommandSpec::new::<CancelMany>(&["cancel"], "Cancel several tasks")
+    ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
 };
 
 pub const COMMAND: Command =
@@ -123,29 +155,16 @@ fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
 }
 
 fn dry_run_output(tasks: &[Task]) -> CommandOutput {
-    let items: Vec<Value> = tasks
-        .iter()
-        .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.public_name(), "title": task.title}))
-        .collect();
-    let data = json!({"operation": "cancel", "dry_run": true, "count": items.len(), "tasks": items});
-    CommandOutput::done(data).fact("dry_run", true)
+    let tasks = tasks.iter().map(|task| CancelledEntry::of(task, None)).collect::<Vec<_>>();
+    let count = tasks.len();
+    CommandOutput::done(CancelledTasks { operation: "cancel", dry_run: true, count, tasks })
+        .fact("dry_run", true)
 }
 
 fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
-    let items: Vec<Value> = cancelled
-        .iter()
-        .map(|entry| {
-            json!({
-                "task_id": entry.task.id.as_str(),
-                "state": entry.task.state.public_name(),
-                "previous_state": entry.previous.public_name(),
-                "title": entry.task.title,
-                "survivors": survivors(entry),
-            })
-        })
-        .collect();
+    let tasks = cancelled.iter().map(|entry| CancelledEntry::of(&entry.task, Some(entry))).collect();
     let count = cancelled.iter().filter(|entry| entry.task.state == State::Cancelled).count();
-    let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": items});
+    let data = json!(CancelledTasks { operation: "cancel", dry_run: false, count, tasks });
     let unfinished: Vec<&str> = cancelled
         .iter()
         .filter(|entry| entry.still_ending || !survivors(entry).is_empty())
@@ -169,13 +188,9 @@ fn describe(data: &Value) -> Document {
     let count = data["count"].as_u64().unwrap_or(0);
     let plural = if count == 1 { "" } else { "s" };
     let would = if data["dry_run"] == true { " would be" } else { "" };
-    let mut document = Document::titled(format!("{count} task{plural}{would} cancelled"));
-    let tasks = data["tasks"].as_array().into_iter().flatten();
-    let rows: Vec<Vec<String>> = tasks
-        .map(|task| ["task_id", "previous_state", "state", "title"].map(|key| scalar(&task[key])).to_vec())
-        .collect();
-    if !rows.is_empty() {
-        document = document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows });
+    let document = Document::titled(format!("{count} task{plural}{would} cancelled"));
+    match rows(&data["tasks"], &["task_id", "previous_state", "state", "title"]) {
+        rows if rows.is_empty() => document,
+        rows => document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows }),
     }
-    document
 }

@@ -28,7 +28,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, WaitHint};
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Example, Shape, Toolset};
 
 /// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
@@ -61,8 +61,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator demo --keep",
         shows: "the same, and keeps the repository",
     }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<DemoOutput>),
-    ..CommandSpec::new::<Demo>(&["demo"], "Run an example task offline with a built-in agent")
+    ..CommandSpec::new::<Demo, DemoOutput>(&["demo"], "Run an example task offline with a built-in agent")
 };
 
 pub const COMMAND: Command =

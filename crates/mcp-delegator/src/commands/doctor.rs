@@ -8,16 +8,16 @@ use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
 use delegator_engine::{HealthStatus, Variables, best_containment, check_environment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::status::long_log_message;
 use crate::commands::local::tasks::{engine, variables};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, OutputSchema, Shape};
+use crate::spec::{CommandSpec, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Doctor {
@@ -50,8 +50,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Checks the agent and its version, its sandbox, process containment and the state directory.",
     idempotent: true,
     shape: Shape::List("checks"),
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Checks>),
-    ..CommandSpec::new::<Doctor>(&["doctor"], "Check that everything a task needs is available")
+    ..CommandSpec::new::<Doctor, Checks>(&["doctor"], "Check that everything a task needs is available")
 };
 
 pub const COMMAND: Command =
@@ -66,7 +65,7 @@ fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> 
     let mut checks = agents(context);
     checks.extend([sandbox(), containment(context), state_dir(context)]);
     let is_healthy = checks.iter().all(|check| check.status != "problem");
-    Ok(CommandOutput::done(json!(Checks { checks, is_healthy })))
+    Ok(CommandOutput::done(Checks { checks, is_healthy }))
 }
 
 fn check(name: String, status: &'static str, message: String, suggestion: Option<&str>) -> Check {
@@ -170,11 +169,7 @@ fn state_dir(context: &Context<'_>) -> Check {
 }
 
 fn describe(data: &Value) -> Document {
-    let rows = data["checks"].as_array().into_iter().flatten();
-    let rows =
-        rows.map(|check| ["status", "name", "message", "suggestion"].map(|key| scalar(&check[key])).to_vec());
-    Document::default().block(Block::Table {
-        columns: vec!["status", "check", "message", "suggestion"],
-        rows: rows.collect(),
-    })
+    let rows = rows(&data["checks"], &["status", "name", "message", "suggestion"]);
+    Document::default()
+        .block(Block::Table { columns: vec!["status", "check", "message", "suggestion"], rows })
 }

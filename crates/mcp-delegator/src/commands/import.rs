@@ -11,7 +11,7 @@ use delegator_engine::EngineError;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::{Context, Surface};
 use crate::commands::events::source::open_allowed_file;
@@ -20,7 +20,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape};
+use crate::spec::{CommandSpec, Example, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {
@@ -48,8 +48,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
         shows: "the session as a task",
     }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Imported>),
-    ..CommandSpec::new::<Import>(&["import"], "Import a past Codex session as a task")
+    ..CommandSpec::new::<Import, Imported>(&["import"], "Import a past Codex session as a task")
 };
 
 pub const COMMAND: Command =
@@ -64,13 +63,13 @@ fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> 
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
     let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;
     let task = imported.task;
-    let mut output = CommandOutput::done(json!(Imported {
+    let mut output = CommandOutput::done(Imported {
         task_id: task.id.to_string(),
         thread_id: task.thread_id.clone(),
         state: task.state.public_name().to_owned(),
         summary: task.ended.as_ref().and_then(|ended| ended.summary.clone()),
         replayed: imported.replayed,
-    }));
+    });
     output.message = Some(format!("Imported as {}", task.id));
     Ok(output)
 }

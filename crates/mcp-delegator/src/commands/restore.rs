@@ -10,7 +10,7 @@ use delegator_domain::task::TaskId;
 use delegator_engine::{Engine, EngineError, RestoreRequest, resolve_allowed_dir};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskRef;
@@ -19,7 +19,7 @@ use crate::commands::{Command, prepare};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape};
+use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape};
 
 mod output;
 
@@ -84,8 +84,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check,
     preflight: preflight_directory,
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RestoreOutput>),
-    ..CommandSpec::new::<Restore>(&["restore"], "Restore the work tree to its state before a task")
+    ..CommandSpec::new::<Restore, RestoreOutput>(
+        &["restore"],
+        "Restore the work tree to its state before a task",
+    )
 };
 
 pub const COMMAND: Command =
@@ -164,7 +166,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
 }
 
 fn command_output(data: RestoreOutput, message: String) -> CommandOutput {
-    let mut output = CommandOutput::done(json!(data));
+    let mut output = CommandOutput::done(data);
     output.message = Some(message);
     output
 }

@@ -18,6 +18,7 @@ use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Shape};
 
@@ -48,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     failures: AGENT_FAILURES,
     check: check_task_text,
-    ..CommandSpec::new::<Retry>(&["retry"], "Start an ended task again as a new task")
+    ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
 pub const COMMAND: Command = Command {
@@ -100,7 +101,7 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    let mut output = accepted_output(&engine, submitted, "background")?;
+    let mut output = accepted_output(&engine, submitted, Capability::Background)?;
     output.facts.insert("retry_of".into(), task.id.as_str().into());
     Ok(output)
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use delegator_config::replace_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::setup::hosts::{Edit, EntryError, Host, HostDirs};
@@ -21,7 +21,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, Example, RawOutput, Shape, Toolset};
 
 /// Suffix of the backup file.
 const BACKUP: &str = ".before-mcp-delegator";
@@ -61,8 +61,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
         Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SetupOutput>),
-    ..CommandSpec::new::<Setup>(&["setup"], "Register this server with an MCP client")
+    ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
 pub const COMMAND: Command =
@@ -98,7 +97,7 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
             }
         }
     };
-    let mut command_output = CommandOutput::done(json!(output)).raw(output.entry);
+    let mut command_output = CommandOutput::done(&output).raw(output.entry);
     command_output.message = Some(message);
     Ok(command_output)
 }

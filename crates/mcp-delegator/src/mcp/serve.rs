@@ -25,7 +25,7 @@ use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, NoInputs, RawOutput, Toolset};
 
 fn tool_formats(_: &mut SchemaGenerator) -> Schema {
     choices(["markdown", "json"])
@@ -81,7 +81,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the address and the token file, on stderr",
         },
     ],
-    ..CommandSpec::new::<Serve>(&["serve"], "Serve the tools over MCP")
+    ..CommandSpec::new::<Serve, NoInputs>(&["serve"], "Serve the tools over MCP")
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };

@@ -4,7 +4,7 @@
 //! query, or one made by hand, is refused; otherwise it would silently return the wrong items.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -22,12 +22,17 @@ pub struct Paging {
 }
 
 /// Which part of a list the output contains.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Page {
+    #[serde(rename = "page")]
     pub number: usize,
+    #[serde(rename = "page_size")]
     pub size: usize,
+    #[serde(rename = "total_count")]
     pub total: usize,
+    #[serde(rename = "filtered_count")]
     pub filtered: usize,
+    #[serde(skip)]
     pub next_cursor: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::commands::context::{Context, sources};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::documents::github_guide::{Guide, TokenLocation};
+use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::shell::shell_word;
 use crate::spec::{CommandSpec, Danger, Shape, Toolset};
@@ -44,7 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
-    ..CommandSpec::new::<GithubSetup>(
+    ..CommandSpec::new::<GithubSetup, GithubGuide>(
         &["cloud", "github-setup"],
         "Guide: give an environment access to a repository",
     )
@@ -81,7 +81,7 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppEr
         name,
         stack: input.stack.name().to_owned(),
     };
-    let mut output = CommandOutput::done(guide.to_value())
+    let mut output = CommandOutput::done(guide.data())
         .fact("repository", guide.repository.as_str())
         .fact("tech_stack", input.stack.name())
         .fact("env_id", guide.env_id.as_str());

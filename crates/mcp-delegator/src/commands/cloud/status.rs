@@ -5,7 +5,8 @@ use serde::Deserialize;
 
 use crate::commands::local::status::StatusInputs;
 use crate::error::ErrorCode;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::output::data::status::StatusSnapshot;
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, output_schema};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CloudStatus {
@@ -30,5 +31,6 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unauthenticated,
         ErrorCode::NetworkError,
     ],
+    output: output_schema::<StatusSnapshot>,
     ..CommandSpec::declare::<CloudStatus>(&["cloud", "status"], "Show cloud tasks")
 };

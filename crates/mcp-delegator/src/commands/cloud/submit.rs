@@ -5,7 +5,8 @@ use serde::Deserialize;
 
 use crate::commands::inputs::{SubmissionInputs, check_task_text};
 use crate::error::ErrorCode;
-use crate::spec::{Category, CommandSpec, Shape, Toolset};
+use crate::output::data::acknowledgement::ExecutionAck;
+use crate::spec::{Category, CommandSpec, Shape, Toolset, output_schema};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Submit {
@@ -42,5 +43,6 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::NetworkError,
     ],
     check: check_task_text,
+    output: output_schema::<ExecutionAck>,
     ..CommandSpec::declare::<Submit>(&["cloud", "submit"], "Delegate a coding task to a cloud environment")
 };

@@ -14,6 +14,7 @@ use crate::commands::env::{describe_one, edit_output};
 use crate::commands::inputs::choices;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
 use crate::spec::{CommandSpec, Example, Shape};
@@ -90,7 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the new environment",
     }],
     check,
-    ..CommandSpec::new::<EnvAdd>(&["env", "add"], "Add an environment")
+    ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };
 
 pub const COMMAND: Command =

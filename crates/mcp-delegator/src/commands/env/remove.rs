@@ -9,6 +9,7 @@ use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Shape};
 
@@ -29,7 +30,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
     check,
-    ..CommandSpec::new::<EnvRemove>(&["env", "remove"], "Remove an environment")
+    ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };
 
 pub const COMMAND: Command =

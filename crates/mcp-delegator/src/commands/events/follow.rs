@@ -16,7 +16,6 @@ use delegator_transcript::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::events::TranscriptInput;
@@ -25,9 +24,9 @@ use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Warning};
+use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Follow {
@@ -60,8 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator events follow events.jsonl", shows: "one line of text per event" },
         Example { command: "codex exec --json … | mcp-delegator events follow", shows: "the same, live" },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
-    ..CommandSpec::new::<Follow>(&["events", "follow"], "Show events as they are written")
+    ..CommandSpec::new::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
 };
 
 pub const COMMAND: Command = Command {
@@ -110,11 +108,11 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
         state.finish()?;
     }
     let report = state.summarizer.report();
-    let data = json!(Summary::of(&report, input.working_dir.as_deref()));
-    let mut output = CommandOutput::new(match expired {
-        true => Completion::Incomplete(data, IncompleteReason::CallExpired(None)),
-        false => Completion::Done(data),
-    });
+    let summary = Summary::of(&report, input.working_dir.as_deref());
+    let mut output = match expired {
+        true => CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None)),
+        false => CommandOutput::done(summary),
+    };
     output.warnings = warnings;
     output.warnings.extend(summary::warnings(&report));
     Ok(output)

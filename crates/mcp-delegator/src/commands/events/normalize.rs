@@ -12,7 +12,7 @@ use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Normalize {
@@ -67,8 +67,10 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "only fields that the schema defines",
         },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Normalized>),
-    ..CommandSpec::new::<Normalize>(&["events", "normalize"], "Convert a transcript to Codex's JSONL events")
+    ..CommandSpec::new::<Normalize, Normalized>(
+        &["events", "normalize"],
+        "Convert a transcript to Codex's JSONL events",
+    )
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
@@ -129,7 +131,7 @@ fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Com
         no_place: json!(summary.no_place),
         events,
     };
-    let mut output = CommandOutput::done(json!(data)).raw(String::new());
+    let mut output = CommandOutput::done(data).raw(String::new());
     output.warnings = warnings(summary);
     output
 }

@@ -3,7 +3,7 @@
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::commands::context::Context;
 use crate::commands::events::source::Source;
@@ -12,7 +12,7 @@ use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Summarize {
@@ -41,8 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check: check_usage,
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
-    ..CommandSpec::new::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+    ..CommandSpec::new::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
 pub const COMMAND: Command = Command {
@@ -99,7 +98,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     })?;
     bar.finish_and_clear();
     let report = summarizer.finish();
-    let mut output = CommandOutput::done(json!(Summary::of(&report, input.working_dir.as_deref())));
+    let mut output = CommandOutput::done(Summary::of(&report, input.working_dir.as_deref()));
     output.warnings = summary::warnings(&report);
     Ok(output)
 }

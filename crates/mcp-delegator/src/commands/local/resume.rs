@@ -17,6 +17,7 @@ use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::resumed_agent_problems;
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
@@ -48,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: resumed_agent_problems,
-    ..CommandSpec::new::<Resume>(&["local", "resume"], "Continue an earlier thread")
+    ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
 
 pub const COMMAND: Command = Command {
@@ -104,5 +105,5 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    accepted_output(&engine, submitted, "background")
+    accepted_output(&engine, submitted, Capability::Background)
 }

@@ -15,15 +15,14 @@ use delegator_engine::{
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
-use crate::output::data::task::OutputExcerpt;
-use crate::output::outcome::CommandOutput;
+use crate::output::data::task::{OutputExcerpt, TaskResult};
 use crate::spec::paging::fingerprint;
 
 /// The engine for the state directory of this call.
@@ -249,14 +248,14 @@ fn title(context: &Context<'_>, text: &str) -> String {
 }
 
 /// Result data of a task, with its output if requested or due.
-pub fn ended_task_json(
+pub fn task_result(
     context: &Context<'_>,
     engine: &Engine,
     task: &Task,
     files: &TaskFiles,
     include_output: bool,
     budget: u32,
-) -> Result<Map<String, Value>, AppError> {
+) -> Result<TaskResult, AppError> {
     let streams = task_data::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
         let text = |which| {
             engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -268,7 +267,7 @@ pub fn ended_task_json(
             is_requested: include_output,
         })
     });
-    Ok(task_data::result(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
+    Ok(TaskResult::of(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
 }
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.
@@ -287,16 +286,6 @@ pub fn first_ended(watched: GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
     first.map(|task| WaitOutcome { task, expired }).ok_or_else(|| {
         AppError::new(ErrorCode::Internal, "There was no task to wait for; this is a bug in mcp-delegator.")
     })
-}
-
-/// Adds start, end and duration of the task.
-pub fn with_timestamps(mut output: CommandOutput, task: &Task) -> CommandOutput {
-    output.facts.insert("started_ts".into(), task_data::format_timestamp(task_data::started_ms(task)).into());
-    if let Some(ended) = &task.ended {
-        output.facts.insert("completed_ts".into(), task_data::format_timestamp(ended.at_ms).into());
-        output.facts.insert("duration_ms".into(), task_data::ran_ms(task).into());
-    }
-    output
 }
 
 pub fn resolve_task(engine: &Engine, given: &TaskRef) -> Result<TaskId, AppError> {

@@ -8,7 +8,7 @@ use delegator_engine::sign_in_command;
 
 use crate::error::suggestion::{NextCall, Suggestion};
 
-const MAX_SUGGESTIONS: usize = 3;
+pub const MAX_SUGGESTIONS: usize = 3;
 /// The largest value of a time limit.
 const MAX_LIMIT_SEC: u64 = 86_400;
 const MAX_QUOTED_CHARS: usize = 200;
