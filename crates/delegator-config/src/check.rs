@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::{BUILT_IN_AGENT, BUILT_IN_PROTOCOL};
 use serde_json::Value;
 
 use crate::keys::{self, DefaultValue, TextFormat, ValueKind};
@@ -76,7 +76,7 @@ impl<'a> Checker<'a> {
                 self.text(kind, path, node.at, text).map(Value::from)
             }
             (ValueKind::Command, Shape::List(items)) if items.is_empty() => self.mismatch(kind, path, node),
-            (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, node, items),
+            (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, items),
             (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
             (ValueKind::Agents, Shape::Table(entries)) => self.agents(path, entries),
             _ => self.mismatch(kind, path, node),
@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
     }
 
     /// All checked items, or `None` if one is invalid; every invalid item is reported.
-    fn list(&mut self, kind: &ValueKind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
+    fn list(&mut self, kind: &ValueKind, path: &str, items: &[Node]) -> Option<Value> {
         let mut checked = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let item_kind = match kind {
@@ -108,11 +108,6 @@ impl<'a> Checker<'a> {
             }
         }
         if checked.len() < items.len() {
-            return None;
-        }
-        let is_resume = matches!(kind, ValueKind::ResumeArguments);
-        if is_resume && !checked.iter().any(|argument| argument.contains("{thread_id}")) {
-            self.add_missing(path, node.at, format!("expected {kind}; no item contains it"));
             return None;
         }
         Some(checked.into())
@@ -196,7 +191,7 @@ impl<'a> Checker<'a> {
                 }
                 other => {
                     let problem =
-                        format!("expected a table with at least `command`, found {}", other.describe());
+                        format!("expected a table with `protocol` and `command`, found {}", other.describe());
                     self.add_problem(&agent_path, entry.node.at, problem, None);
                 }
             }
@@ -218,7 +213,7 @@ impl<'a> Checker<'a> {
             }
         }
         if is_built_in {
-            agent.insert("dialect", "codex-exec".into());
+            agent.insert("protocol", BUILT_IN_PROTOCOL.name().into());
         }
         for given in fields {
             if self.is_full() {
@@ -226,6 +221,11 @@ impl<'a> Checker<'a> {
             }
             let field_path = format!("{path}.{}", given.name);
             match keys::agent_fields().find(|(field, _)| *field == given.name) {
+                Some((field, _)) if is_built_in && field != "env" => {
+                    let problem =
+                        "the built-in agent has only `env`; `codex_bin` sets its program".to_owned();
+                    self.add_problem(&field_path, given.at, problem, None);
+                }
                 Some((field, key)) => {
                     agent.extend(self.value(&key.kind, &field_path, &given.node).map(|value| (field, value)));
                 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::Mode;
 use serde::de::{Deserialize, Deserializer, Error};
 
@@ -79,22 +80,13 @@ pub struct Settings {
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
-    /// `None` only for the built-in agent.
-    pub command: Option<PathBuf>,
-    pub args: Vec<String>,
-    pub dialect: String,
+    #[serde(deserialize_with = "protocol")]
+    pub protocol: AgentProtocol,
+    /// Program and arguments; empty only for the built-in agent.
+    #[serde(default)]
+    pub command: Vec<String>,
     pub env: Vec<String>,
-    pub resume: Option<Vec<String>>,
-    pub ending: Option<AgentEnding>,
-    #[serde(rename = "linger_sec", deserialize_with = "seconds")]
-    pub linger: Duration,
-}
-
-impl Settings {
-    /// Variables passed to an agent in addition to the built-in list.
-    pub fn agent_variables(&self, agent: &str) -> &[String] {
-        self.agents.get(agent).map(|agent| agent.env.as_slice()).unwrap_or_default()
-    }
+    pub unsandboxed: bool,
 }
 
 /// What resets the idle timeout.
@@ -128,14 +120,6 @@ pub enum HideStateDir {
 pub enum ToolFormat {
     Markdown,
     Json,
-}
-
-/// The first signal that stops an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentEnding {
-    Interrupt,
-    Terminate,
 }
 
 /// Envelope of a JSON response.
@@ -184,6 +168,11 @@ fn seconds<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
 
 fn hours<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
     u64::deserialize(value).map(|hours| Duration::from_secs(hours * 3600))
+}
+
+fn protocol<'de, D: Deserializer<'de>>(value: D) -> Result<AgentProtocol, D::Error> {
+    let name = String::deserialize(value)?;
+    AgentProtocol::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no protocol {name}")))
 }
 
 fn mode<'de, D: Deserializer<'de>>(value: D) -> Result<Mode, D::Error> {
