@@ -66,7 +66,7 @@ pub use supervise::evidence::{
     Artifact, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed, RepositoryChanges,
     Source,
 };
-pub use supervise::record::{Record, StreamRecord, SweptProcesses};
+pub use supervise::record::{Record, SweptProcesses};
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use upkeep::clean::{CleanReport, CleanRequest, MAX_LISTED_POINTS};
 pub use upkeep::queue::QueueStatus;

@@ -116,9 +116,12 @@ impl LineNormalizer {
             Effect::Emit(event) => {
                 let start = out.len();
                 match original {
-                    Some(line) if options.strict => strict::write_named_fields(line, out),
                     Some(line) => out.extend_from_slice(line.as_bytes()),
-                    None => write::event(&event, options.strict, &text, out),
+                    None => write::event(&event, &text, out),
+                }
+                if options.strict {
+                    let line = out.split_off(start);
+                    strict::write_named_fields(&line, out);
                 }
                 end_line(start, out);
                 summary.lines_written += 1;

@@ -1,7 +1,5 @@
 //! Agents of the protocol `plain`: a shell script from the user's configuration, from submission to its results.
 
-#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
-
 use std::path::Path;
 
 use delegator_testkit::stage::{Stage, pids, task_processes, wait_until};
@@ -86,7 +84,7 @@ fn a_failure_has_the_exit_code_and_the_last_line_of_stderr() {
 }
 
 #[test]
-fn silence_reaches_the_idle_limit_and_output_is_kept() {
+fn silence_reaches_the_idle_limit_and_output_is_retained() {
     let stage = stage_with_helper("echo working; sleep 600 & wait");
     let id = exec(&stage, &["--idle-timeout-sec", "1"]);
     let waited = stage.wait(&id);

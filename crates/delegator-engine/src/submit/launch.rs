@@ -13,17 +13,16 @@ use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::{Agent, AgentInput};
 use delegator_supervisor::run::ActivitySource;
 use delegator_transcript::Usage;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::verification::Verify;
 use crate::error::EngineError;
-use crate::record_format::{FormatVersion, by_name};
+use crate::record_format::FormatVersion;
 
 /// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    #[serde(with = "by_name")]
     pub mode: Mode,
     pub preview: bool,
     pub working_dir: PathBuf,
@@ -35,7 +34,7 @@ pub struct Settings {
     pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
     pub skip_git_repo_check: bool,
-    #[serde(flatten, with = "StoredEnvPolicy")]
+    #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
     /// Token usage of the resumed thread before this run.
@@ -57,41 +56,6 @@ pub struct Settings {
     pub protected: Vec<PathBuf>,
     /// The command that verifies the work after the agent has completed.
     pub verify: Option<Verify>,
-}
-
-/// An [`EnvPolicy`] as it is stored: its name, and the list for `allow-list`.
-#[derive(Serialize, Deserialize)]
-struct StoredEnvPolicy {
-    env_policy: EnvPolicyName,
-    env_allow_list: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum EnvPolicyName {
-    InheritNone,
-    InheritAll,
-    AllowList,
-}
-
-impl StoredEnvPolicy {
-    fn serialize<S: Serializer>(policy: &EnvPolicy, serializer: S) -> Result<S::Ok, S::Error> {
-        let (env_policy, env_allow_list) = match policy {
-            EnvPolicy::InheritNone => (EnvPolicyName::InheritNone, Vec::new()),
-            EnvPolicy::InheritAll => (EnvPolicyName::InheritAll, Vec::new()),
-            EnvPolicy::AllowList(names) => (EnvPolicyName::AllowList, names.clone()),
-        };
-        Serialize::serialize(&StoredEnvPolicy { env_policy, env_allow_list }, serializer)
-    }
-
-    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EnvPolicy, D::Error> {
-        let stored: StoredEnvPolicy = Deserialize::deserialize(deserializer)?;
-        Ok(match stored.env_policy {
-            EnvPolicyName::InheritNone => EnvPolicy::InheritNone,
-            EnvPolicyName::InheritAll => EnvPolicy::InheritAll,
-            EnvPolicyName::AllowList => EnvPolicy::AllowList(stored.env_allow_list),
-        })
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -304,13 +304,12 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
         // Ignored on a full disk: the end of the task matters more, and only the registry has reserved space.
         let _ = dir.write_report(&bytes);
     }
-    let survivors = (!record.survivors.is_empty()).then(|| serde_json::json!(record.survivors));
     Finish {
         end: result.end.clone(),
         exit: result.exit,
         ran_ms: Some(record.elapsed_ms),
         summary: Some(one_sentence_summary(&result.end, record)),
-        kill_incomplete: survivors,
+        survivors: record.survivors.clone(),
         tokens: tokens(&result.report),
     }
 }

@@ -125,10 +125,5 @@ fn head_len(stored: &str, escaped: bool, limit: usize) -> usize {
 }
 
 fn resolve(stored: &str, escaped: bool) -> String {
-    if !escaped {
-        return stored.to_owned();
-    }
-    let mut text = String::with_capacity(stored.len());
-    unescape(stored, &mut text);
-    text
+    if escaped { unescape(stored) } else { stored.to_owned() }
 }

@@ -19,13 +19,12 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, OutputSchema, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Doctor {
     /// If the registry is damaged, rename its files and start with an empty registry
     #[serde(default)]
     pub set_aside_damaged: bool,
     /// Write a report for a bug report
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true))]
     pub bundle: Option<String>,
 }

@@ -127,8 +127,13 @@ fn project_file_problems(input: &Value, context: &PreflightContext<'_>, director
     }
 }
 
+/// The sandbox mode in a raw input, if it is given and valid.
+pub fn requested_mode(input: &Value) -> Option<Mode> {
+    input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)
+}
+
 fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
-    let requested = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)?;
+    let requested = requested_mode(input)?;
     let allowed = config.settings.max_mode;
     (requested > allowed).then(|| mode_too_wide(requested, allowed))
 }

@@ -15,7 +15,7 @@ use delegator_transcript::{
     headline,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::commands::context::Context;
@@ -29,16 +29,14 @@ use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Warnin
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Follow {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
     /// Stop after this many seconds without a new event (default: never)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout_sec: Option<u32>,
     /// Working directory of the agent: paths below it are shown as relative paths
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
 }

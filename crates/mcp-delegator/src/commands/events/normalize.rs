@@ -14,7 +14,7 @@ use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Normalize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,

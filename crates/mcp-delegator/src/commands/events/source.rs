@@ -72,7 +72,7 @@ impl Source {
             Some("-") => Err(refuse(ErrorCode::InvalidValue, "cannot be standard input in a tool call")),
             Some(name) if looks_like_task_id(name) => open_task_events(context, name),
             Some(name) => {
-                let file = open_allowed_file(context, SOURCE, name)?;
+                let file = open_allowed_file(context, SOURCE, Path::new(name))?;
                 Ok(Source::File { file, name: name.to_owned(), task: None })
             }
         }
@@ -171,19 +171,18 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
 
 /// Opens a file named in a tool call. It must be a regular file below `allowed_roots` and outside the state directory,
 /// and not the server's own standard input.
-pub fn open_allowed_file(context: &Context<'_>, field: &'static str, name: &str) -> Result<File, AppError> {
-    let path = Path::new(name);
+pub fn open_allowed_file(context: &Context<'_>, field: &'static str, path: &Path) -> Result<File, AppError> {
     let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
     if path.is_relative() {
         let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
-        return Err(refuse(problem.value(name.into())));
+        return Err(refuse(problem.value(path.display().to_string().into())));
     }
     let roots = &context.config.settings.allowed_roots;
     let (file, _) = delegator_engine::open_allowed_file(path, roots, context.state_dir.as_deref())
         .map_err(|problem| refuse(file_problem(field, path, &problem)))?;
     if is_standard_input(&file) {
         let problem = Problem::new(ErrorCode::InvalidValue, field, "is the server's standard input");
-        return Err(refuse(problem.value(name.into())));
+        return Err(refuse(problem.value(path.display().to_string().into())));
     }
     Ok(file)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::BUILT_IN_AGENT;
-use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     Agent, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome,
@@ -19,7 +19,7 @@ use delegator_transcript::Usage;
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs};
+use crate::commands::inputs::{self, AgentInputs, TaskRef};
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
@@ -67,11 +67,11 @@ pub fn build_submission(
     request: TaskRequest<'_>,
 ) -> Result<Submission, AppError> {
     let working_dir = match (&request.agent.working_dir, &request.resume) {
-        (Some(given), _) => PathBuf::from(given),
+        (Some(given), _) => given.clone(),
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(Path::new);
+    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let agent_name =
         request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
@@ -169,7 +169,7 @@ fn build_settings(
     let configured = &config.settings;
     let seconds = |given: Option<u32>, limit: Duration| given.map_or_else(|| limit.as_secs(), u64::from);
     let absolute =
-        |paths: &[String]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
+        |paths: &[PathBuf]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
     Settings {
         mode,
         preview: false,
@@ -182,11 +182,7 @@ fn build_settings(
         add_dirs: absolute(&agent.add_dirs),
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
-        env_policy: match agent.env_policy {
-            inputs::EnvPolicy::InheritNone => EnvPolicy::InheritNone,
-            inputs::EnvPolicy::InheritAll => EnvPolicy::InheritAll,
-            inputs::EnvPolicy::AllowList => EnvPolicy::AllowList(agent.env_allow_list.clone()),
-        },
+        env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,
         usage_before: None,
         limits: Limits {
@@ -306,6 +302,6 @@ pub fn with_timestamps(mut output: CommandOutput, task: &Task) -> CommandOutput 
     output
 }
 
-pub fn resolve_task(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
-    Ok(engine.resolve(given)?)
+pub fn resolve_task(engine: &Engine, given: &TaskRef) -> Result<TaskId, AppError> {
+    Ok(engine.resolve(given.as_str())?)
 }
