@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::{BUILT_IN_AGENT, BUILT_IN_PROTOCOL};
 use delegator_domain::similar_names;
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
                 self.text(kind, path, node.at, text).map(Value::from)
             }
             (ValueKind::Command, Shape::List(items)) if items.is_empty() => self.mismatch(kind, path, node),
-            (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, node, items),
+            (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, items),
             (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
             (ValueKind::Agents, Shape::Table(entries)) => self.agents(path, entries),
             _ => self.mismatch(kind, path, node),
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
     }
 
     /// All checked items, or `None` if one is invalid; every invalid item is reported.
-    fn list(&mut self, kind: &ValueKind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
+    fn list(&mut self, kind: &ValueKind, path: &str, items: &[Node]) -> Option<Value> {
         let mut checked = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let item_kind = match kind {
@@ -113,11 +113,6 @@ impl<'a> Checker<'a> {
             }
         }
         if checked.len() < items.len() {
-            return None;
-        }
-        let is_resume = matches!(kind, ValueKind::ResumeArguments);
-        if is_resume && !checked.iter().any(|argument| argument.contains("{thread_id}")) {
-            self.add_missing(path, node.at, format!("expected {kind}; no item contains it"));
             return None;
         }
         Some(checked.into())
@@ -204,7 +199,7 @@ impl<'a> Checker<'a> {
                 }
                 other => {
                     let problem =
-                        format!("expected a table with at least `command`, found {}", other.describe());
+                        format!("expected a table with `protocol` and `command`, found {}", other.describe());
                     self.add_problem(&agent_path, entry.node.at, problem, None);
                 }
             }
@@ -214,20 +209,25 @@ impl<'a> Checker<'a> {
 
     fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Value {
         let is_built_in = entry.name == BUILT_IN_AGENT;
-        let known = keys::agent_fields().map(|(field, key)| match (field, &key.default) {
-            ("dialect", _) if is_built_in => (field, &key.kind, &DefaultValue::Text("codex-exec")),
-            (_, DefaultValue::Required) if is_built_in => (field, &key.kind, &DefaultValue::Unset("")),
-            (_, default) => (field, &key.kind, default),
-        });
-        let (agent, unknown) = self.fields(path, entry.at, fields, known);
+        let is_allowed = move |field: &str| !is_built_in || field == "env";
+        let known = keys::agent_fields().filter(move |(field, _)| is_allowed(field));
+        let known = known.map(|(field, key)| (field, &key.kind, &key.default));
+        let (mut agent, unknown) = self.fields(path, entry.at, fields, known);
+        if is_built_in {
+            agent.insert("protocol", BUILT_IN_PROTOCOL.name().into());
+        }
         for given in unknown {
             if self.is_full() {
                 break;
             }
             let nearest = keys::nearest_among(&given.name, keys::agent_fields().map(|(field, _)| field));
-            let suggestion = nearest.map(|field| format!("{path}.{field}"));
-            let problem = "an agent has no such field".to_owned();
-            self.add_problem(&format!("{path}.{}", given.name), given.at, problem, suggestion);
+            let (problem, suggestion) = match nearest {
+                Some(field) if !is_allowed(field) => {
+                    ("the built-in agent has only `env`; `codex_bin` sets its program", None)
+                }
+                nearest => ("an agent has no such field", nearest.map(|field| format!("{path}.{field}"))),
+            };
+            self.add_problem(&format!("{path}.{}", given.name), given.at, problem.to_owned(), suggestion);
         }
         agent.into_iter().collect()
     }

@@ -60,8 +60,6 @@ pub enum ValueKind {
     Program,
     /// A program and its arguments, run without a shell.
     Command,
-    /// Arguments of which at least one contains `{thread_id}`.
-    ResumeArguments,
     /// A table of texts by name.
     Labels,
     /// The table of configured agents; the fields of an agent are entries of their own.
@@ -191,8 +189,8 @@ impl DefaultValue {
 impl ValueKind {
     /// Whether a value is a list of texts.
     pub(crate) fn is_list(&self) -> bool {
-        use ValueKind::{Choices, Command, Paths, ResumeArguments, Texts};
-        matches!(self, Choices(_) | Texts(_) | Paths | Command | ResumeArguments)
+        use ValueKind::{Choices, Command, Paths, Texts};
+        matches!(self, Choices(_) | Texts(_) | Paths | Command)
     }
 }
 
@@ -214,9 +212,6 @@ impl fmt::Display for ValueKind {
                 f.write_str("a program name, or an absolute path (`~/` is the home directory)")
             }
             ValueKind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
-            ValueKind::ResumeArguments => {
-                f.write_str("a list of arguments, one of them containing {thread_id}")
-            }
             ValueKind::Labels => f.write_str("a table of texts"),
             ValueKind::Agents => f.write_str("a table of agents, one table each"),
         }

@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// The built-in agent. A task that names no agent runs it.
 pub const BUILT_IN_AGENT: &str = "codex";
 
@@ -12,7 +14,8 @@ pub const BUILT_IN_AGENT: &str = "codex";
 pub const BUILT_IN_PROTOCOL: AgentProtocol = AgentProtocol::CodexExec;
 
 /// How an agent is started and what it reads and prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AgentProtocol {
     /// `codex exec --json`: the task on stdin, Codex exec events on stdout.
     CodexExec,
@@ -29,10 +32,6 @@ impl AgentProtocol {
             AgentProtocol::CodexExec => "codex-exec",
             AgentProtocol::Plain => "plain",
         }
-    }
-
-    pub fn from_name(name: &str) -> Option<AgentProtocol> {
-        [AgentProtocol::CodexExec, AgentProtocol::Plain].into_iter().find(|protocol| protocol.name() == name)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT};
 use delegator_domain::task::Mode;
 
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
@@ -118,22 +118,16 @@ pub static KEYS: &[Key] = &[
         "Agents in addition to the built-in `codex`, by name; as JSON in the variable.",
     ),
     key(
-        "agents.<name>.command",
-        ValueKind::Program,
+        "agents.<name>.protocol",
+        ValueKind::Choice(&AgentProtocol::NAMES),
         Required,
-        "Program of the agent; the built-in `codex` uses `codex_bin`.",
+        "What the agent reads and prints: `plain` is any program (text on stdin, lines on stdout, the exit code decides), `codex-exec` another installation of Codex. The built-in `codex` is configured by `codex_bin` and has only `env`.",
     ),
     key(
-        "agents.<name>.args",
-        ValueKind::Texts(TextFormat::Argument),
-        List(&[]),
-        "Arguments for every start of the agent.",
-    ),
-    key(
-        "agents.<name>.dialect",
-        ValueKind::Choice(&["codex-exec", "idle-jsonl", "codex-app-server", "claude-stream", "plain"]),
-        Text("plain"),
-        "Protocol of the agent on stdin and stdout; the default for `codex` is `codex-exec`.",
+        "agents.<name>.command",
+        ValueKind::Command,
+        Required,
+        "Program of the agent and its arguments, run without a shell.",
     ),
     key(
         "agents.<name>.env",
@@ -142,22 +136,10 @@ pub static KEYS: &[Key] = &[
         "Names of additional variables passed to the agent; their values stay out of the file. Only this key adds variables: callers choose among them. Variables that make programs run code (`LD_PRELOAD`, `NODE_OPTIONS`, `BASH_ENV`, …) are rejected.",
     ),
     key(
-        "agents.<name>.resume",
-        ValueKind::ResumeArguments,
-        Unset("the default of the dialect, if it has one"),
-        "Arguments that resume a thread, instead of `args`.",
-    ),
-    key(
-        "agents.<name>.ending",
-        ValueKind::Choice(&["interrupt", "terminate"]),
-        Unset("`terminate` for `codex-app-server`, else `interrupt`"),
-        "Signals that stop the agent: SIGINT, SIGTERM, SIGKILL (`interrupt`), or without SIGINT (`terminate`), with the grace times in between.",
-    ),
-    key(
-        "agents.<name>.linger_sec",
-        seconds(0),
-        Integer(0),
-        "How long an `idle-jsonl` agent with an empty queue keeps running before its stdin is closed.",
+        "agents.<name>.unsandboxed",
+        ValueKind::Bool,
+        DefaultValue::Bool(false),
+        "Run tasks of a `plain` agent although no sandbox enforces their mode; without this they are refused.",
     ),
     key(
         "retention_hours",

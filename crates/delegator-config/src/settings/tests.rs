@@ -54,11 +54,9 @@ pub(crate) fn accepted(kind: &ValueKind) -> Vec<Value> {
         ValueKind::Choice(choices) => choices.iter().map(|choice| json!(choice)).collect(),
         ValueKind::Text(_) | ValueKind::Program => vec![json!("x")],
         ValueKind::Labels | ValueKind::Agents => vec![json!({})],
-        ValueKind::Choices(_)
-        | ValueKind::Texts(_)
-        | ValueKind::Paths
-        | ValueKind::Command
-        | ValueKind::ResumeArguments => vec![json!(["x"])],
+        ValueKind::Choices(_) | ValueKind::Texts(_) | ValueKind::Paths | ValueKind::Command => {
+            vec![json!(["x"])]
+        }
     }
 }
 
@@ -68,7 +66,8 @@ fn every_accepted_value_has_its_type() {
         keys.map(|(name, key)| (name.to_owned(), key.default.value(1))).collect()
     };
     let settings = defaults(&mut keys::settings().map(|key| (key.name, key)));
-    let agent = defaults(&mut keys::agent_fields());
+    let mut agent = defaults(&mut keys::agent_fields());
+    agent.extend([("protocol".to_owned(), json!("plain")), ("command".to_owned(), json!(["x"]))]);
     for key in keys::KEYS {
         for value in accepted(&key.kind) {
             let mut settings = settings.clone();

@@ -82,12 +82,12 @@ impl Submission {
     fn check_capabilities(&self) -> Result<(), EngineError> {
         let (agent, settings) = (|| self.agent.name.clone(), &self.settings);
         let capabilities = self.agent.capabilities();
+        if settings.resume.is_some() && !capabilities.threads {
+            return Err(EngineError::NoThreads { agent: agent() });
+        }
         let needs_sandbox = settings.mode != Mode::DangerFullAccess && !self.agent.unsandboxed;
         if needs_sandbox && !capabilities.sandbox {
             return Err(EngineError::ModeNotEnforced { agent: agent(), mode: settings.mode });
-        }
-        if settings.resume.is_some() && !capabilities.threads {
-            return Err(EngineError::NoThreads { agent: agent() });
         }
         let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));
         unsupported.map_or(Ok(()), |input| {

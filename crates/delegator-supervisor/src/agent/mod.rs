@@ -40,7 +40,6 @@ use crate::run::ending::EndingRecipe;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     pub name: String,
-    #[serde(with = "StoredProtocol")]
     pub protocol: AgentProtocol,
     /// Absolute path.
     pub program: PathBuf,
@@ -50,14 +49,6 @@ pub struct Agent {
     pub version: Option<(u32, u32, u32)>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
-}
-
-/// An [`AgentProtocol`] as it is stored in launch files.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "AgentProtocol", rename_all = "kebab-case")]
-enum StoredProtocol {
-    CodexExec,
-    Plain,
 }
 
 impl Agent {

@@ -90,7 +90,7 @@ fn agents(context: &Context<'_>) -> Vec<Check> {
 fn agent(context: &Context<'_>, configured: &ConfiguredAgent, variables: &Variables) -> Check {
     let name = match configured.name.as_str() {
         BUILT_IN_AGENT => "agent".to_owned(),
-        name => format!("agent_{name}"),
+        name => format!("agents.{name}"),
     };
     let workdir = &context.process.current_dir;
     match engine(context).and_then(|engine| Ok(engine.locate_agent(configured, workdir, variables)?)) {

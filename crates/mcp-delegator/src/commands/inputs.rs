@@ -146,9 +146,9 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 1200))]
     pub hard_timeout_sec: Option<u32>,
-    /// Name of a configured agent (default codex)
+    /// Name of a configured agent (default: the thread's, or codex)
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64), extend("x-unbuilt" = true))]
+    #[schemars(length(min = 1, max = 64), extend("x-advanced" = true))]
     pub agent: Option<String>,
     /// Where the agent works: in the directory itself, or in its own git worktree
     #[serde(skip_serializing_if = "Option::is_none")]

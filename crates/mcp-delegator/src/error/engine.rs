@@ -30,31 +30,25 @@ impl From<EngineError> for AppError {
             }
             EngineError::NotEnded { task, state } => not_ended(message, state, &task),
             EngineError::AlreadyEnded { task, state } => wrong_state(message, state, "task_id", &task),
-            EngineError::ModeTooWide { requested, allowed } => {
-                AppError::from_problems(vec![mode_too_wide(requested, allowed)])
-            }
+            EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
             EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Choose a directory that contains only the project.")
                 .context("field", input),
             EngineError::VariableNotAllowed { agent, name, right } => {
-                AppError::from_problems(vec![variable_not_allowed("env_allow_list", &agent, &name, right)])
+                refused(variable_not_allowed("env_allow_list", &agent, &name, right))
             }
-            EngineError::ModeNotEnforced { agent, mode } => {
-                AppError::from_problems(vec![mode_not_enforced(&agent, mode)])
-            }
+            EngineError::ModeNotEnforced { agent, mode } => refused(mode_not_enforced(&agent, mode)),
             EngineError::NoThreads { agent } => no_threads(message, &agent),
-            EngineError::UnsupportedInput { agent, input } => {
-                AppError::from_problems(vec![unsupported_input(&agent, input)])
-            }
+            EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
             EngineError::NestingTooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Do the work in this task, or raise max_depth in your own configuration."),
             EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Wait for a child task to end, or raise max_children in your own configuration."),
             EngineError::UnusableDirectory { input, path, problem } => {
-                AppError::from_problems(vec![directory_problem(input, &path, &problem)])
+                refused(directory_problem(input, &path, &problem))
             }
             EngineError::UnusableFile { input, path, problem } => {
-                AppError::from_problems(vec![file_problem(input, &path, &problem)])
+                refused(file_problem(input, &path, &problem))
             }
             EngineError::NoRestorePoint { task, .. } => {
                 AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
@@ -83,6 +77,10 @@ impl From<EngineError> for AppError {
             }
         }
     }
+}
+
+fn refused(problem: Problem) -> AppError {
+    AppError::from_problems(vec![problem])
 }
 
 fn unreadable_record(message: String, file: &Path) -> AppError {

@@ -1,13 +1,12 @@
 //! Selects the agent of a task by its name.
 
 use delegator_config::Config;
-use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
+use delegator_domain::agents::ConfiguredAgent;
 
 use crate::error::{ErrorCode, Problem, suggest_nearest};
 
-/// The configured agent of this name; without a name, the built-in one.
-pub fn select_agent(config: &Config, name: Option<&str>) -> Result<ConfiguredAgent, Problem> {
-    let name = name.unwrap_or(BUILT_IN_AGENT);
+/// The agent of this name.
+pub fn select_agent(config: &Config, name: &str) -> Result<ConfiguredAgent, Problem> {
     config.agent(name).ok_or_else(|| {
         let known = config.agent_names();
         let message = format!("is not the name of an agent; there are {}", known.join(", "));

@@ -4,6 +4,7 @@
 //! unless `working_dir` is given.
 
 use delegator_domain::task::Mode;
+use delegator_engine::{Capabilities, EngineError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resol
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::input::agent_selection::select_agent;
 use crate::input::preflight::resumed_agent_problems;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
@@ -81,6 +83,9 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         (None, Some(thread)) => engine.last_task_of_thread(thread)?,
         (None, None) => None,
     };
+    if let Some(task) = &earlier {
+        check_agent(context, &input, &task.agent)?;
+    }
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
         let message = "The task has no thread to continue: its agent never announced one.";
@@ -106,4 +111,25 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     accepted_output(&engine, submitted, Capability::Background)
+}
+
+/// A thread belongs to the agent that began it, and not every agent has threads.
+fn check_agent(context: &Context<'_>, input: &Resume, agent: &str) -> Result<(), AppError> {
+    let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
+    let configured = select_agent(context.config, agent).map_err(refuse)?;
+    if !Capabilities::of(configured.protocol).threads {
+        return Err(EngineError::NoThreads { agent: configured.name }.into());
+    }
+    match &input.agent.agent {
+        Some(given) if given != agent => Err(refuse(
+            Problem::new(
+                ErrorCode::InvalidValue,
+                "agent",
+                format!("is not the agent of the thread, {agent}"),
+            )
+            .value(given.as_str().into())
+            .suggest(Some("Remove agent, or start a new task.")),
+        )),
+        _ => Ok(()),
+    }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
@@ -71,8 +72,10 @@ pub fn build_submission(
     };
     let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
-    let given = request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
-    let configured = select_agent(config, given).map_err(|problem| AppError::from_problems(vec![problem]))?;
+    let agent_name =
+        request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
+    let configured = select_agent(config, agent_name.unwrap_or(BUILT_IN_AGENT))
+        .map_err(|problem| AppError::from_problems(vec![problem]))?;
     let agent = match request.program {
         Some(agent) => agent,
         None => engine.locate_agent(&configured, &working_dir, &variables(context))?,
