@@ -14,6 +14,7 @@
 //! only module that reads them. [`environments`] handles the other file, `environments.json`. Everything else is
 //! pure.
 
+mod agents;
 mod check;
 mod config;
 mod document;

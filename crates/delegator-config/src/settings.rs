@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::task::Mode;
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, Deserializer};
 
 /// The value of every key. The table in `keys` describes them.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -28,7 +28,6 @@ pub struct Settings {
     pub idle_counts: IdleCounts,
     #[serde(rename = "call_budget_sec", deserialize_with = "seconds")]
     pub call_budget: Duration,
-    #[serde(deserialize_with = "mode")]
     pub max_mode: Mode,
     pub max_stream_bytes: u64,
     pub max_processes: usize,
@@ -186,10 +185,5 @@ fn hours<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
     u64::deserialize(value).map(|hours| Duration::from_secs(hours * 3600))
 }
 
-fn mode<'de, D: Deserializer<'de>>(value: D) -> Result<Mode, D::Error> {
-    let name = String::deserialize(value)?;
-    Mode::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no mode {name}")))
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

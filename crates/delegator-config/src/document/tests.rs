@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{position, read};
+use super::read;
 use crate::origin::Source;
-use crate::problem::Problem;
+use crate::problem::{Position, Problem};
 
 fn problems(text: &str, source: Source) -> Vec<Problem> {
     read(text, Path::new("/c.toml"), source, Some(Path::new("/h"))).1
@@ -231,7 +231,7 @@ fn columns_count_characters_and_lines_end_either_way() {
         Source::UserConfig,
         &[(1, 28, "labels.b", "expected text", None), (2, 1, "teapot", "no such key", None)],
     );
-    let line_and_column = |at| (position("ä\nöx", at).line, position("ä\nöx", at).column);
+    let line_and_column = |at| (Position::of("ä\nöx", at).line, Position::of("ä\nöx", at).column);
     assert_eq!(
         [
             line_and_column(0),

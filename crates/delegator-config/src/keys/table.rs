@@ -1,21 +1,29 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
+use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::task::Mode;
+
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
 use super::{Key, ProjectRight, Scope, TextFormat, ValueKind};
 use crate::settings::Envelope;
 
 const SECONDS: &str = "seconds";
 const BYTES: &str = "bytes";
-const DAY_SEC: u64 = 86_400;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
+const DAY_SEC: i64 = 86_400;
+const MIB: i64 = 1 << 20;
+const GIB: i64 = 1 << 30;
 /// Above any real limit, and still exact as a JSON number.
-const MAX_BYTES: u64 = 1 << 50;
-const MAX_TOKENS: u64 = 1_000_000_000_000;
+const MAX_BYTES: i64 = 1 << 50;
+const MAX_TOKENS: i64 = 1_000_000_000_000;
 
 /// Every configuration key, in display order.
 pub static KEYS: &[Key] = &[
-    key("codex_bin", ValueKind::Program, Text("codex"), "Codex program; a bare name is looked up on PATH."),
+    key(
+        "codex_bin",
+        ValueKind::Program,
+        Text(BUILT_IN_AGENT),
+        "Codex program; a bare name is looked up on PATH.",
+    ),
     Key {
         scope: Scope::Call,
         ..limit(
@@ -56,7 +64,7 @@ pub static KEYS: &[Key] = &[
     },
     limit(
         "max_mode",
-        ValueKind::Choice(&["read-only", "workspace-write", "danger-full-access"]),
+        ValueKind::Choice(&Mode::NAMES),
         Text("workspace-write"),
         "Most permissive sandbox mode that a caller may request.",
     ),
@@ -296,7 +304,7 @@ const fn limit(name: &'static str, kind: ValueKind, default: DefaultValue, descr
     Key { name, kind, default, project: ProjectRight::Lower, scope: Scope::Task, secret: false, description }
 }
 
-const fn seconds(min: u64) -> ValueKind {
+const fn seconds(min: i64) -> ValueKind {
     ValueKind::Integer { min, max: DAY_SEC, unit: SECONDS }
 }
 
@@ -304,7 +312,7 @@ const fn grace() -> ValueKind {
     ValueKind::Integer { min: 0, max: 300, unit: SECONDS }
 }
 
-const fn count(min: u64, max: u64) -> ValueKind {
+const fn count(min: i64, max: i64) -> ValueKind {
     ValueKind::Integer { min, max, unit: "" }
 }
 

@@ -4,16 +4,17 @@
 //! without ids, `all` or a filter is refused: an empty call must never cancel everything.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::CancelReport;
 use delegator_registry::{Filter, Task};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
@@ -23,40 +24,27 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, Warning};
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
-/// State of a task that can be cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LiveState {
-    Queued,
-    Working,
-}
-
-fn ids() -> Value {
-    json!({"type": "string", "pattern": TASK_ID})
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
     /// Task ids
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = ids(), "x-positional" = true, "default" = null))]
-    pub task_ids: Vec<String>,
+    #[serde(default)]
+    #[schemars(extend("x-positional" = true, "default" = null))]
+    pub task_ids: Vec<TaskRef>,
     /// All tasks that have not ended
     #[serde(default)]
     pub all: bool,
     /// Only queued or only working tasks
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<LiveState>,
+    #[serde(default)]
+    #[schemars(schema_with = "inputs::live_states")]
+    pub state: Option<State>,
     /// Only tasks in or below this directory
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
-    pub working_dir: Option<String>,
+    pub working_dir: Option<PathBuf>,
     /// Only tasks with all of these labels
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Reason, stored with the task
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub reason: Option<String>,
     /// Report what would be cancelled; change nothing
@@ -129,11 +117,7 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
 }
 
 fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
-    let states = match input.state {
-        Some(LiveState::Queued) => vec![State::Queued],
-        Some(LiveState::Working) => vec![State::Starting, State::Working],
-        None => Vec::new(),
-    };
+    let states = input.state.map(State::with_same_public_name).unwrap_or_default();
     let working_dir = input.working_dir.as_deref().map(|dir| absolute_dir(context, dir));
     Filter { states, working_dir, labels: input.labels.clone(), since_ms: None }
 }
@@ -164,7 +148,7 @@ fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
     let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": items});
     let unfinished: Vec<&str> = cancelled
         .iter()
-        .filter(|entry| entry.still_ending || survivors(entry) != json!([]))
+        .filter(|entry| entry.still_ending || !survivors(entry).is_empty())
         .map(|entry| entry.task.id.as_str())
         .collect();
     let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
@@ -177,9 +161,8 @@ fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
     output
 }
 
-fn survivors(cancelled: &CancelReport) -> Value {
-    let ended = cancelled.task.ended.as_ref();
-    ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]))
+fn survivors(cancelled: &CancelReport) -> &[i32] {
+    cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
 
 fn describe(data: &Value) -> Document {

@@ -5,7 +5,7 @@
 //! on the command line.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use delegator_engine::{CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
     /// End tasks active for longer without a supervisor
     #[serde(default = "one_hour")]

@@ -22,7 +22,7 @@ pub enum Shell {
     Zsh,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Completions {
     /// The shell
     #[schemars(extend("x-positional" = true))]

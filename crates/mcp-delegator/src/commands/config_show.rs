@@ -16,10 +16,9 @@ use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ConfigShow {
     /// Only this setting
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub key: Option<String>,
     /// Only settings that differ from the default

@@ -12,10 +12,10 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Help {
     /// Command or group
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
 }

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use delegator_engine::EngineError;
 use jiff::Timestamp;
@@ -22,11 +22,11 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, OutputSchema, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {
     /// Session file of Codex
     #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
-    pub rollout: String,
+    pub rollout: PathBuf,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -56,10 +56,10 @@ pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
-    let path = Path::new(&input.rollout);
+    let path = &input.rollout;
     let file = match context.surface {
         Surface::CommandLine => open_rollout(path)?,
-        Surface::Server => open_allowed_file(context, "rollout", &input.rollout)?,
+        Surface::Server => open_allowed_file(context, "rollout", path)?,
     };
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
     let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;

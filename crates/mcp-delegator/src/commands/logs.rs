@@ -21,7 +21,7 @@ use crate::output::outcome::CommandOutput;
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Logs {
     #[serde(flatten)]
     pub task: TaskIdInput,

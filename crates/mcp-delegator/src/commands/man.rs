@@ -1,7 +1,7 @@
 //! `man`: print a manual page, for `man -l -` or a package.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::context::Context;
@@ -11,10 +11,10 @@ use crate::input::help;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Man {
     /// Command (default: the page of the program)
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
 }

@@ -22,13 +22,12 @@ use crate::spec::{
     self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, tool_schema,
 };
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
     /// Only commands that are available in this version
     #[serde(default)]
     pub available_only: bool,
     /// Return "not modified" if the manifest still has this etag
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
     #[serde(flatten)]

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::TaskId;
 use delegator_engine::{Engine, EngineError, RestoreRequest, resolve_allowed_dir};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::TaskRef;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::engine::directory_problem;
@@ -25,12 +25,11 @@ mod output;
 
 use output::{RestoreOutput, describe, summary_sentence, warnings};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Restore {
     /// Task id
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: Option<String>,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: Option<TaskRef>,
     /// Confirm the change
     #[serde(default)]
     pub confirm_destructive: bool,
@@ -52,9 +51,8 @@ pub struct Restore {
     pub list: bool,
     /// Directory in the repository, for --list and for tasks that are no longer in the registry (default: the current
     /// directory)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
-    pub working_dir: Option<String>,
+    pub working_dir: Option<PathBuf>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -151,7 +149,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     if input.list {
         return list(&engine, &start_dir, &environment);
     }
-    let id = resolve(&engine, input.task_id.as_deref().unwrap_or_default())?;
+    let id = resolve(&engine, input.task_id.as_ref().map(TaskRef::as_str).unwrap_or_default())?;
     if input.drop {
         let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &start_dir))?;
         let done = if input.dry_run { "would be deleted" } else { "deleted" };
@@ -193,7 +191,7 @@ fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
     }
 }
 
-fn absolute_directory(context: &Context<'_>, given: Option<&str>) -> PathBuf {
-    let path = context.process.current_dir.join(given.unwrap_or_default());
+fn absolute_directory(context: &Context<'_>, given: Option<&Path>) -> PathBuf {
+    let path = context.process.current_dir.join(given.unwrap_or(Path::new("")));
     path.canonicalize().unwrap_or(path)
 }

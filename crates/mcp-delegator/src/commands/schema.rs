@@ -20,14 +20,12 @@ use crate::spec::{
     Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
 };
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
     /// Name of the schema (default: list all names)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub name: Option<String>,
     /// Return "not modified" if the schema still has this etag
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
     #[serde(flatten)]

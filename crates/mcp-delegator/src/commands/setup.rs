@@ -26,33 +26,11 @@ use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset}
 /// Suffix of the backup file.
 const BACKUP: &str = ".before-mcp-delegator";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostName {
-    ClaudeCode,
-    Codex,
-    Cursor,
-    Vscode,
-    ClaudeDesktop,
-}
-
-impl HostName {
-    fn host(self) -> Host {
-        match self {
-            HostName::ClaudeCode => Host::ClaudeCode,
-            HostName::Codex => Host::Codex,
-            HostName::Cursor => Host::Cursor,
-            HostName::Vscode => Host::Vscode,
-            HostName::ClaudeDesktop => Host::ClaudeDesktop,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Setup {
     /// Program that uses this server
     #[schemars(extend("x-positional" = true))]
-    pub host: HostName,
+    pub host: Host,
     /// Print only the entry instead of writing it
     #[serde(default)]
     pub print: bool,
@@ -60,7 +38,7 @@ pub struct Setup {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupOutput {
-    pub host: HostName,
+    pub host: Host,
     /// Configuration file of the host
     pub file: String,
     /// The file was changed
@@ -91,12 +69,12 @@ pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
-    let host = input.host.host();
+    let host = input.host;
     let program = context.process.program.as_deref().and_then(Path::to_str);
     let command = program.unwrap_or(crate::spec::version::PROGRAM);
     let file = file_of(context, host)?;
     let mut output = SetupOutput {
-        host: input.host,
+        host,
         file: file.display().to_string(),
         changed: false,
         backup: None,

@@ -22,9 +22,6 @@ pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
 pub use exit::ExitCode;
 use suggestion::Suggestion;
 
-/// Name of the built-in agent.
-pub const AGENT: &str = "codex";
-
 /// Longest part of a caller's input that a message repeats.
 const MAX_ECHO_CHARS: usize = 200;
 

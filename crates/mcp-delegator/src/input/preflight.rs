@@ -6,12 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use delegator_config::Config;
+use delegator_domain::agents::ConfiguredAgent;
 use delegator_domain::task::Mode;
 use delegator_engine::{VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access};
 use serde_json::Value;
 
 use crate::error::engine::{directory_problem, file_problem, mode_too_wide, variable_not_allowed};
-use crate::error::{AGENT, ErrorCode, Problem};
+use crate::error::{ErrorCode, Problem};
+use crate::input::agent_selection::select_agent;
 use crate::spec::PreflightContext;
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
@@ -62,12 +64,20 @@ fn agent_problems_in(
         problems
             .extend(relative_path(&field, path, context).or_else(|| unreadable_file(&field, path, context)));
     }
-    for (field, given) in list_items(input, "env_allow_list") {
-        let right = variable_access(given, context.config.settings.agent_variables(AGENT));
-        problems
-            .extend((right != VariableAccess::Passed).then(|| variable_not_allowed(&field, given, right)));
+    match select_agent(context.config, input.get("agent").and_then(Value::as_str)) {
+        Ok(agent) => problems.extend(variable_problems(input, &agent)),
+        Err(problem) => problems.push(problem),
     }
     problems
+}
+
+fn variable_problems(input: &Value, agent: &ConfiguredAgent) -> Vec<Problem> {
+    let problem =
+        |(field, given): (String, &str)| match variable_access(agent.protocol, given, &agent.variables) {
+            VariableAccess::Passed => None,
+            right => Some(variable_not_allowed(&field, &agent.name, given, right)),
+        };
+    list_items(input, "env_allow_list").into_iter().filter_map(problem).collect()
 }
 
 /// Problems with the project file of the task's work tree.
@@ -87,8 +97,13 @@ fn project_file_problems(input: &Value, context: &PreflightContext<'_>, director
     }
 }
 
+/// The sandbox mode in a raw input, if it is given and valid.
+pub fn requested_mode(input: &Value) -> Option<Mode> {
+    input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)
+}
+
 fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
-    let requested = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)?;
+    let requested = requested_mode(input)?;
     let allowed = config.settings.max_mode;
     (requested > allowed).then(|| mode_too_wide(requested, allowed))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::commands::cloud::environment_template::{self, Template};
 use crate::commands::context::Context;
-use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::task as task_data;
 use crate::output::envelopes::schema as envelope_schema;
@@ -96,11 +96,11 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let path = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;
     if let Some(id) = path.strip_suffix(EVENTS) {
-        let stored = engine.read_stored(&resolve_task(&engine, id)?, TaskFile::Events)?;
+        let stored = engine.read_stored(&engine.resolve(id)?, TaskFile::Events)?;
         let text = String::from_utf8_lossy(last_lines(&stored)).into_owned();
         return Ok(contents(uri, "application/x-ndjson", text));
     }
-    let task = engine.task(&resolve_task(&engine, path)?)?;
+    let task = engine.task(&engine.resolve(path)?)?;
     let files = engine.files(&task.id)?;
     if task.state.is_terminal() {
         engine.mark_read(&task.id)?;

@@ -1,13 +1,13 @@
 //! `cloud submit`: delegate a task to a cloud environment.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::commands::inputs::{SubmissionInputs, check_task_text};
 use crate::error::ErrorCode;
 use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Submit {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
@@ -19,7 +19,6 @@ pub struct Submit {
     #[schemars(range(min = 1, max = 4))]
     pub attempts: u8,
     /// Branch
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
 }

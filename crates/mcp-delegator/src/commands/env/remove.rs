@@ -2,7 +2,7 @@
 
 use delegator_config::{environments, environments_file};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
@@ -12,7 +12,7 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvRemove {
     /// Environment id
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]

@@ -15,7 +15,7 @@ use delegator_transcript::{
     headline,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::commands::context::Context;
@@ -29,16 +29,14 @@ use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Warnin
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Follow {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
     /// Stop after this many seconds without a new event (default: never)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout_sec: Option<u32>,
     /// Working directory of the agent: paths below it are shown as relative paths
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
 }
@@ -90,8 +88,8 @@ struct FollowState<'a> {
 }
 
 fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> {
-    let mut state = FollowState::new(context, input.working_dir.clone());
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
+    let mut state = FollowState::new(context, input.working_dir.clone(), source.dialect(context)?);
     let mut warnings = Vec::new();
     let expired = match &mut source {
         Source::File { file, name, task }
@@ -212,16 +210,16 @@ fn follow_file(
 }
 
 impl<'a> FollowState<'a> {
-    fn new(context: &'a Context<'a>, working_dir: Option<String>) -> Self {
-        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None };
+    fn new(context: &'a Context<'a>, working_dir: Option<String>, dialect: Option<Dialect>) -> Self {
+        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None, dialect };
+        let normalize_options = NormalizeOptions { dialect, ..NormalizeOptions::default() };
         let for_programs = context.screen.presentation.items() == ItemFormat::Json;
         FollowState {
             context,
             working_dir,
             framer: Framer::new(LineLimits::STANDARD),
             summarizer: LineSummarizer::new(options),
-            normalizer: for_programs
-                .then(|| Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD)),
+            normalizer: for_programs.then(|| Normalizer::new(normalize_options, LineLimits::STANDARD)),
             tail: Some(Vec::new()),
             ended: false,
         }

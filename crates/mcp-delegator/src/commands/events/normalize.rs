@@ -14,7 +14,7 @@ use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Normalize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
@@ -76,7 +76,8 @@ pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)
 fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let bar = context.screen.progress(source.size());
-    let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown };
+    let dialect = source.dialect(context)?;
+    let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown, dialect };
     let mut normalizer = Normalizer::new(options, LineLimits::STANDARD);
     let streams = context.screen.presentation.items() != ItemFormat::Collected;
     let (mut out, mut collected) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
@@ -14,16 +14,14 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Summarize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
     /// Working directory of the agent: paths below it are shown as relative paths
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
     /// Token usage of the thread before this run, as in token_usage; it is subtracted
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Map<String, Value>>,
 }
 
@@ -91,6 +89,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     let options = FoldOptions {
         workdir: input.working_dir.clone(),
         usage_before: input.usage_before.as_ref().map(usage),
+        dialect: source.dialect(context)?,
     };
     let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
     source.read_all(|bytes| {

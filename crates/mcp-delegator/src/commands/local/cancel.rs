@@ -5,7 +5,7 @@
 
 use delegator_domain::task::State;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use serde_json::{Value, json};
 
@@ -20,12 +20,11 @@ use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Cancel {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Reason
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), extend("x-length" = true))]
     pub reason: Option<String>,
 }
@@ -50,8 +49,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
     }
-    let ended = cancelled.task.ended.as_ref();
-    let survivors = ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]));
+    let survivors = json!(cancelled.task.ended.as_ref().map_or(&[][..], |ended| &ended.survivors));
     let mut data = json!({
         "operation": "cancel",
         "task_id": id.as_str(),

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use std::time::{Duration, Instant};
 
+use delegator_domain::task::Mode;
 use delegator_engine::{Engine, SubmitOutcome};
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, ModeInput, SubmissionInputs, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine};
 use crate::commands::{Command, prepare};
@@ -27,7 +28,8 @@ pub struct Exec {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
-    pub mode: ModeInput,
+    #[schemars(schema_with = "inputs::modes")]
+    pub mode: Mode,
     #[serde(flatten)]
     pub agent: AgentInputs,
     /// Number of agents that attempt the task, each in its own worktree
@@ -66,7 +68,7 @@ fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode: input.mode.into(),
+        mode: input.mode,
         preview: false,
         resume: None,
         thread: None,

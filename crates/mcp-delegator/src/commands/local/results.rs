@@ -3,7 +3,7 @@
 //! The data comes from the stored record of the run. An unfinished task is an error that suggests `wait`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use delegator_engine::{Engine, EngineError, TaskFiles};
 use delegator_registry::{Task, TaskFile};
@@ -20,7 +20,7 @@ use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::spec::paging::{cursor_position, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
@@ -35,7 +35,6 @@ pub struct Results {
     #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
     pub max_output_bytes: u32,
     /// Older events: next_cursor of the events in the previous response
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub events_cursor: Option<String>,
 }

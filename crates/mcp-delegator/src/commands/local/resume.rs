@@ -3,14 +3,13 @@
 //! The thread is given by its id or by one of its tasks. The new task runs in the directory of the earlier task,
 //! unless `working_dir` is given.
 
+use delegator_domain::task::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{
-    AgentInputs, ModeInput, SubmissionInputs, TASK_ID, THREAD_ID, check_agent_inputs,
-};
+use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, THREAD_ID, TaskRef, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
@@ -31,11 +30,11 @@ pub struct Resume {
     pub thread_id: Option<String>,
     /// A task of that thread
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID))]
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskRef>,
     /// Sandbox mode
     #[serde(default)]
-    pub mode: ModeInput,
+    #[schemars(schema_with = "inputs::modes")]
+    pub mode: Mode,
     #[serde(flatten)]
     pub agent: AgentInputs,
 }
@@ -96,7 +95,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode: input.mode.into(),
+        mode: input.mode,
         preview: false,
         resume: earlier,
         thread: Some(thread),

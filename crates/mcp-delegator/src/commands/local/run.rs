@@ -3,7 +3,7 @@
 //! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far. The end of
 //! the call never ends the task. Modes that write require `confirm`.
 
-use delegator_domain::task::{FailureKind, LimitKind, Mode, TaskEnd};
+use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, Record, WaitOutcome};
 use delegator_registry::Task;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::{accepted_output, acknowledgement};
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
@@ -27,23 +27,13 @@ use crate::output::data::{error_context, task as task_data, verification, warnin
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
-/// Sandbox mode; with `preview` the agent only plans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunMode {
-    #[default]
-    ReadOnly,
-    WorkspaceWrite,
-    DangerFullAccess,
-    Preview,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
+    #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
     /// Required to write
     #[serde(default)]
@@ -84,9 +74,7 @@ pub const COMMAND: Command = Command {
 
 fn check(input: &Value) -> Vec<Problem> {
     let mut problems = check_agent_inputs(input);
-    let writes =
-        matches!(input.get("mode").and_then(Value::as_str), Some("workspace-write" | "danger-full-access"));
-    if writes && input.get("confirm") != Some(&Value::Bool(true)) {
+    if inputs::writes(input) && input.get("confirm") != Some(&Value::Bool(true)) {
         problems.push(
             Problem::new(ErrorCode::ConfirmationRequired, "confirm", "must be true for a mode that writes")
                 .suggest(Some("Set confirm to true, or use mode read-only or preview.")),
@@ -97,19 +85,13 @@ fn check(input: &Value) -> Vec<Problem> {
 
 fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
-    let (mode, preview) = match input.mode {
-        RunMode::ReadOnly => (Mode::ReadOnly, false),
-        RunMode::Preview => (Mode::ReadOnly, true),
-        RunMode::WorkspaceWrite => (Mode::WorkspaceWrite, false),
-        RunMode::DangerFullAccess => (Mode::DangerFullAccess, false),
-    };
     let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = budget.or(context.call_budget);
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode,
-        preview,
+        mode: input.mode.sandbox(),
+        preview: input.mode == RunMode::Preview,
         resume: None,
         thread: None,
         input: json!(input),

@@ -4,9 +4,10 @@
 //! does not mark a task as read.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use delegator_domain::task::State;
 use delegator_engine::{Engine, LongLog, OverviewRequest};
@@ -15,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
@@ -24,35 +25,23 @@ use crate::output::outcome::{CommandOutput, ListCursors, Warning};
 use crate::spec::paging::{cursor_position, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskState {
-    Queued,
-    Working,
-    Completed,
-    Failed,
-    Cancelled,
-    Timeout,
-}
-
 /// Filters shared by the local and the cloud command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct StatusInputs {
     /// Only this task
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: Option<String>,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: Option<TaskRef>,
     /// Only tasks in or below this directory
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-advanced" = true))]
-    pub working_dir: Option<String>,
+    pub working_dir: Option<PathBuf>,
     /// Only tasks with all of these labels
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-advanced" = true, "default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Only this state
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<TaskState>,
+    #[serde(default)]
+    #[schemars(schema_with = "inputs::states")]
+    pub state: Option<State>,
     /// Maximum number of finished tasks; above 50 also of running and queued tasks
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
@@ -61,12 +50,11 @@ pub struct StatusInputs {
     #[serde(default)]
     pub verbose: bool,
     /// next_cursor of the previous page
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub cursor: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Status {
     #[serde(flatten)]
     pub filter: StatusInputs,
@@ -174,15 +162,7 @@ fn overview_query(
     inputs: &StatusInputs,
     now_ms: i64,
 ) -> Result<OverviewRequest, AppError> {
-    let states = match inputs.state {
-        None => Vec::new(),
-        Some(TaskState::Queued) => vec![State::Queued],
-        Some(TaskState::Working) => vec![State::Starting, State::Working],
-        Some(TaskState::Completed) => vec![State::Completed],
-        Some(TaskState::Failed) => vec![State::Failed],
-        Some(TaskState::Cancelled) => vec![State::Cancelled],
-        Some(TaskState::Timeout) => vec![State::Timeout],
-    };
+    let states = inputs.state.map(State::with_same_public_name).unwrap_or_default();
     Ok(OverviewRequest {
         filter: Filter {
             states,
@@ -190,7 +170,7 @@ fn overview_query(
             labels: inputs.labels.clone(),
             since_ms: None,
         },
-        only: inputs.task_id.as_deref().map(|given| resolve_task(engine, given)).transpose()?,
+        only: inputs.task_id.as_ref().map(|given| resolve_task(engine, given)).transpose()?,
         under: context.process.current_dir.display().to_string(),
         unfinished_limit: inputs.limit.max(MIN_LISTED),
         ended_since_ms: now_ms - RECENT_MS,
@@ -209,7 +189,7 @@ fn cursor_query(inputs: &StatusInputs) -> Value {
 }
 
 /// The directory as stored with tasks: absolute, with symbolic links resolved if it exists.
-pub fn absolute_dir(context: &Context<'_>, given: &str) -> String {
+pub fn absolute_dir(context: &Context<'_>, given: &Path) -> String {
     let path = context.process.current_dir.join(given);
     path.canonicalize().unwrap_or(path).display().to_string()
 }

@@ -4,7 +4,7 @@
 //! own failure is data, and an error only with `exit_status`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::time::Duration;
 
 use delegator_domain::task::State;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{
     ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
@@ -26,33 +26,20 @@ use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Until {
-    #[default]
-    All,
-    Any,
-}
-
-fn task_id_item() -> Value {
-    json!({"type": "string", "pattern": TASK_ID})
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Task id (or task_ids)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: Option<String>,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: Option<TaskRef>,
     /// Several tasks
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = task_id_item(), "default" = null))]
-    pub task_ids: Vec<String>,
+    #[serde(default)]
+    #[schemars(extend("default" = null))]
+    pub task_ids: Vec<TaskRef>,
     /// All or any of task_ids
     #[serde(default)]
-    pub until: Until,
+    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all"))]
+    pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600), extend("x-default" = 50))]
     pub timeout_sec: Option<u32>,
     /// Include output
@@ -117,13 +104,9 @@ fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let given = input.task_id.iter().chain(&input.task_ids);
     let ids = given.map(|given| resolve_task(&engine, given)).collect::<Result<Vec<_>, _>>()?;
-    let goal = match input.until {
-        Until::Any => WaitGoal::Any,
-        Until::All => WaitGoal::All,
-    };
     let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
-    Ok(Started::Waiting(TaskWait { ids, goal, timeout }, AfterWait::Wait(input)))
+    Ok(Started::Waiting(TaskWait { ids, goal: input.until, timeout }, AfterWait::Wait(input)))
 }
 
 pub fn after_wait(
@@ -134,8 +117,8 @@ pub fn after_wait(
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => combined_output(context, &engine, input, &watched.tasks),
-        (None, Until::Any) => {
+        (None, WaitGoal::All) => combined_output(context, &engine, input, &watched.tasks),
+        (None, WaitGoal::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
             Ok(single_output(context, &engine, input, first_ended(watched)?)?.fact("pending", pending))
         }

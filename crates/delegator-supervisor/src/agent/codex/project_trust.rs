@@ -25,7 +25,7 @@ use super::toml_text;
 
 /// Trust level of the working directory for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ProjectTrust {
+pub(super) enum ProjectTrust {
     /// Codex reads neither the project's configuration nor (since about 0.150) any AGENTS.md of the project.
     #[default]
     Untrusted,
@@ -43,7 +43,7 @@ impl ProjectTrust {
 }
 
 /// Trust level of the directory the agent will start in. If `.codex` cannot be checked, it counts as present.
-pub fn project_trust(workdir: impl AsFd) -> ProjectTrust {
+pub(super) fn project_trust(workdir: impl AsFd) -> ProjectTrust {
     match statat(workdir, ".codex", AtFlags::SYMLINK_NOFOLLOW) {
         Err(rustix::io::Errno::NOENT) => ProjectTrust::Trusted,
         _ => ProjectTrust::Untrusted,

@@ -9,7 +9,7 @@ use std::path::Path;
 const FOLDER: &str = "shell_snapshots";
 
 /// Whether a file is a snapshot of that thread.
-pub fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
+fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
     let Some(rest) = name.strip_prefix(thread_id).filter(|_| !thread_id.is_empty()) else { return false };
     let Some((before, ending)) = rest.rsplit_once('.') else { return false };
     let is_first_dot = before.is_empty() || before.starts_with('.');
@@ -17,7 +17,7 @@ pub fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
 }
 
 /// Removes the snapshots of that thread and returns their number.
-pub fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
+pub(crate) fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
     let folder = codex_home.join(FOLDER);
     let entries = match std::fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -75,6 +75,13 @@ impl CodexVersion {
         CodexVersion { major, minor, patch }
     }
 
+    /// A program that does not report its version is treated like the newest measured version.
+    pub(super) fn known_or_newest(version: Option<(u32, u32, u32)>) -> CodexVersion {
+        version.map_or(CodexVersion::NEWEST_MEASURED, |(major, minor, patch)| {
+            CodexVersion::new(major, minor, patch)
+        })
+    }
+
     /// Parses the output of `codex --version`: `codex-cli 0.166.0`, with or without a suffix such as `-alpha.3`.
     pub fn from_output(output: &str) -> Option<CodexVersion> {
         output.lines().flat_map(str::split_whitespace).find_map(CodexVersion::parse_token)
@@ -90,12 +97,6 @@ impl CodexVersion {
 
     pub fn supports(self, ability: Ability) -> bool {
         self >= ability.since()
-    }
-
-    /// Newer than every measured version. It is used anyway, and `doctor` reports it.
-    pub fn is_untested(self) -> bool {
-        let newest = Self::NEWEST_MEASURED;
-        (self.major, self.minor) > (newest.major, newest.minor)
     }
 }
 
@@ -121,8 +122,7 @@ mod tests {
     #[test]
     fn unknown_newer_versions_support_what_the_newest_measured_one_does() {
         let future = CodexVersion::new(1, 0, 0);
-        assert!(future.supports(Ability::UnboundedRetries) && future.is_untested());
-        assert!(!CodexVersion::new(0, 166, 9).is_untested());
+        assert!(future.supports(Ability::UnboundedRetries));
         assert!(!CodexVersion::new(0, 147, 0).supports(Ability::UnboundedRetries));
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::Mode;
 
-use super::codex::ArgList;
+use super::command_line::ArgList;
 use super::toml_text;
 use super::version::{Ability, CodexVersion};
 
@@ -18,7 +18,7 @@ const PROFILE: &str = "mcp_delegator";
 
 /// The restriction of the agent's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Confinement {
+pub(super) enum Confinement {
     /// The sandbox mode alone.
     Mode(Mode),
     /// The mode, and reading `denied_dir` is denied.
@@ -27,7 +27,7 @@ pub enum Confinement {
 
 impl Confinement {
     /// Denies the directory where this version of Codex and the mode support it.
-    pub fn of(mode: Mode, denied_dir: Option<&Path>, version: CodexVersion) -> Confinement {
+    pub(super) fn of(mode: Mode, denied_dir: Option<&Path>, version: CodexVersion) -> Confinement {
         match denied_dir {
             Some(dir)
                 if version.supports(Ability::DeniedReads)

@@ -1,83 +1,36 @@
 //! Builds Codex's command line: a pure function from validated values to arguments.
 //!
-//! The task text goes to standard input and nowhere else. Every caller-supplied value is attached to its flag
+//! Every caller-supplied value is attached to its flag
 //! (`--model=…`) or quoted inside `-c key=…`, so that none can become a flag; a value that cannot be passed safely is
 //! an error. Flags precede `resume`, because Codex rejects them after it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use delegator_domain::task::{EnvPolicy, Mode};
 
-use super::environment::MARKER;
 use super::permissions::Confinement;
-use super::project::{ProjectTrust, projects_setting};
+use super::project_trust::{ProjectTrust, projects_setting};
 use super::toml_text;
 use super::version::{Ability, CodexVersion};
-use crate::run::ending::EndingRecipe;
-
-/// Codex's core variables: those its commands need to work at all.
-pub(super) const CORE_NAMES: [&str; 11] =
-    ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER"];
-
-/// Prepended to the task text of a preview.
-pub const PREVIEW_INSTRUCTION: &str = "This is a preview. Make a plan and do not act: read whatever you need, but do \
-not change, create or delete files, and do not run commands that change anything. Answer with the steps you would \
-take, the files you would touch and the risks you see.\n\nThe task:\n\n";
-
-/// A task as passed to Codex. Values are validated before.
-#[derive(Debug, Clone)]
-pub struct LaunchRequest {
-    pub program: PathBuf,
-    pub task: String,
-    pub mode: Mode,
-    /// Read-only, with the instruction to plan and not act.
-    pub preview: bool,
-    /// Canonical working directory of the agent.
-    pub workdir: PathBuf,
-    pub model: Option<String>,
-    pub profile: Option<String>,
-    pub reasoning_effort: Option<String>,
-    pub images: Vec<PathBuf>,
-    pub add_dirs: Vec<PathBuf>,
-    /// The file that contains the schema.
-    pub output_schema: Option<PathBuf>,
-    pub skip_git_repo_check: bool,
-    pub env_policy: EnvPolicy,
-    /// Value of the task marker, see [`super::environment::task_marker`].
-    pub marker: String,
-    /// The thread to continue.
-    pub resume: Option<String>,
-    /// A directory its commands must not read; enforced where this version supports it.
-    pub denied_dir: Option<PathBuf>,
-    pub project_trust: ProjectTrust,
-}
-
-/// How an agent is started, what it reads and how it is ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaunchPlan {
-    pub program: PathBuf,
-    pub args: Vec<OsString>,
-    /// Added to the agent's environment.
-    pub env: Vec<(String, String)>,
-    pub stdin: Vec<u8>,
-    pub ending: EndingRecipe,
-    /// The thread the agent must announce.
-    pub expected_thread: Option<String>,
-}
+use crate::agent::environment::{CORE_NAMES, MARKER};
+use crate::agent::launch::LaunchRequest;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
+pub enum ArgsError {
     #[error("codex {version} does not support {}; install codex {} or newer", ability.name(), ability.since())]
     TooOld { version: CodexVersion, ability: Ability },
     #[error("{field} cannot be passed to codex: {problem}")]
     Value { field: &'static str, problem: &'static str },
 }
 
-/// Builds the launch plan of one run.
-pub fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<LaunchPlan, PlanError> {
+/// Builds the arguments of one run.
+pub(super) fn args(
+    request: &LaunchRequest,
+    version: CodexVersion,
+    trust: ProjectTrust,
+) -> Result<Vec<OsString>, ArgsError> {
     validate(request, version)?;
     let mut args = ArgList::default();
     args.push(&["exec", "--json"]);
@@ -103,23 +56,15 @@ pub fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<LaunchPlan
     }
     confinement.push_settings(&[], &mut args);
     push_features(&mut args, version);
-    push_settings(&mut args, request, version);
+    push_settings(&mut args, request, version, trust);
     if let Some(thread) = &request.resume {
         args.push(&["resume", thread]);
     }
     args.push(&["-"]);
-    let prefix = if request.preview { PREVIEW_INSTRUCTION } else { "" };
-    Ok(LaunchPlan {
-        program: request.program.clone(),
-        args: args.0,
-        env: vec![(MARKER.to_owned(), request.marker.clone())],
-        stdin: [prefix.as_bytes(), request.task.as_bytes()].concat(),
-        ending: EndingRecipe::for_codex_exec(),
-        expected_thread: request.resume.clone(),
-    })
+    Ok(args.0)
 }
 
-fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanError> {
+fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), ArgsError> {
     let needs = [
         (request.resume.is_some(), Ability::ExecResume),
         (request.output_schema.is_some(), Ability::OutputSchema),
@@ -127,10 +72,10 @@ fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), PlanEr
     ];
     for (is_requested, ability) in needs {
         if is_requested && !version.supports(ability) {
-            return Err(PlanError::TooOld { version, ability });
+            return Err(ArgsError::TooOld { version, ability });
         }
     }
-    let invalid = |field, problem| Err(PlanError::Value { field, problem });
+    let invalid = |field, problem| Err(ArgsError::Value { field, problem });
     if request.resume.as_deref().is_some_and(|thread| thread.starts_with('-') || thread.trim().is_empty()) {
         return invalid("thread_id", "it is empty or starts with a dash");
     }
@@ -171,7 +116,7 @@ fn push_features(args: &mut ArgList, version: CodexVersion) {
     }
 }
 
-fn push_settings(args: &mut ArgList, request: &LaunchRequest, version: CodexVersion) {
+fn push_settings(args: &mut ArgList, request: &LaunchRequest, version: CodexVersion, trust: ProjectTrust) {
     if version.supports(Ability::PlanSetting) {
         args.push_setting("tools.update_plan.enabled", "true");
     }
@@ -192,7 +137,7 @@ fn push_settings(args: &mut ArgList, request: &LaunchRequest, version: CodexVers
     let marker = format!("shell_environment_policy.set.{MARKER}");
     args.push_setting(&marker, &toml_text::string(&request.marker));
     if version.supports(Ability::UntrustedProjects) {
-        args.push_setting("projects", &projects_setting(&request.workdir, request.project_trust));
+        args.push_setting("projects", &projects_setting(&request.workdir, trust));
     }
 }
 
@@ -218,14 +163,6 @@ impl ArgList {
     pub(super) fn push_setting(&mut self, key: &str, value: &str) {
         self.0.push(OsString::from("-c"));
         self.0.push(OsString::from(format!("{key}={value}")));
-    }
-}
-
-impl EndingRecipe {
-    /// SIGINT lets Codex end its own commands. They run in their own sessions, so only signals to the whole process
-    /// tree reach them otherwise.
-    pub fn for_codex_exec() -> EndingRecipe {
-        EndingRecipe::graceful(Duration::from_secs(5), Duration::from_secs(5))
     }
 }
 

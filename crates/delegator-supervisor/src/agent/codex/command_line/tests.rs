@@ -2,18 +2,19 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode};
 use proptest::prelude::*;
 
 use super::*;
+use crate::agent::launch::PREVIEW_INSTRUCTION;
 
 const NEWEST: CodexVersion = CodexVersion::NEWEST_MEASURED;
 const THREAD: &str = "01a1dc9f-8855-72c2-8e67-f1efc63e6b3b";
 
 fn request() -> LaunchRequest {
     LaunchRequest {
-        program: PathBuf::from("/usr/bin/codex"),
         task: "fix the tests".to_owned(),
         mode: Mode::ReadOnly,
         preview: false,
@@ -29,7 +30,8 @@ fn request() -> LaunchRequest {
         marker: "T-local-0:0".to_owned(),
         resume: None,
         denied_dir: None,
-        project_trust: ProjectTrust::Untrusted,
+        interrupt_grace: Duration::ZERO,
+        terminate_grace: Duration::ZERO,
     }
 }
 
@@ -49,10 +51,14 @@ fn full_request() -> LaunchRequest {
     }
 }
 
+fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<Vec<OsString>, ArgsError> {
+    args(request, version, ProjectTrust::Untrusted)
+}
+
 /// One argument per line, for review in the snapshot.
 fn args_of(request: &LaunchRequest, version: CodexVersion) -> String {
-    let plan = plan(request, version).expect("a plan");
-    let args: Vec<String> = plan.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let args = plan(request, version).expect("arguments");
+    let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     args.join("\n")
 }
 
@@ -68,7 +74,7 @@ fn args_for_every_mode() {
 fn preview_is_read_only_with_an_instruction() {
     let request = LaunchRequest { preview: true, mode: Mode::WorkspaceWrite, ..request() };
     insta::assert_snapshot!(args_of(&request, NEWEST));
-    let stdin = String::from_utf8(plan(&request, NEWEST).unwrap().stdin).unwrap();
+    let stdin = String::from_utf8(request.stdin()).unwrap();
     assert_eq!(stdin, format!("{PREVIEW_INSTRUCTION}fix the tests"));
 }
 
@@ -111,7 +117,7 @@ fn unsupported_inputs_are_errors_on_old_versions() {
         (LaunchRequest { add_dirs: vec!["/x".into()], ..request() }, Ability::AddDir),
         (LaunchRequest { output_schema: Some("/x".into()), ..request() }, Ability::OutputSchema),
     ] {
-        assert_eq!(plan(&request, old), Err(PlanError::TooOld { version: old, ability }));
+        assert_eq!(plan(&request, old), Err(ArgsError::TooOld { version: old, ability }));
     }
 }
 
@@ -125,7 +131,7 @@ fn values_that_cannot_be_passed_safely_are_errors() {
         LaunchRequest { workdir: OsStr::from_bytes(b"/caf\xe9").into(), ..request() },
     ];
     for request in refused {
-        assert!(matches!(plan(&request, NEWEST), Err(PlanError::Value { .. })), "{request:?}");
+        assert!(matches!(plan(&request, NEWEST), Err(ArgsError::Value { .. })), "{request:?}");
     }
 }
 
@@ -137,9 +143,10 @@ fn every_run_sets_project_trust_once() {
         for (project_trust, resume) in
             [ProjectTrust::Trusted, ProjectTrust::Untrusted].into_iter().zip(threads.clone())
         {
-            let request = LaunchRequest { mode, preview, project_trust, resume, ..request() };
-            let setting = format!("-c\nprojects={}\n", projects_setting(&request.workdir, project_trust));
-            assert_eq!(args_of(&request, NEWEST).matches(&setting).count(), 1, "{request:?}");
+            let request = LaunchRequest { mode, preview, resume, ..request() };
+            let setting = format!("projects={}", projects_setting(&request.workdir, project_trust));
+            let args = args(&request, NEWEST, project_trust).unwrap();
+            assert_eq!(args.iter().filter(|arg| **arg == *setting).count(), 1, "{request:?}");
         }
     }
 }
@@ -152,19 +159,16 @@ proptest! {
     #[test]
     fn the_task_is_never_an_argument(task in "[a-zäß\"\\\\ -]{12,60}", preview: bool) {
         let request = LaunchRequest { task: task.clone(), preview, ..full_request() };
-        let plan = plan(&request, NEWEST).unwrap();
+        let args = plan(&request, NEWEST).unwrap();
         // No part of it either: a prefix, an infix or a suffix would leak as well.
         let chars: Vec<char> = task.chars().collect();
         for window in chars.windows(12) {
             let part: String = window.iter().collect();
-            for arg in &plan.args {
+            for arg in &args {
                 prop_assert!(!arg.to_string_lossy().contains(&part), "{arg:?}");
             }
-            for (_, value) in &plan.env {
-                prop_assert!(!value.contains(&part));
-            }
         }
-        prop_assert!(plan.stdin.ends_with(task.as_bytes()));
+        prop_assert!(request.stdin().ends_with(task.as_bytes()));
     }
 
     #[test]
@@ -183,18 +187,18 @@ proptest! {
             workdir: workdir.into(),
             ..full_request()
         };
-        let plan = plan(&request, NEWEST).unwrap();
-        let plain = super::plan(&full_request(), NEWEST).unwrap();
+        let args = plan(&request, NEWEST).unwrap();
+        let plain = plan(&full_request(), NEWEST).unwrap();
         let flag = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
         // The same flags and keys in the same order, less one image.
-        let flags: Vec<String> = plan.args.iter().map(flag).collect();
-        let mut expected: Vec<String> = plain.args.iter().map(flag).collect();
+        let flags: Vec<String> = args.iter().map(flag).collect();
+        let mut expected: Vec<String> = plain.iter().map(flag).collect();
         let image = expected.iter().position(|flag| flag == "--image").unwrap();
         expected.remove(image);
         prop_assert_eq!(flags, expected);
         let model_arg = format!("--model={model}");
-        prop_assert!(plan.args.contains(&OsString::from(model_arg)));
-        for arg in plan.args.iter().filter(|arg| arg.to_string_lossy().starts_with("model_reasoning")) {
+        prop_assert!(args.contains(&OsString::from(model_arg)));
+        for arg in args.iter().filter(|arg| arg.to_string_lossy().starts_with("model_reasoning")) {
             let text = arg.to_string_lossy();
             let value = text.split_once('=').unwrap().1;
             // A TOML basic string is a JSON string as long as nothing else is escaped.
