@@ -6,6 +6,7 @@
 pub mod crash;
 pub mod history_rewriting;
 pub mod loader_variables;
+mod named_enum;
 pub mod redact;
 pub mod similar_names;
 pub mod task;

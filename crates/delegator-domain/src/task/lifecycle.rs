@@ -10,45 +10,21 @@
 //! A terminal state never changes. An illegal transition is an error value, not a panic: two processes may always try
 //! at the same time.
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    Queued,
-    Starting,
-    Working,
-    Completed,
-    Failed,
-    Cancelled,
-    Timeout,
+use crate::named_enum::named_enum;
+
+named_enum! {
+    pub enum State {
+        Queued = "queued",
+        Starting = "starting",
+        Working = "working",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Timeout = "timeout",
+    }
 }
 
 impl State {
-    pub const ALL: [State; 7] = [
-        State::Queued,
-        State::Starting,
-        State::Working,
-        State::Completed,
-        State::Failed,
-        State::Cancelled,
-        State::Timeout,
-    ];
-
-    /// The name stored in the registry.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Queued => "queued",
-            State::Starting => "starting",
-            State::Working => "working",
-            State::Completed => "completed",
-            State::Failed => "failed",
-            State::Cancelled => "cancelled",
-            State::Timeout => "timeout",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.name() == name)
-    }
-
     /// The name shown to callers: `starting` is internal and shown as `working`.
     pub fn public_name(self) -> &'static str {
         match self {

@@ -4,42 +4,30 @@
 //! and verified when the verify command, which we run afterwards, exits with 0.
 
 use super::end::{FailureKind, TaskEnd};
+use crate::named_enum::named_enum;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verification {
-    Verified,
-    /// The command exited with a non-zero code, or was killed by a signal.
-    Refuted,
-    /// The program does not exist or may not be executed.
-    CannotStart,
-    TimedOut,
-    TooManyProcesses,
-    /// The sandbox could not be set up, so the command was never started.
-    SandboxFailed,
-    Cancelled,
-    AgentFailed,
-    AgentTimedOut,
-    /// The supervisor died, so it is unknown whether the command ran.
-    SupervisorLost,
-    /// An internal error, or the command could not be stopped.
-    Unknown,
+named_enum! {
+    pub enum Verification {
+        Verified = "verified",
+        /// The command exited with a non-zero code, or was killed by a signal.
+        Refuted = "refuted",
+        /// The program does not exist or may not be executed.
+        CannotStart = "cannot_start",
+        TimedOut = "timed_out",
+        TooManyProcesses = "too_many_processes",
+        /// The sandbox could not be set up, so the command was never started.
+        SandboxFailed = "sandbox_failed",
+        Cancelled = "cancelled",
+        AgentFailed = "agent_failed",
+        AgentTimedOut = "agent_timed_out",
+        /// The supervisor died, so it is unknown whether the command ran.
+        SupervisorLost = "supervisor_lost",
+        /// An internal error, or the command could not be stopped.
+        Unknown = "unknown",
+    }
 }
 
 impl Verification {
-    const ALL: [Verification; 11] = [
-        Verification::Verified,
-        Verification::Refuted,
-        Verification::CannotStart,
-        Verification::TimedOut,
-        Verification::TooManyProcesses,
-        Verification::SandboxFailed,
-        Verification::Cancelled,
-        Verification::AgentFailed,
-        Verification::AgentTimedOut,
-        Verification::SupervisorLost,
-        Verification::Unknown,
-    ];
-
     /// Why the command did not run, derived from how the task ended.
     pub fn not_run(end: &TaskEnd) -> Verification {
         match end {
@@ -59,33 +47,8 @@ impl Verification {
             | Verification::CannotStart
             | Verification::TimedOut
             | Verification::TooManyProcesses => "verify_failed",
-            Verification::SandboxFailed
-            | Verification::Cancelled
-            | Verification::AgentFailed
-            | Verification::AgentTimedOut
-            | Verification::SupervisorLost
-            | Verification::Unknown => "not_run",
+            _ => "not_run",
         }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Verification::Verified => "verified",
-            Verification::Refuted => "refuted",
-            Verification::CannotStart => "cannot_start",
-            Verification::TimedOut => "timed_out",
-            Verification::TooManyProcesses => "too_many_processes",
-            Verification::SandboxFailed => "sandbox_failed",
-            Verification::Cancelled => "cancelled",
-            Verification::AgentFailed => "agent_failed",
-            Verification::AgentTimedOut => "agent_timed_out",
-            Verification::SupervisorLost => "supervisor_lost",
-            Verification::Unknown => "unknown",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Verification> {
-        Verification::ALL.into_iter().find(|verification| verification.name() == name)
     }
 
     /// Why the work is not verified, where the exit code does not show it.
