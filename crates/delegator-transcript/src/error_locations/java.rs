@@ -154,23 +154,7 @@ fn parse_exception(text: &str) -> Option<(&str, &str)> {
 
 /// False for the Java platform, JVM languages and test libraries.
 fn is_user_code(method: &str) -> bool {
-    const LIBRARY_PACKAGES: [&str; 16] = [
-        "java.",
-        "javax.",
-        "jdk.",
-        "sun.",
-        "com.sun.",
-        "kotlin.",
-        "scala.",
-        "groovy.",
-        "clojure.",
-        "junit.",
-        "org.junit.",
-        "org.gradle.",
-        "org.apache.maven.",
-        "org.assertj.",
-        "org.mockito.",
-        "org.springframework.",
-    ];
-    !LIBRARY_PACKAGES.iter().any(|package| method.starts_with(package))
+    const LIBRARY_PACKAGES: &str = "java. javax. jdk. sun. com.sun. kotlin. scala. groovy. clojure. junit. org.junit. org.gradle. \
+        org.apache.maven. org.assertj. org.mockito. org.springframework.";
+    !LIBRARY_PACKAGES.split(' ').any(|package| method.starts_with(package))
 }
