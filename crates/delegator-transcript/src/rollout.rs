@@ -14,12 +14,10 @@ use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, 
 /// Longest prompt that is stored; a task has at most 100,000 characters.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
 
-/// Metadata of a session.
+/// Metadata of a session. The git fields describe its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RolloutHead {
-    /// Identifies the thread; needed to resume it.
     pub thread_id: String,
-    /// The agent's working directory.
     pub cwd: Option<String>,
     /// When the session started, according to the file.
     pub started_at: Option<String>,
@@ -32,17 +30,13 @@ pub struct RolloutHead {
     pub prompt: Option<String>,
     /// The program that ran the session.
     pub originator: Option<String>,
-    /// Its version.
     pub cli_version: Option<String>,
     /// The thread that this one continues under a new id.
     pub forked_from: Option<String>,
     /// The thread of which this one is a sub-agent.
     pub parent_thread: Option<String>,
-    /// The commit at the start of the session.
     pub git_commit: Option<String>,
-    /// The branch at the start of the session.
     pub git_branch: Option<String>,
-    /// The URL of the repository.
     pub git_repository: Option<String>,
 }
 
@@ -99,10 +93,7 @@ impl RolloutReader {
             self.head.last_at = Some(owned(timestamp));
         }
         match line.payload {
-            RolloutPayload::SessionMeta(meta) if !self.has_thread_id && !meta.id.is_empty() => {
-                self.session(*meta)
-            }
-            RolloutPayload::SessionMeta(_) => {}
+            RolloutPayload::SessionMeta(meta) => self.session(*meta),
             RolloutPayload::TurnContext { model, cwd } => {
                 first(&mut self.head.model, model);
                 first(&mut self.head.cwd, cwd);
@@ -122,6 +113,9 @@ impl RolloutReader {
     }
 
     fn session(&mut self, meta: SessionMeta<'_>) {
+        if self.has_thread_id || meta.id.is_empty() {
+            return;
+        }
         self.has_thread_id = true;
         self.head.thread_id = owned(meta.id);
         let head = &mut self.head;
