@@ -5,15 +5,12 @@ use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
-    let mut has_summary = false;
     let mut is_list = false;
     for line in output.lines() {
         if let Some(total) = parse_ok(line) {
             counts.add(total, 0, 0);
-            has_summary = true;
         } else if let Some((total, failed, skipped)) = figures(line) {
             counts.add_total(total, failed, skipped);
-            has_summary = true;
         } else if line.starts_with("There was ") || line.starts_with("There were ") {
             is_list =
                 [" error:", " errors:", " failure:", " failures:"].iter().any(|end| line.ends_with(end));
@@ -21,7 +18,7 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             counts.failed_tests.add(name);
         }
     }
-    has_summary.then_some(counts)
+    Some(counts)
 }
 
 /// `1) BadTest::testThrows`
