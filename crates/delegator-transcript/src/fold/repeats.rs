@@ -17,7 +17,7 @@ pub(super) struct Repeats {
     contents: [u64; MAX_REMEMBERED],
     ids: [u64; MAX_REMEMBERED],
     next: usize,
-    count: u64,
+    pub(super) count: u64,
 }
 
 impl Default for Repeats {
@@ -59,10 +59,6 @@ impl Repeats {
         (self.ids[self.next], self.contents[self.next]) = (id, content);
         self.next = (self.next + 1) % MAX_REMEMBERED;
         false
-    }
-
-    pub(super) fn count(&self) -> u64 {
-        self.count
     }
 }
 

@@ -31,7 +31,7 @@ pub struct LineInfo {
 impl LineSummarizer {
     /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions) -> Self {
-        Self { translator: Translator::default(), fold: Fold::new(options) }
+        Self { fold: Fold { options, ..Fold::default() }, ..Self::default() }
     }
 
     /// Processes the next line.
@@ -75,7 +75,7 @@ impl LineSummarizer {
 
     /// The thread id, once known.
     pub fn thread_id(&self) -> Option<&str> {
-        self.fold.thread_id()
+        self.fold.thread_id.as_deref()
     }
 
     /// The dialect, once known.
