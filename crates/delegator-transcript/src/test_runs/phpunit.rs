@@ -1,6 +1,6 @@
 //! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of problems.
 
-use super::figures::{count_of, leading_number, parse_named_counts};
+use super::figures::{count_of, leading_number, numbered, parse_named_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
@@ -14,17 +14,11 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         } else if line.starts_with("There was ") || line.starts_with("There were ") {
             is_list =
                 [" error:", " errors:", " failure:", " failures:"].iter().any(|end| line.ends_with(end));
-        } else if let Some(name) = numbered(line).filter(|_| is_list) {
+        } else if let Some(name) = numbered(line).filter(|name| is_list && name.contains("::")) {
             counts.failed_tests.add(name);
         }
     }
     Some(counts)
-}
-
-/// `1) BadTest::testThrows`
-fn numbered(line: &str) -> Option<&str> {
-    let (_, rest) = leading_number(line)?;
-    rest.strip_prefix(") ").filter(|name| name.contains("::"))
 }
 
 fn parse_ok(line: &str) -> Option<u64> {
