@@ -12,7 +12,6 @@ use delegator_domain::task::{
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde_json::Value;
 
 use crate::task::{Attempt, CancelRequest, EndRecord, Idempotency, Identity, Nonce, Task, TaskSummary};
 
@@ -152,7 +151,7 @@ fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<EndRecord> {
     let code: Option<i32> = row.get("exit_code")?;
     let signal: Option<i32> = row.get("exit_signal")?;
     let ran_ms: Option<i64> = row.get("ran_ms")?;
-    let kill_incomplete: Option<String> = row.get("kill_incomplete")?;
+    let survivors: Option<String> = row.get("kill_incomplete")?;
     Ok(EndRecord {
         at_ms: row.get("ended_at_ms")?,
         order: row.get("ended_order")?,
@@ -160,7 +159,7 @@ fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<EndRecord> {
         exit: code.map(ExitStatus::Code).or(signal.map(ExitStatus::Signal)),
         ran_ms: ran_ms.and_then(|ran_ms| u64::try_from(ran_ms).ok()),
         summary: row.get("summary")?,
-        kill_incomplete: kill_incomplete.map(|text| json::<Value>("kill_incomplete", text)).transpose()?,
+        survivors: survivors.map(|text| json("kill_incomplete", text)).transpose()?.unwrap_or_default(),
         read_at_ms: row.get("read_at_ms")?,
     })
 }

@@ -10,9 +10,13 @@
 //! A terminal state never changes. An illegal transition is an error value, not a panic: two processes may always try
 //! at the same time.
 
+use serde::{Deserialize, Serialize};
+
 use crate::named_enum::named_enum;
 
 named_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum State {
         Queued = "queued",
         Starting = "starting",
@@ -25,6 +29,11 @@ named_enum! {
 }
 
 impl State {
+    /// All states that have the public name of this one.
+    pub fn with_same_public_name(self) -> Vec<State> {
+        State::ALL.into_iter().filter(|state| state.public_name() == self.public_name()).collect()
+    }
+
     /// The name shown to callers: `starting` is internal and shown as `working`.
     pub fn public_name(self) -> &'static str {
         match self {

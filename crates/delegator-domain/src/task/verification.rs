@@ -3,10 +3,14 @@
 //! The agent's own report and our verification are separate: a task is completed when its agent reports success,
 //! and verified when the verify command, which we run afterwards, exits with 0.
 
+use serde::{Deserialize, Serialize};
+
 use super::end::{FailureKind, TaskEnd};
 use crate::named_enum::named_enum;
 
 named_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum Verification {
         Verified = "verified",
         /// The command exited with a non-zero code, or was killed by a signal.
@@ -65,12 +69,27 @@ mod tests {
     use super::*;
     use crate::task::LimitKind;
 
+    const ALL: [Verification; 11] = [
+        Verification::Verified,
+        Verification::Refuted,
+        Verification::CannotStart,
+        Verification::TimedOut,
+        Verification::TooManyProcesses,
+        Verification::SandboxFailed,
+        Verification::Cancelled,
+        Verification::AgentFailed,
+        Verification::AgentTimedOut,
+        Verification::SupervisorLost,
+        Verification::Unknown,
+    ];
+
     #[test]
     fn verification_names_round_trip() {
-        for verification in Verification::ALL {
-            assert_eq!(Verification::from_name(verification.name()), Some(verification));
+        let parse = |name: &str| serde_json::from_value::<Verification>(name.into()).ok();
+        for verification in ALL {
+            assert_eq!(parse(verification.name()), Some(verification));
         }
-        assert_eq!(Verification::from_name("sure"), None);
+        assert_eq!(parse("sure"), None);
     }
 
     #[test]

@@ -166,6 +166,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::Other { .. } => "bookkeeping",
         },
         Event::Preamble(_) => "preamble",
+        Event::Plain { .. } => "text",
         _ => "msg",
     }
 }
