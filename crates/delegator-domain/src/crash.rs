@@ -10,85 +10,64 @@ use std::ffi::OsString;
 #[cfg(debug_assertions)]
 use std::sync::OnceLock;
 
-macro_rules! crash_points {
-    ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
-        /// A durable step that has just been completed.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum CrashPoint {
-            $($(#[$about])* $point,)*
-        }
+use crate::named_enum::named_enum;
 
-        impl CrashPoint {
-            pub const ALL: &[CrashPoint] = &[$(CrashPoint::$point),*];
-
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(CrashPoint::$point => $name,)*
-                }
-            }
-        }
-    };
-}
-
-crash_points! {
-    RegistryBuilt = "setup: registry built",
-    RegistryNamed = "setup: registry in place",
-    SubmitEntered = "submit: entry made",
-    DirectoryMade = "submit: directory made",
-    TextWritten = "submit: text written",
-    LaunchWritten = "submit: launch written",
-    DirectorySynced = "submit: directory synced",
-    RowCommitted = "submit: row committed",
-    SubmitLeft = "submit: entry removed",
-    BeforeResponse = "submit: before the answer",
-    ClaimCommitted = "claim: committed",
-    StartLocked = "claim: lock taken",
-    SupervisorSpawned = "claim: supervisor spawned",
-    LockAdopted = "start: lock adopted",
-    SocketBound = "start: socket bound",
-    WorkBegun = "start: work begun",
-    LaunchRead = "start: launch read",
-    RestorePointCreated = "start: restore point created",
-    RestorePointsNoted = "start: restore points noted",
-    AgentSpawned = "start: agent spawned",
-    StdinDelivered = "start: stdin delivered",
-    LaunchRemoved = "start: launch removed",
-    ThreadNoted = "run: thread noted",
-    SnapshotWritten = "run: snapshot written",
-    AgentReaped = "end: agent reaped",
-    AgentSwept = "end: swept",
-    ReportWritten = "end: report written",
-    EndCommitted = "end: committed",
-    LaunchDropped = "end: launch dropped",
-    SuccessorsStarted = "end: successors started",
-    SocketRemoved = "end: socket removed",
-    CancelCommitted = "cancel: committed",
-    SupervisorWoken = "cancel: supervisor woken",
-    RescueLocked = "rescue: lock taken",
-    RescueSwept = "rescue: swept",
-    RescueCommitted = "rescue: end committed",
-    AttemptGivenBack = "rescue: attempt given back",
-    RowsForgotten = "clean: rows forgotten",
-    /// In the middle of the removal of a directory.
-    DirectoryHalfRemoved = "clean: directory half removed",
-    DirectoryRemoved = "clean: directory removed",
-    ForgettingDone = "clean: forgetting done",
-    LeftoverRemoved = "clean: leftover removed",
-    RetentionTurnTaken = "clean: retention turn taken",
-    RetentionClockNoted = "clean: retention clock noted",
-    RestorePointDropped = "clean: restore point dropped",
-    RestorePointForgotten = "clean: restore point forgotten",
-    QueueHeld = "queue: held",
-    ImportFilled = "import: files written",
-    ImportCommitted = "import: committed",
-    DatabaseAside = "aside: a file renamed",
-    DatabaseReplaced = "aside: registry replaced",
-    UndoNoted = "restore: undo points noted",
-}
-
-impl CrashPoint {
-    pub fn from_name(name: &str) -> Option<CrashPoint> {
-        CrashPoint::ALL.iter().copied().find(|point| point.name() == name)
+named_enum! {
+    /// A durable step that has just been completed.
+    pub enum CrashPoint {
+        RegistryBuilt = "setup: registry built",
+        RegistryNamed = "setup: registry in place",
+        SubmitEntered = "submit: entry made",
+        DirectoryMade = "submit: directory made",
+        TextWritten = "submit: text written",
+        LaunchWritten = "submit: launch written",
+        DirectorySynced = "submit: directory synced",
+        RowCommitted = "submit: row committed",
+        SubmitLeft = "submit: entry removed",
+        BeforeResponse = "submit: before the answer",
+        ClaimCommitted = "claim: committed",
+        StartLocked = "claim: lock taken",
+        SupervisorSpawned = "claim: supervisor spawned",
+        LockAdopted = "start: lock adopted",
+        SocketBound = "start: socket bound",
+        WorkBegun = "start: work begun",
+        LaunchRead = "start: launch read",
+        RestorePointCreated = "start: restore point created",
+        RestorePointsNoted = "start: restore points noted",
+        AgentSpawned = "start: agent spawned",
+        StdinDelivered = "start: stdin delivered",
+        LaunchRemoved = "start: launch removed",
+        ThreadNoted = "run: thread noted",
+        SnapshotWritten = "run: snapshot written",
+        AgentReaped = "end: agent reaped",
+        AgentSwept = "end: swept",
+        ReportWritten = "end: report written",
+        EndCommitted = "end: committed",
+        LaunchDropped = "end: launch dropped",
+        SuccessorsStarted = "end: successors started",
+        SocketRemoved = "end: socket removed",
+        CancelCommitted = "cancel: committed",
+        SupervisorWoken = "cancel: supervisor woken",
+        RescueLocked = "rescue: lock taken",
+        RescueSwept = "rescue: swept",
+        RescueCommitted = "rescue: end committed",
+        AttemptGivenBack = "rescue: attempt given back",
+        RowsForgotten = "clean: rows forgotten",
+        /// In the middle of the removal of a directory.
+        DirectoryHalfRemoved = "clean: directory half removed",
+        DirectoryRemoved = "clean: directory removed",
+        ForgettingDone = "clean: forgetting done",
+        LeftoverRemoved = "clean: leftover removed",
+        RetentionTurnTaken = "clean: retention turn taken",
+        RetentionClockNoted = "clean: retention clock noted",
+        RestorePointDropped = "clean: restore point dropped",
+        RestorePointForgotten = "clean: restore point forgotten",
+        QueueHeld = "queue: held",
+        ImportFilled = "import: files written",
+        ImportCommitted = "import: committed",
+        DatabaseAside = "aside: a file renamed",
+        DatabaseReplaced = "aside: registry replaced",
+        UndoNoted = "restore: undo points noted",
     }
 }
 
@@ -141,7 +120,7 @@ mod tests {
     #[test]
     fn every_point_is_found_by_its_own_name() {
         for point in CrashPoint::ALL {
-            assert_eq!(CrashPoint::from_name(point.name()), Some(*point));
+            assert_eq!(CrashPoint::from_name(point.name()), Some(point));
             assert!(point.name().contains(": "), "{point:?} has no phase before the colon");
         }
         assert_eq!(CrashPoint::from_name("nowhere"), None);

@@ -7,6 +7,7 @@ pub mod agents;
 pub mod crash;
 pub mod history_rewriting;
 pub mod loader_variables;
+mod named_enum;
 pub mod redact;
 pub mod similar_names;
 pub mod task;

@@ -21,89 +21,35 @@ const PREFIXES: &[&str] = &[
     "LUA_INIT",
 ];
 
+/// Names between spaces, by the program that reads them.
 const NAMES: &[&str] = &[
     // The C library: modules it loads, and their search paths.
-    "GCONV_PATH",
-    "GLIBC_TUNABLES",
-    "LOCPATH",
+    "GCONV_PATH GLIBC_TUNABLES LOCPATH",
     // OpenSSL: engines and providers are shared libraries.
-    "OPENSSL_CONF",
-    "OPENSSL_ENGINES",
-    "OPENSSL_MODULES",
+    "OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES",
     // Shells.
-    "BASHOPTS",
-    "BASH_ENV",
-    "ENV",
-    "FPATH",
-    "IFS",
-    "PROMPT_COMMAND",
-    "PS4",
-    "SHELLOPTS",
-    "ZDOTDIR",
+    "BASHOPTS BASH_ENV ENV FPATH IFS PROMPT_COMMAND PS4 SHELLOPTS ZDOTDIR",
     // JavaScript.
-    "BUN_OPTIONS",
-    "ELECTRON_RUN_AS_NODE",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "NODE_REPL_EXTERNAL_MODULE",
+    "BUN_OPTIONS ELECTRON_RUN_AS_NODE NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE",
     // Python.
-    "PYTHONBREAKPOINT",
-    "PYTHONEXECUTABLE",
-    "PYTHONHOME",
-    "PYTHONINSPECT",
-    "PYTHONPATH",
-    "PYTHONPLATLIBDIR",
-    "PYTHONPYCACHEPREFIX",
-    "PYTHONSTARTUP",
-    "PYTHONUSERBASE",
-    "PYTHONWARNINGS",
+    "PYTHONBREAKPOINT PYTHONEXECUTABLE PYTHONHOME PYTHONINSPECT PYTHONPATH PYTHONPLATLIBDIR",
+    "PYTHONPYCACHEPREFIX PYTHONSTARTUP PYTHONUSERBASE PYTHONWARNINGS",
     // Perl.
-    "PERL5DB",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PERL5SHELL",
-    "PERLLIB",
+    "PERL5DB PERL5LIB PERL5OPT PERL5SHELL PERLLIB",
     // Ruby.
-    "RUBYLIB",
-    "RUBYOPT",
+    "RUBYLIB RUBYOPT",
     // Java.
-    "CLASSPATH",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "_JAVA_OPTIONS",
+    "CLASSPATH JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS",
     // .NET.
-    "CORECLR_ENABLE_PROFILING",
-    "COR_ENABLE_PROFILING",
-    "DOTNET_ADDITIONAL_DEPS",
-    "DOTNET_STARTUP_HOOKS",
+    "CORECLR_ENABLE_PROFILING COR_ENABLE_PROFILING DOTNET_ADDITIONAL_DEPS DOTNET_STARTUP_HOOKS",
     // PHP, R, Erlang, Elixir.
-    "ELIXIR_ERL_OPTIONS",
-    "ERL_AFLAGS",
-    "ERL_FLAGS",
-    "ERL_ZFLAGS",
-    "PHPRC",
-    "PHP_INI_SCAN_DIR",
-    "R_ENVIRON",
-    "R_ENVIRON_USER",
-    "R_PROFILE",
-    "R_PROFILE_USER",
+    "ELIXIR_ERL_OPTIONS ERL_AFLAGS ERL_FLAGS ERL_ZFLAGS PHPRC PHP_INI_SCAN_DIR R_ENVIRON R_ENVIRON_USER",
+    "R_PROFILE R_PROFILE_USER",
     // Commands that git and ssh run.
-    "GIT_ASKPASS",
-    "GIT_EDITOR",
-    "GIT_EXEC_PATH",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_PAGER",
-    "GIT_PROXY_COMMAND",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_TEMPLATE_DIR",
-    "SSH_ASKPASS",
+    "GIT_ASKPASS GIT_EDITOR GIT_EXEC_PATH GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND GIT_TEMPLATE_DIR SSH_ASKPASS",
     // Commands that less and vim run.
-    "EXINIT",
-    "LESSCLOSE",
-    "LESSOPEN",
-    "VIMINIT",
+    "EXINIT LESSCLOSE LESSOPEN VIMINIT",
 ];
 
 /// npm reads its settings from variables without regard to case.
@@ -111,7 +57,7 @@ const NPM_SETTINGS: &[&str] = &["npm_config_node_options", "npm_config_script_sh
 
 pub fn is_loader_variable(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || NAMES.contains(&name)
+        || NAMES.iter().any(|group| group.split(' ').any(|known| known == name))
         || NPM_SETTINGS.iter().any(|setting| setting.eq_ignore_ascii_case(name))
 }
 

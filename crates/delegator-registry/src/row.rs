@@ -176,9 +176,7 @@ fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
             }
         }
         State::Cancelled => TaskEnd::Cancelled { reason: row.get("end_reason")? },
-        State::Timeout => TaskEnd::Timeout(parse_column(row, "limit_kind", |name| {
-            [LimitKind::Idle, LimitKind::Hard].into_iter().find(|kind| kind.name() == name)
-        })?),
+        State::Timeout => TaskEnd::Timeout(parse_column(row, "limit_kind", LimitKind::from_name)?),
         _ => TaskEnd::Completed,
     })
 }

@@ -1,7 +1,7 @@
 //! Reads the metadata of a session file, so that a past session can be added to the registry.
 //!
-//! The first line has the thread id and working directory; the prompt and model follow a few lines later. Reading may
-//! stop when [`RolloutReader::is_complete`] returns true; reading on updates the time of the last line.
+//! The first line has the thread id and working directory; the prompt and model follow a few lines later, so the
+//! beginning of a file is enough for everything but the time of the last line.
 
 use serde::Serialize;
 
@@ -14,12 +14,10 @@ use crate::protocol::{ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, 
 /// Longest prompt that is stored; a task has at most 100,000 characters.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
 
-/// Metadata of a session.
+/// Metadata of a session. The git fields describe its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RolloutHead {
-    /// Identifies the thread; needed to resume it.
     pub thread_id: String,
-    /// The agent's working directory.
     pub cwd: Option<String>,
     /// When the session started, according to the file.
     pub started_at: Option<String>,
@@ -30,19 +28,11 @@ pub struct RolloutHead {
     pub model_provider: Option<String>,
     /// The first prompt of the user.
     pub prompt: Option<String>,
-    /// The program that ran the session.
-    pub originator: Option<String>,
-    /// Its version.
     pub cli_version: Option<String>,
     /// The thread that this one continues under a new id.
     pub forked_from: Option<String>,
-    /// The thread of which this one is a sub-agent.
-    pub parent_thread: Option<String>,
-    /// The commit at the start of the session.
     pub git_commit: Option<String>,
-    /// The branch at the start of the session.
     pub git_branch: Option<String>,
-    /// The URL of the repository.
     pub git_repository: Option<String>,
 }
 
@@ -73,25 +63,14 @@ impl RolloutReader {
         let mut framer = Framer::default();
         framer.push(bytes, |line| reader.push_line(&line));
         framer.finish(|line| reader.push_line(&line));
-        reader.finish()
+        reader.head.prompt = reader.head.prompt.or(reader.fallback_prompt);
+        reader.has_thread_id.then_some(reader.head)
     }
 
-    /// Processes the next line.
-    pub fn push_line(&mut self, line: &Line<'_>) {
+    fn push_line(&mut self, line: &Line<'_>) {
         if let Event::Rollout(line) = decode(&line.text()) {
             self.rollout_line(line);
         }
-    }
-
-    /// Whether everything except the time of the last line is known.
-    pub fn is_complete(&self) -> bool {
-        self.has_thread_id && self.head.prompt.is_some() && self.head.model.is_some()
-    }
-
-    /// Returns the metadata, or `None` if no line had a thread id.
-    pub fn finish(mut self) -> Option<RolloutHead> {
-        self.head.prompt = self.head.prompt.or(self.fallback_prompt);
-        self.has_thread_id.then_some(self.head)
     }
 
     fn rollout_line(&mut self, line: RolloutLine<'_>) {
@@ -99,10 +78,7 @@ impl RolloutReader {
             self.head.last_at = Some(owned(timestamp));
         }
         match line.payload {
-            RolloutPayload::SessionMeta(meta) if !self.has_thread_id && !meta.id.is_empty() => {
-                self.session(*meta)
-            }
-            RolloutPayload::SessionMeta(_) => {}
+            RolloutPayload::SessionMeta(meta) => self.session(*meta),
             RolloutPayload::TurnContext { model, cwd } => {
                 first(&mut self.head.model, model);
                 first(&mut self.head.cwd, cwd);
@@ -122,6 +98,9 @@ impl RolloutReader {
     }
 
     fn session(&mut self, meta: SessionMeta<'_>) {
+        if self.has_thread_id || meta.id.is_empty() {
+            return;
+        }
         self.has_thread_id = true;
         self.head.thread_id = owned(meta.id);
         let head = &mut self.head;
@@ -129,10 +108,8 @@ impl RolloutReader {
             (&mut head.cwd, meta.cwd),
             (&mut head.started_at, meta.timestamp),
             (&mut head.model_provider, meta.model_provider),
-            (&mut head.originator, meta.originator),
             (&mut head.cli_version, meta.cli_version),
             (&mut head.forked_from, meta.forked_from_id),
-            (&mut head.parent_thread, meta.parent_thread_id),
             (&mut head.git_commit, meta.git_commit),
             (&mut head.git_branch, meta.git_branch),
             (&mut head.git_repository, meta.git_repository),

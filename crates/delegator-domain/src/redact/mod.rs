@@ -35,57 +35,24 @@ pub use names::{is_listed, is_secret_name};
 pub use stream::RedactStream;
 use values::MaskRule;
 
-/// The kind of a masked secret, shown in its marker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SecretKind {
-    Env,
-    OpenAi,
-    Anthropic,
-    GitHub,
-    Aws,
-    Google,
-    Slack,
-    Npm,
-    PyPi,
-    Jwt,
-    Pem,
-    Url,
-    Authorization,
-}
+use crate::named_enum::named_enum;
 
-impl SecretKind {
-    const ALL: [SecretKind; 13] = [
-        Self::Env,
-        Self::OpenAi,
-        Self::Anthropic,
-        Self::GitHub,
-        Self::Aws,
-        Self::Google,
-        Self::Slack,
-        Self::Npm,
-        Self::PyPi,
-        Self::Jwt,
-        Self::Pem,
-        Self::Url,
-        Self::Authorization,
-    ];
-
-    fn marker(self) -> &'static str {
-        match self {
-            Self::Env => "[REDACTED:env]",
-            Self::OpenAi => "[REDACTED:openai]",
-            Self::Anthropic => "[REDACTED:anthropic]",
-            Self::GitHub => "[REDACTED:github]",
-            Self::Aws => "[REDACTED:aws]",
-            Self::Google => "[REDACTED:google]",
-            Self::Slack => "[REDACTED:slack]",
-            Self::Npm => "[REDACTED:npm]",
-            Self::PyPi => "[REDACTED:pypi]",
-            Self::Jwt => "[REDACTED:jwt]",
-            Self::Pem => "[REDACTED:pem]",
-            Self::Url => "[REDACTED:url]",
-            Self::Authorization => "[REDACTED:authorization]",
-        }
+named_enum! {
+    /// The kind of a masked secret. Its name is the marker that replaces the secret.
+    enum SecretKind {
+        Env = "[REDACTED:env]",
+        OpenAi = "[REDACTED:openai]",
+        Anthropic = "[REDACTED:anthropic]",
+        GitHub = "[REDACTED:github]",
+        Aws = "[REDACTED:aws]",
+        Google = "[REDACTED:google]",
+        Slack = "[REDACTED:slack]",
+        Npm = "[REDACTED:npm]",
+        PyPi = "[REDACTED:pypi]",
+        Jwt = "[REDACTED:jwt]",
+        Pem = "[REDACTED:pem]",
+        Url = "[REDACTED:url]",
+        Authorization = "[REDACTED:authorization]",
     }
 }
 
@@ -146,8 +113,7 @@ impl Redactor {
 pub struct RedactorBuilder {
     variables: Vec<(String, String)>,
     extra_names: Vec<String>,
-    secrets: Vec<String>,
-    named_secrets: Vec<String>,
+    secrets: Vec<(String, MaskRule)>,
 }
 
 /// Never shows a value.
@@ -183,14 +149,14 @@ impl RedactorBuilder {
     /// Masks this value if it looks secret.
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
-        self.secrets.push(value.into());
+        self.secrets.push((value.into(), MaskRule::IfSecretLooking));
         self
     }
 
     /// Masks this value whatever it looks like, from 4 characters on.
     #[must_use]
     pub fn named_secret(mut self, value: impl Into<String>) -> Self {
-        self.named_secrets.push(value.into());
+        self.secrets.push((value.into(), MaskRule::Always));
         self
     }
 
@@ -203,11 +169,8 @@ impl RedactorBuilder {
                 values::needles(value, MaskRule::IfSecretLooking, &mut needles);
             }
         }
-        for value in &self.secrets {
-            values::needles(value, MaskRule::IfSecretLooking, &mut needles);
-        }
-        for value in &self.named_secrets {
-            values::needles(value, MaskRule::Always, &mut needles);
+        for (value, rule) in &self.secrets {
+            values::needles(value, *rule, &mut needles);
         }
         Redactor { index: Arc::new(Index::new(needles)) }
     }

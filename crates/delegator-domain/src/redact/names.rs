@@ -4,43 +4,9 @@
 //! substrings would match `AUTHOR`, `KEYBOARD` and `MONKEY`. Digits at the end of a word are ignored (`TOKEN2`). A
 //! `key` that is known to be public (`IDEMPOTENCY_KEY`, `SSH_PUBLIC_KEY`) is no secret.
 
-const WORDS: &[&str] = &[
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "apikeys",
-    "apisecret",
-    "apitoken",
-    "auth",
-    "authtoken",
-    "bearer",
-    "clientsecret",
-    "cookie",
-    "cookies",
-    "credential",
-    "credentials",
-    "dsn",
-    "jwt",
-    "key",
-    "keys",
-    "mysqlpwd",
-    "oauth",
-    "pass",
-    "passphrase",
-    "passwd",
-    "password",
-    "passwords",
-    "pat",
-    "pgpassword",
-    "privatekey",
-    "secret",
-    "secretkey",
-    "secrets",
-    "sshpass",
-    "token",
-    "tokens",
-    "webhook",
-];
+const WORDS: &str = "accesskey accesstoken apikey apikeys apisecret apitoken auth authtoken bearer clientsecret cookie \
+    cookies credential credentials dsn jwt key keys mysqlpwd oauth pass passphrase passwd password \
+    passwords pat pgpassword privatekey secret secretkey secrets sshpass token tokens webhook";
 
 /// Words that make a following `key` harmless.
 const HARMLESS_KEYS: &[&str] =
@@ -59,7 +25,7 @@ pub fn is_secret_name<S: AsRef<str>>(name: &str, extra: &[S]) -> bool {
             // `PWD` alone is the working directory of the shell; `DB_PWD` is a password.
             "pwd" => words.len() > 1,
             "string" => before == Some("connection"),
-            word => WORDS.contains(&word),
+            word => WORDS.split(' ').any(|known| known == word),
         }
     })
 }

@@ -185,7 +185,7 @@ impl RedactStream {
     /// Covers a credential at the current position; inside a covered part no second marker is written.
     fn cover(&mut self, found: CredentialSpan, out: &mut Vec<u8>) {
         if self.covered <= self.position && self.tail.is_none() {
-            out.extend_from_slice(found.kind.marker().as_bytes());
+            out.extend_from_slice(found.kind.name().as_bytes());
         }
         self.covered = self.covered.max(self.position + found.end);
         // A key block extends further than a token found inside it.

@@ -10,6 +10,9 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD, URL_SAFE};
+
 use super::SecretKind;
 
 /// Minimum length of a value that only its name indicates to be a secret.
@@ -18,9 +21,6 @@ const MIN_CHARS: usize = 8;
 const MIN_NAMED_CHARS: usize = 4;
 /// Minimum length of a line of a longer value to be masked alone: shorter lines may be boilerplate.
 const MIN_LINE_CHARS: usize = 16;
-
-const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// Whether a value has to look like a secret to be masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,16 +54,13 @@ pub(super) fn needles(value: &str, rule: MaskRule, into: &mut BTreeSet<String>) 
         });
         into.extend(long.map(str::to_owned));
     }
-    for text in [value, core] {
-        for alphabet in [STANDARD, URL_SAFE] {
-            let whole = base64(text.as_bytes(), alphabet);
-            let padding = "=".repeat((4 - whole.len() % 4) % 4);
-            into.insert(format!("{whole}{padding}"));
-            into.insert(whole);
-        }
-    }
     for alphabet in [STANDARD, URL_SAFE] {
-        into.extend((0..3).map(|shift| base64_core(core.as_bytes(), shift, alphabet)));
+        for text in [value, core] {
+            let padded = alphabet.encode(text);
+            into.insert(padded.trim_end_matches('=').to_owned());
+            into.insert(padded);
+        }
+        into.extend((0..3).map(|shift| base64_core(core, shift, &alphabet)));
     }
 }
 
@@ -92,7 +89,7 @@ fn looks_secret(value: &str) -> bool {
 
 /// Whether masking the value is idempotent: a part of one of our own markers would be found in them again.
 fn differs_from_markers(value: &str) -> bool {
-    !value.contains("[REDACTED") && !SecretKind::ALL.iter().any(|kind| kind.marker().contains(value))
+    !value.contains("[REDACTED") && !SecretKind::ALL.iter().any(|kind| kind.name().contains(value))
 }
 
 fn is_path(value: &str) -> bool {
@@ -164,24 +161,10 @@ fn is_flag_or_number(value: &str) -> bool {
         || (value.len() < 16 && value.bytes().all(|byte| byte.is_ascii_digit() || b"+-._".contains(&byte)))
 }
 
-/// Base64 without padding.
-fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits =
-            group.iter().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - group.len()));
-        for index in 0..=group.len() {
-            text.push(char::from(alphabet[(bits >> (18 - 6 * index) & 63) as usize]));
-        }
-    }
-    text
-}
-
-/// The base64 characters that depend on `bytes` alone when `shift` unknown bytes precede them.
-fn base64_core(bytes: &[u8], shift: usize, alphabet: &[u8; 64]) -> String {
-    let shifted: Vec<u8> = std::iter::repeat_n(0, shift).chain(bytes.iter().copied()).collect();
-    let text = base64(&shifted, alphabet);
-    text[(shift * 8).div_ceil(6)..shifted.len() * 8 / 6].to_owned()
+/// The base64 characters that depend on `text` alone when `shift` unknown bytes precede it.
+fn base64_core(text: &str, shift: usize, alphabet: &GeneralPurpose) -> String {
+    let shifted = "\0".repeat(shift) + text;
+    alphabet.encode(&shifted)[(shift * 8).div_ceil(6)..shifted.len() * 8 / 6].to_owned()
 }
 
 #[cfg(test)]
@@ -228,12 +211,12 @@ mod tests {
 
     #[test]
     fn base64_agrees_with_known_encodings() {
-        assert_eq!(base64(b"foobar", STANDARD), "Zm9vYmFy");
-        assert_eq!(base64(b"foob", STANDARD), "Zm9vYg");
-        assert_eq!(base64(b"\xfb\xff", URL_SAFE), "-_8");
-        let core = base64_core(b"password", 2, STANDARD);
-        assert!(base64(b"u:password!", STANDARD).contains(&core), "{core}");
-        let core = base64_core(b"password", 1, STANDARD);
-        assert!(base64(b"abc:password!", STANDARD).contains(&core), "{core}");
+        assert_eq!(base64_core("foobar", 0, &STANDARD), "Zm9vYmFy");
+        assert_eq!(STANDARD.encode("foob"), "Zm9vYg==");
+        assert_eq!(URL_SAFE.encode(b"\xfb\xff"), "-_8=");
+        let core = base64_core("password", 2, &STANDARD);
+        assert!(STANDARD.encode("u:password!").contains(&core), "{core}");
+        let core = base64_core("password", 1, &STANDARD);
+        assert!(STANDARD.encode("abc:password!").contains(&core), "{core}");
     }
 }

@@ -3,19 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a task runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TaskLocation {
-    Local,
-    Cloud,
-}
+use crate::named_enum::named_enum;
 
-impl TaskLocation {
-    pub fn name(self) -> &'static str {
-        match self {
-            TaskLocation::Local => "local",
-            TaskLocation::Cloud => "cloud",
-        }
+named_enum! {
+    /// Where a task runs.
+    pub enum TaskLocation {
+        Local = "local",
+        Cloud = "cloud",
     }
 }
 

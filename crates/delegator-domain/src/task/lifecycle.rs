@@ -12,49 +12,26 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    Queued,
-    Starting,
-    Working,
-    Completed,
-    Failed,
-    Cancelled,
-    Timeout,
+use crate::named_enum::named_enum;
+
+named_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum State {
+        Queued = "queued",
+        Starting = "starting",
+        Working = "working",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Timeout = "timeout",
+    }
 }
 
 impl State {
-    pub const ALL: [State; 7] = [
-        State::Queued,
-        State::Starting,
-        State::Working,
-        State::Completed,
-        State::Failed,
-        State::Cancelled,
-        State::Timeout,
-    ];
-
-    /// The name stored in the registry.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Queued => "queued",
-            State::Starting => "starting",
-            State::Working => "working",
-            State::Completed => "completed",
-            State::Failed => "failed",
-            State::Cancelled => "cancelled",
-            State::Timeout => "timeout",
-        }
-    }
-
     /// All states that have the public name of this one.
     pub fn with_same_public_name(self) -> Vec<State> {
         State::ALL.into_iter().filter(|state| state.public_name() == self.public_name()).collect()
-    }
-
-    pub fn from_name(name: &str) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.name() == name)
     }
 
     /// The name shown to callers: `starting` is internal and shown as `working`.

@@ -2,33 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sandbox mode, in ascending order of permissions, so that it can be compared with `max_mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    #[default]
-    ReadOnly,
-    WorkspaceWrite,
-    DangerFullAccess,
+use crate::named_enum::named_enum;
+
+named_enum! {
+    /// Sandbox mode, in ascending order of permissions, so that it can be compared with `max_mode`.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Mode {
+        #[default]
+        ReadOnly = "read-only",
+        WorkspaceWrite = "workspace-write",
+        DangerFullAccess = "danger-full-access",
+    }
 }
 
 impl Mode {
     /// In ascending order.
     pub const NAMES: [&'static str; 3] = ["read-only", "workspace-write", "danger-full-access"];
-
-    pub const ALL: [Mode; 3] = [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::ReadOnly => "read-only",
-            Mode::WorkspaceWrite => "workspace-write",
-            Mode::DangerFullAccess => "danger-full-access",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Mode> {
-        Mode::ALL.into_iter().find(|mode| mode.name() == name)
-    }
 
     pub fn writes(self) -> bool {
         self > Mode::ReadOnly

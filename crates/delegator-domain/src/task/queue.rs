@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Mode, TaskId};
+use crate::named_enum::named_enum;
 
 /// A directory and everything below it, in which only one writing task may run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -73,19 +74,11 @@ pub struct Claimant {
     pub threads: Vec<String>,
 }
 
-/// Why a task has to wait for another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Obstacle {
-    Thread,
-    WorkTree,
-}
-
-impl Obstacle {
-    pub fn name(self) -> &'static str {
-        match self {
-            Obstacle::Thread => "thread",
-            Obstacle::WorkTree => "work_tree",
-        }
+named_enum! {
+    /// Why a task has to wait for another.
+    pub enum Obstacle {
+        Thread = "thread",
+        WorkTree = "work_tree",
     }
 }
 

@@ -6,26 +6,29 @@
 use serde::{Deserialize, Serialize};
 
 use super::end::{FailureKind, TaskEnd};
+use crate::named_enum::named_enum;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verification {
-    Verified,
-    /// The command exited with a non-zero code, or was killed by a signal.
-    Refuted,
-    /// The program does not exist or may not be executed.
-    CannotStart,
-    TimedOut,
-    TooManyProcesses,
-    /// The sandbox could not be set up, so the command was never started.
-    SandboxFailed,
-    Cancelled,
-    AgentFailed,
-    AgentTimedOut,
-    /// The supervisor died, so it is unknown whether the command ran.
-    SupervisorLost,
-    /// An internal error, or the command could not be stopped.
-    Unknown,
+named_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verification {
+        Verified = "verified",
+        /// The command exited with a non-zero code, or was killed by a signal.
+        Refuted = "refuted",
+        /// The program does not exist or may not be executed.
+        CannotStart = "cannot_start",
+        TimedOut = "timed_out",
+        TooManyProcesses = "too_many_processes",
+        /// The sandbox could not be set up, so the command was never started.
+        SandboxFailed = "sandbox_failed",
+        Cancelled = "cancelled",
+        AgentFailed = "agent_failed",
+        AgentTimedOut = "agent_timed_out",
+        /// The supervisor died, so it is unknown whether the command ran.
+        SupervisorLost = "supervisor_lost",
+        /// An internal error, or the command could not be stopped.
+        Unknown = "unknown",
+    }
 }
 
 impl Verification {
@@ -48,28 +51,7 @@ impl Verification {
             | Verification::CannotStart
             | Verification::TimedOut
             | Verification::TooManyProcesses => "verify_failed",
-            Verification::SandboxFailed
-            | Verification::Cancelled
-            | Verification::AgentFailed
-            | Verification::AgentTimedOut
-            | Verification::SupervisorLost
-            | Verification::Unknown => "not_run",
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Verification::Verified => "verified",
-            Verification::Refuted => "refuted",
-            Verification::CannotStart => "cannot_start",
-            Verification::TimedOut => "timed_out",
-            Verification::TooManyProcesses => "too_many_processes",
-            Verification::SandboxFailed => "sandbox_failed",
-            Verification::Cancelled => "cancelled",
-            Verification::AgentFailed => "agent_failed",
-            Verification::AgentTimedOut => "agent_timed_out",
-            Verification::SupervisorLost => "supervisor_lost",
-            Verification::Unknown => "unknown",
+            _ => "not_run",
         }
     }
 

@@ -8,25 +8,12 @@ use super::location::{Line, Position};
 pub(super) fn parse_line(line: &Line<'_>, found: &mut FoundLocations<'_>) -> bool {
     let Some(position) = line.position else { return false };
     let text = position.message();
-    let is_not_error =
-        ["warning: ", "note: ", "remark: ", "info: ", "hint: "].iter().any(|w| text.starts_with(w));
-    if is_not_error {
+    if let Some(message) = text.strip_prefix("error: ").or_else(|| text.strip_prefix("fatal error: ")) {
+        let (message, flag) = without_flag(message);
+        found.add(&position.draft(message, flag));
         return true;
     }
-    let error = text.strip_prefix("error: ").or_else(|| text.strip_prefix("fatal error: "));
-    match error {
-        Some(message) => {
-            let (message, flag) = without_flag(message);
-            found.add(&position.draft(message, flag));
-            true
-        }
-        None => {
-            text.starts_with("undefined reference to ") && {
-                found.add(&position.draft(text, None));
-                true
-            }
-        }
-    }
+    ["warning: ", "note: ", "remark: ", "info: ", "hint: "].iter().any(|start| text.starts_with(start))
 }
 
 /// `/src/x.c:5: undefined reference to `f'`, alone or after the linker's name.

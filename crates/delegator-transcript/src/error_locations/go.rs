@@ -3,7 +3,7 @@
 //! each function is followed by a line with its file.
 
 use super::FoundLocations;
-use super::location::{Draft, Line, Position};
+use super::location::{Line, Position};
 
 /// Log lines of a test that are held until its verdict is printed.
 const MAX_LOG_LINES: usize = 20;
@@ -51,7 +51,7 @@ impl<'t> Go<'t> {
         if !position.rest.starts_with(':') {
             return false;
         }
-        if position.column.is_none() && line.is_indented() && is_test_file(position.file) {
+        if position.column.is_none() && line.is_indented() && position.file.ends_with("_test.go") {
             self.parse_test_log(position, found);
             return true;
         }
@@ -106,7 +106,7 @@ impl<'t> Go<'t> {
         if position.file.contains("/pkg/mod/") {
             self.installed.get_or_insert(position);
         } else if !is_go {
-            found.add(&panic_at(position, self.panic.unwrap_or_default()));
+            found.add(&position.draft(self.panic.unwrap_or_default(), Some("panic")));
             (self.panic, self.stack, self.installed) = (None, None, None);
         }
         true
@@ -114,20 +114,8 @@ impl<'t> Go<'t> {
 
     fn end_stack(&mut self, found: &mut FoundLocations<'_>) {
         if let (Some(position), Some(message)) = (self.installed.take(), self.panic) {
-            found.add(&panic_at(position, message));
+            found.add(&position.draft(message, Some("panic")));
         }
         (self.panic, self.stack) = (None, None);
     }
-
-    pub(super) fn finish(&mut self) {
-        *self = Go::default();
-    }
-}
-
-fn panic_at<'t>(position: Position<'t>, message: &'t str) -> Draft<'t> {
-    position.draft(message, Some("panic"))
-}
-
-fn is_test_file(file: &str) -> bool {
-    file.ends_with("_test.go")
 }

@@ -3,7 +3,7 @@
 //! files without their directory, so these locations have only the file name.
 
 use super::FoundLocations;
-use super::location::{Draft, Line, is_error_name, is_source_file, parse_number};
+use super::location::{Draft, Line, is_error_name, is_source_file, parse_number, split_error_name};
 
 /// Lines between javac's message and its caret.
 const MAX_LINES_TO_CARET: u8 = 3;
@@ -146,31 +146,12 @@ impl<'t> Java<'t> {
 
 /// `java.lang.NullPointerException: because`: an exception name and its message.
 fn parse_exception(text: &str) -> Option<(&str, &str)> {
-    let end = text.bytes().take(200).position(|b| !(b.is_ascii_alphanumeric() || b"_.$".contains(&b)));
-    let (name, rest) = text.split_at(end.unwrap_or(text.len().min(200)));
-    let message = if rest.is_empty() { "" } else { rest.strip_prefix(": ")? };
-    is_error_name(name).then_some((name, message.trim()))
+    split_error_name(text).filter(|(name, _)| is_error_name(name))
 }
 
 /// False for the Java platform, JVM languages and test libraries.
 fn is_user_code(method: &str) -> bool {
-    const LIBRARY_PACKAGES: [&str; 16] = [
-        "java.",
-        "javax.",
-        "jdk.",
-        "sun.",
-        "com.sun.",
-        "kotlin.",
-        "scala.",
-        "groovy.",
-        "clojure.",
-        "junit.",
-        "org.junit.",
-        "org.gradle.",
-        "org.apache.maven.",
-        "org.assertj.",
-        "org.mockito.",
-        "org.springframework.",
-    ];
-    !LIBRARY_PACKAGES.iter().any(|package| method.starts_with(package))
+    const LIBRARY_PACKAGES: &str = "java. javax. jdk. sun. com.sun. kotlin. scala. groovy. clojure. junit. org.junit. org.gradle. \
+        org.apache.maven. org.assertj. org.mockito. org.springframework.";
+    !LIBRARY_PACKAGES.split(' ').any(|package| method.starts_with(package))
 }

@@ -64,8 +64,9 @@ pub(crate) struct ParsedErrors {
 }
 
 /// Whether a line of the form `path:line:column` counts as an error when nothing else marks it as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PlainLines {
+    #[default]
     AreErrors,
     /// The command searches or prints text: such lines are content.
     AreContent,
@@ -79,7 +80,8 @@ pub(crate) fn parse(
     plain_lines: PlainLines,
 ) -> ParsedErrors {
     let (output, tail) = (clean_output(output), tail.map(clean_output));
-    let mut parsers = Parsers { plain: plain::Plain::new(plain_lines), ..Parsers::new(workdir) };
+    let mut parsers = Parsers { plain_lines, ..Parsers::default() };
+    parsers.found.workdir = workdir;
     match &tail {
         // The lines next to the gap are incomplete.
         Some(tail) => {
@@ -106,7 +108,7 @@ fn clean_output(output: &str) -> Cow<'_, str> {
 }
 
 /// The locations found so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct FoundLocations<'w> {
     workdir: Option<&'w str>,
     locations: Vec<ErrorLocation>,
@@ -166,7 +168,7 @@ impl PossibleFormats {
 }
 
 /// The parsers of all formats, in the order in which they are tried.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Parsers<'t, 'w> {
     rust: rust::Rust<'t>,
     python: python::Python<'t>,
@@ -175,23 +177,11 @@ struct Parsers<'t, 'w> {
     go: go::Go<'t>,
     eslint: eslint::Eslint<'t>,
     plain: plain::Plain<'t>,
+    plain_lines: PlainLines,
     found: FoundLocations<'w>,
 }
 
-impl<'t, 'w> Parsers<'t, 'w> {
-    fn new(workdir: Option<&'w str>) -> Self {
-        Parsers {
-            rust: rust::Rust::default(),
-            python: python::Python::default(),
-            java: java::Java::default(),
-            node: node::Node::default(),
-            go: go::Go::default(),
-            eslint: eslint::Eslint::default(),
-            plain: plain::Plain::new(PlainLines::AreErrors),
-            found: FoundLocations { workdir, locations: Vec::new() },
-        }
-    }
-
+impl<'t> Parsers<'t, '_> {
     fn parse_text(&mut self, text: &'t str) {
         let formats = PossibleFormats::detect(text);
         let mut start = 0;
@@ -216,7 +206,7 @@ impl<'t, 'w> Parsers<'t, 'w> {
             || formats.linker && c_family::parse_linker_line(line, found)
             || c_family::parse_line(line, found)
             || formats.eslint && self.eslint.parse_line(line, found)
-            || self.plain.parse_line(line, found);
+            || self.plain_lines == PlainLines::AreErrors && self.plain.parse_line(line, found);
     }
 
     /// Called at the end of the text and at a gap in it.
@@ -226,7 +216,7 @@ impl<'t, 'w> Parsers<'t, 'w> {
         self.python.finish(found);
         self.java.finish(found);
         self.node.finish(found);
-        self.go.finish();
+        self.go = go::Go::default();
         self.eslint = eslint::Eslint::default();
     }
 }

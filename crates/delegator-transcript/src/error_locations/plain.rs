@@ -1,22 +1,17 @@
 //! Parses any other tool: `path:line:column`, optionally followed by a message. A line without a column counts only if
 //! its text mentions an error. Only names of source files count, because times, URLs and ports look similar.
 
+use super::FoundLocations;
 use super::location::{Line, is_source_file};
-use super::{FoundLocations, PlainLines};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Plain<'t> {
-    lines: PlainLines,
     previous_line: &'t str,
 }
 
 impl<'t> Plain<'t> {
-    pub(super) fn new(lines: PlainLines) -> Self {
-        Plain { lines, previous_line: "" }
-    }
-
     pub(super) fn parse_line(&mut self, line: &Line<'t>, found: &mut FoundLocations<'_>) -> bool {
-        if line.is_blank() || self.lines == PlainLines::AreContent {
+        if line.is_blank() {
             return false;
         }
         let previous_line = std::mem::replace(&mut self.previous_line, line.trimmed);

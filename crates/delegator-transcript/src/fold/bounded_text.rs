@@ -10,8 +10,10 @@ use crate::json::text::{head_end, tail_start, unescape};
 pub(super) struct BoundedText {
     stored: String,
     escaped: bool,
-    truncated: bool,
-    bytes: u64,
+    /// Whether the stored text is only the beginning.
+    pub(super) truncated: bool,
+    /// Length of the full text.
+    pub(super) bytes: u64,
 }
 
 impl BoundedText {
@@ -48,12 +50,6 @@ impl BoundedText {
         }
     }
 
-    /// Records that the stored text was itself only the beginning of a text of `bytes` bytes.
-    pub(super) fn mark_truncated(&mut self, bytes: u64) {
-        self.truncated = true;
-        self.bytes = bytes;
-    }
-
     pub(super) fn clear(&mut self) {
         self.stored.clear();
         self.stored.shrink_to(64 << 10);
@@ -62,16 +58,6 @@ impl BoundedText {
 
     pub(super) fn resolve(&self) -> String {
         resolve(&self.stored, self.escaped)
-    }
-
-    /// Whether the stored text is only the beginning.
-    pub(super) fn is_truncated(&self) -> bool {
-        self.truncated
-    }
-
-    /// Length of the full text.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 }
 

@@ -39,27 +39,28 @@ pub struct Counts {
     pub items: BTreeMap<String, u64>,
 }
 
-/// Counters for known types are arrays, so that counting a line is one addition.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: Counts,
-    types: NamedCounters<11>,
-    items: NamedCounters<9>,
+    types: NamedCounters,
+    items: NamedCounters,
 }
 
-#[derive(Debug)]
-struct NamedCounters<const N: usize> {
-    known: [u64; N],
+#[derive(Debug, Default)]
+struct NamedCounters {
+    /// A short list, so that counting a line allocates nothing and costs a few comparisons.
+    known: Vec<(&'static str, u64)>,
     others: BTreeMap<String, u64>,
 }
 
-impl<const N: usize> Default for NamedCounters<N> {
-    fn default() -> Self {
-        Self { known: [0; N], others: BTreeMap::new() }
+impl NamedCounters {
+    fn count(&mut self, name: &'static str) {
+        match self.known.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => self.known.push((name, 1)),
+        }
     }
-}
 
-impl<const N: usize> NamedCounters<N> {
     fn count_other(&mut self, name: &Text<'_>) {
         let name = name.resolve();
         let name = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
@@ -72,41 +73,14 @@ impl<const N: usize> NamedCounters<N> {
         }
     }
 
-    fn report(&self, names: [&str; N]) -> BTreeMap<String, u64> {
-        let known = names.iter().zip(self.known).filter(|(_, count)| *count > 0);
+    fn report(&self) -> BTreeMap<String, u64> {
         let mut all = self.others.clone();
-        for (name, count) in known {
+        for (name, count) in &self.known {
             *all.entry((*name).to_owned()).or_default() += count;
         }
         all
     }
 }
-
-const KNOWN_TYPES: [&str; 11] = [
-    "thread.started",
-    "turn.started",
-    "turn.completed",
-    "turn.failed",
-    "error",
-    "item.started",
-    "item.updated",
-    "item.completed",
-    "idle",
-    "done",
-    "preamble",
-];
-
-const KNOWN_ITEM_TYPES: [&str; 9] = [
-    "agent_message",
-    "reasoning",
-    "command_execution",
-    "file_change",
-    "mcp_tool_call",
-    "web_search",
-    "todo_list",
-    "error",
-    "collab_tool_call",
-];
 
 impl Tally {
     pub(super) fn count_line(&mut self, line: &Line<'_>, event: &Event<'_>) {
@@ -126,7 +100,7 @@ impl Tally {
             }) => self.count_unknown(kind),
             understood => {
                 self.counts.events += 1;
-                self.count_type(understood);
+                self.types.count(type_name(understood));
             }
         }
     }
@@ -138,56 +112,44 @@ impl Tally {
         }
     }
 
-    fn count_type(&mut self, event: &Event<'_>) {
-        let index = match event {
-            Event::Thread(event) => match event {
-                ThreadEvent::ThreadStarted { .. } => 0,
-                ThreadEvent::TurnStarted => 1,
-                ThreadEvent::TurnCompleted { .. } => 2,
-                ThreadEvent::TurnFailed { .. } => 3,
-                ThreadEvent::Error { .. } => 4,
-                ThreadEvent::Item { phase: ItemPhase::Started, .. } => 5,
-                ThreadEvent::Item { phase: ItemPhase::Updated, .. } => 6,
-                ThreadEvent::Item { phase: ItemPhase::Completed, .. } => 7,
-            },
-            Event::Idle(IdleEvent::Idle) => 8,
-            Event::Idle(IdleEvent::Done) => 9,
-            Event::Preamble(_) => 10,
-            other => return self.types.count_other(&Text::plain(type_name(other))),
-        };
-        self.types.known[index] += 1;
-    }
-
     pub(super) fn count_item(&mut self, details: &ItemDetails<'_>) {
-        let index = match details {
-            ItemDetails::AgentMessage { .. } => 0,
-            ItemDetails::Reasoning { .. } => 1,
-            ItemDetails::CommandExecution(_) => 2,
-            ItemDetails::FileChange { .. } => 3,
-            ItemDetails::McpToolCall(_) => 4,
-            ItemDetails::WebSearch { .. } => 5,
-            ItemDetails::TodoList { .. } => 6,
-            ItemDetails::Error { .. } => 7,
-            ItemDetails::CollabToolCall(_) => 8,
+        self.items.count(match details {
+            ItemDetails::AgentMessage { .. } => "agent_message",
+            ItemDetails::Reasoning { .. } => "reasoning",
+            ItemDetails::CommandExecution(_) => "command_execution",
+            ItemDetails::FileChange { .. } => "file_change",
+            ItemDetails::McpToolCall(_) => "mcp_tool_call",
+            ItemDetails::WebSearch { .. } => "web_search",
+            ItemDetails::TodoList { .. } => "todo_list",
+            ItemDetails::Error { .. } => "error",
+            ItemDetails::CollabToolCall(_) => "collab_tool_call",
             ItemDetails::Other { kind } => return self.items.count_other(kind),
-        };
-        self.items.known[index] += 1;
+        });
     }
 
     pub(super) fn report(&self, mixed_dialect: u64) -> Counts {
         Counts {
-            by_type: self.types.report(KNOWN_TYPES),
-            items: self.items.report(KNOWN_ITEM_TYPES),
+            by_type: self.types.report(),
+            items: self.items.report(),
             mixed_dialect,
             ..self.counts.clone()
         }
     }
 }
 
-/// The `type` of a line of the other dialects; Codex protocol messages are counted together, because there are many
-/// types.
+/// The `type` of a line; Codex protocol messages are counted together, because there are many types.
 fn type_name(event: &Event<'_>) -> &'static str {
     match event {
+        Event::Thread(event) => match event {
+            ThreadEvent::ThreadStarted { .. } => "thread.started",
+            ThreadEvent::TurnStarted => "turn.started",
+            ThreadEvent::TurnCompleted { .. } => "turn.completed",
+            ThreadEvent::TurnFailed { .. } => "turn.failed",
+            ThreadEvent::Error { .. } => "error",
+            ThreadEvent::Item { phase: ItemPhase::Started, .. } => "item.started",
+            ThreadEvent::Item { phase: ItemPhase::Updated, .. } => "item.updated",
+            ThreadEvent::Item { phase: ItemPhase::Completed, .. } => "item.completed",
+        },
         Event::Idle(event) => match event {
             IdleEvent::AgentMessage { .. } | IdleEvent::UserMessage { .. } => "agent_message",
             IdleEvent::ToolCall { .. } => "tool_call",
@@ -203,6 +165,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::Response(_) => "response_item",
             RolloutPayload::Other { .. } => "bookkeeping",
         },
+        Event::Preamble(_) => "preamble",
         Event::Plain { .. } => "text",
         _ => "msg",
     }

@@ -18,7 +18,7 @@ use super::bounded_text::BoundedText;
 use super::finished_command::FinishedCommand;
 use crate::error_locations::{ErrorLocation, ParsedErrors, PlainLines, parse};
 use crate::shell;
-use crate::test_runs::command::ParsedCommand;
+use crate::test_runs::command::{ParsedCommand, is_assignment, is_one_of};
 
 const MAX_FAILURES: usize = 20;
 /// Longer outputs are parsed when the command ends, instead of being stored.
@@ -133,55 +133,32 @@ fn is_same_script(left: &str, right: &str) -> bool {
     words(left).eq(words(right))
 }
 
-/// The first two words of the last command of a script, which determines the exit code.
-fn last_program(script: &str) -> Vec<String> {
+/// The first two words of the last command of a script, which determines the exit code, without assignments and
+/// wrappers before them.
+fn last_program(script: &str) -> [String; 2] {
     let last = shell::pipelines(script).pop().and_then(|mut pipeline| pipeline.0.pop()).unwrap_or_default();
-    let words = last.iter().skip_while(|word| is_prefix(word));
-    words.take(2).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned()).collect()
-}
-
-/// Assignments and wrappers before the program: `A=b sudo grep`.
-fn is_prefix(word: &str) -> bool {
-    let is_assignment = word
-        .split_once('=')
-        .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
-    is_assignment || matches!(word, "sudo" | "time" | "exec")
+    let is_prefix = |word: &&String| is_assignment(word) || matches!(word.as_str(), "sudo" | "time" | "exec");
+    let mut words = last.iter().skip_while(is_prefix);
+    [(); 2].map(|()| words.next().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned())
 }
 
 /// Programs that print existing text, in which `path:line:column` is no error.
-fn prints_text(program: &[String]) -> bool {
-    let words: Vec<&str> = program.iter().map(String::as_str).collect();
-    matches!(
-        words.as_slice(),
-        [
-            "grep"
-                | "egrep"
-                | "fgrep"
-                | "rg"
-                | "ag"
-                | "ack"
-                | "cat"
-                | "sed"
-                | "awk"
-                | "head"
-                | "tail"
-                | "less",
-            ..
-        ] | ["nl" | "find" | "fd" | "ls" | "echo" | "diff" | "cmp" | "jq" | "git", ..]
+fn prints_text([program, _]: &[String; 2]) -> bool {
+    is_one_of(
+        program,
+        "grep egrep fgrep rg ag ack cat sed awk head tail less nl find fd ls echo diff cmp jq git",
     )
 }
 
-fn answers_by_exit_code(program: &[String]) -> bool {
-    let words: Vec<&str> = program.iter().map(String::as_str).collect();
-    matches!(
-        words.as_slice(),
-        [
-            "grep" | "egrep" | "fgrep" | "zgrep" | "rg" | "ag" | "ack" | "diff" | "cmp" | "test" | "[" | "[[",
-            ..
-        ] | ["which" | "type" | "pgrep" | "pidof" | "expr", ..]
-            | ["command", "-v" | "-V"]
-            | ["git", "grep" | "diff" | "show-ref" | "check-ignore" | "merge-base" | "rev-parse"]
-    )
+fn answers_by_exit_code([program, subcommand]: &[String; 2]) -> bool {
+    match program.as_str() {
+        "command" => is_one_of(subcommand, "-v -V"),
+        "git" => is_one_of(subcommand, "grep diff show-ref check-ignore merge-base rev-parse"),
+        _ => is_one_of(
+            program,
+            "grep egrep fgrep zgrep rg ag ack diff cmp test [ [[ which type pgrep pidof expr",
+        ),
+    }
 }
 
 #[cfg(test)]

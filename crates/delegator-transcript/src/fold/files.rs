@@ -28,7 +28,7 @@ pub struct FileOperations {
 pub(super) struct Files {
     by_path: BTreeMap<String, Existence>,
     not_listed: u64,
-    failed_patches: u64,
+    pub(super) failed_patches: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +53,6 @@ impl Files {
                 self.not_listed += 1;
             }
         }
-    }
-
-    pub(super) fn patch_failed(&mut self) {
-        self.failed_patches += 1;
     }
 
     pub(super) fn report(&self) -> FileOperations {

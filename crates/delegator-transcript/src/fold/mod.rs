@@ -111,10 +111,6 @@ enum BetweenItems {
 }
 
 impl Fold {
-    fn new(options: FoldOptions) -> Self {
-        Self { options, ..Self::default() }
-    }
-
     /// Records a line. Its effects are passed to [`Fold::on_effect`] afterwards.
     fn on_line(&mut self, line: &Line<'_>, event: &Event<'_>) {
         self.tally.count_line(line, event);
@@ -230,9 +226,9 @@ impl Fold {
             ItemDetails::FileChange { changes } if status == ItemStatus::Completed => {
                 self.files.apply(changes)
             }
-            ItemDetails::FileChange { .. } => self.files.patch_failed(),
+            ItemDetails::FileChange { .. } => self.files.failed_patches += 1,
             ItemDetails::McpToolCall(call) => self.calls.mcp_call(call, status),
-            ItemDetails::WebSearch { .. } => self.calls.web_search(),
+            ItemDetails::WebSearch { .. } => self.calls.web_searches += 1,
             ItemDetails::CollabToolCall(call) => self.calls.collab_call(call, status),
             ItemDetails::Error { message } => self.warnings.add(message),
             ItemDetails::AgentMessage { .. }
@@ -249,7 +245,8 @@ impl Fold {
         let stored = self.final_message.get_or_insert_default();
         stored.set(text, MAX_MESSAGE_BYTES);
         if let Some(bytes) = full_bytes {
-            stored.mark_truncated(bytes);
+            // The stored text is itself only the beginning of a text of `bytes` bytes.
+            (stored.truncated, stored.bytes) = (true, bytes);
         }
     }
 
@@ -319,8 +316,8 @@ impl Fold {
     fn report(&self, translator: &Translator) -> Report {
         let final_message = self.final_message.as_ref().map(|message| FinalMessage {
             text: message.resolve(),
-            bytes: message.bytes(),
-            truncated: message.is_truncated(),
+            bytes: message.bytes,
+            truncated: message.truncated,
         });
         let step = |(text, completed): &(BoundedText, bool)| PlanStep {
             text: text.resolve(),
@@ -339,26 +336,22 @@ impl Fold {
             commands: self.commands.report(),
             tests: self.commands.tests(),
             failures: self.failures.report(self.options.workdir.as_deref()),
-            mcp_calls: self.calls.mcp_report(),
-            web_searches: self.calls.web_searches(),
-            sub_agents: self.calls.sub_agents(),
+            mcp_calls: self.calls.mcp.clone(),
+            web_searches: self.calls.web_searches,
+            sub_agents: self.calls.sub_agents,
             plan: self.plan.iter().map(step).collect(),
             plan_steps_not_listed: self.plan_steps_not_listed,
             usage: self.usage.map(|total| usage::report(total, self.options.usage_before)),
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
-            transient_error_count: self.transient_errors.total(),
+            transient_error_count: self.transient_errors.total,
             oddities: self.oddities.clone(),
             open_items: self.open_items.report(self.options.workdir.as_deref()),
-            repeated_items: self.repeats.count(),
+            repeated_items: self.repeats.count,
             idle: self.idle,
             done: self.done,
             recent_lines: self.recent.report(),
             counts: self.tally.report(translator.mixed_lines()),
         }
-    }
-
-    fn thread_id(&self) -> Option<&str> {
-        self.thread_id.as_deref()
     }
 }

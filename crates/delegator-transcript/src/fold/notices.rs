@@ -21,7 +21,7 @@ pub struct Notice {
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     list: VecDeque<Notice>,
-    total: u64,
+    pub(super) total: u64,
 }
 
 fn truncate(message: &Text<'_>) -> String {
@@ -52,10 +52,6 @@ impl Notices {
         if self.list[at].count == 0 {
             self.list.remove(at);
         }
-    }
-
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 
     pub(super) fn report(&self) -> Vec<Notice> {

@@ -30,7 +30,8 @@ pub struct LineInfo {
 impl LineSummarizer {
     /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions) -> Self {
-        Self { translator: Translator::new(options.dialect), fold: Fold::new(options) }
+        let translator = Translator::new(options.dialect);
+        Self { translator, fold: Fold { options, ..Fold::default() } }
     }
 
     /// Processes the next line.
@@ -74,7 +75,7 @@ impl LineSummarizer {
 
     /// The thread id, once known.
     pub fn thread_id(&self) -> Option<&str> {
-        self.fold.thread_id()
+        self.fold.thread_id.as_deref()
     }
 
     /// The dialect, once known.

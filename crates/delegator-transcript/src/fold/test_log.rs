@@ -57,11 +57,9 @@ pub struct TestRunReport {
     pub runner: Runner,
     /// Exit code of the command; of a pipe, that of its last command.
     pub exit_code: Option<i32>,
-    /// As the runner reported it.
+    /// The counts are as the runner reported them.
     pub passed: u64,
-    /// As the runner reported it.
     pub failed: u64,
-    /// As the runner reported it.
     pub skipped: u64,
     /// Some tests ran without being counted.
     pub incomplete: bool,
@@ -182,9 +180,7 @@ impl TestLog {
 }
 
 fn add_counts(sums: &mut TestCounts, more: &TestCounts) {
-    sums.passed = sums.passed.saturating_add(more.passed);
-    sums.failed = sums.failed.saturating_add(more.failed);
-    sums.skipped = sums.skipped.saturating_add(more.skipped);
+    sums.add(more.passed, more.failed, more.skipped);
     sums.is_partial |= more.is_partial;
     let remaining = MAX_NAMES.saturating_sub(sums.failed_tests.0.len());
     sums.failed_tests.0.extend(more.failed_tests.0.iter().take(remaining).cloned());

@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 
 use super::pending::Pending;
-use super::{Effect, ItemIds, MapWarning, UnmappedReason};
+use super::{Effect, ItemIds, MapWarning, UnmappedReason, item};
 use crate::event::{
-    ChangeKind, FileChange, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
+    ChangeKind, FileChange, IdleEvent, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
 };
 use crate::json::{Text, write};
 
@@ -148,15 +148,6 @@ fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Ve
         Some(false) | None => Effect::Unmapped(UnmappedReason::Redundant),
     });
     effects.push(effect);
-}
-
-fn item<'a>(
-    phase: ItemPhase,
-    id: Text<'a>,
-    status: Option<ItemStatus>,
-    details: ItemDetails<'a>,
-) -> Effect<'a> {
-    Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
 }
 
 /// Wraps a tool's output as an MCP server's result.

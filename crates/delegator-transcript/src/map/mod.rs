@@ -16,7 +16,7 @@ mod response;
 use serde::{Deserialize, Serialize};
 
 use crate::decode::decode;
-use crate::event::{Event, IdleEvent, Item, ItemDetails, ItemPhase, ThreadEvent, Usage};
+use crate::event::{Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage};
 use crate::framer::{Line, LineText};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
@@ -266,6 +266,15 @@ impl Translator {
             }
         }
     }
+}
+
+fn item<'a>(
+    phase: ItemPhase,
+    id: Text<'a>,
+    status: Option<ItemStatus>,
+    details: ItemDetails<'a>,
+) -> Effect<'a> {
+    Effect::Emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
 }
 
 /// Whether the event explicitly starts or ends a turn.

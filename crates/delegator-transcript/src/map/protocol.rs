@@ -11,7 +11,7 @@
 
 use super::pending::Pending;
 use super::response::OpenResponses;
-use super::{Dialect, Effect, ItemIds, MapWarning, UnmappedReason};
+use super::{Dialect, Effect, ItemIds, MapWarning, UnmappedReason, item};
 use crate::event::{
     CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo,
     Usage,
@@ -60,21 +60,12 @@ impl ItemKind {
 
 type Effects<'a> = Vec<Effect<'a>>;
 
-fn emit(event: ThreadEvent<'_>) -> Effect<'_> {
-    Effect::Emit(event)
+fn completed_item<'a>(ids: &mut ItemIds, details: ItemDetails<'a>) -> Effects<'a> {
+    vec![item(ItemPhase::Completed, ids.next(), None, details)]
 }
 
 fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
     vec![Effect::Unmapped(reason)]
-}
-
-fn item<'a>(
-    phase: ItemPhase,
-    id: Text<'a>,
-    status: Option<ItemStatus>,
-    details: ItemDetails<'a>,
-) -> Effect<'a> {
-    emit(ThreadEvent::Item { phase, item: Item { id, status, details, full_bytes: None } })
 }
 
 impl ProtocolMapper {
@@ -93,7 +84,7 @@ impl ProtocolMapper {
         if std::mem::replace(&mut self.thread_is_named, true) {
             return unmapped(UnmappedReason::Redundant);
         }
-        vec![emit(ThreadEvent::ThreadStarted { thread_id })]
+        vec![Effect::Emit(ThreadEvent::ThreadStarted { thread_id })]
     }
 
     /// Applies an event of a session file. Old files have no turn start; there, a user message starts a turn.
@@ -123,6 +114,9 @@ impl ProtocolMapper {
     }
 
     pub(super) fn apply<'a>(&mut self, event: ProtocolEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        if kind_of(&event).is_some_and(|kind| !self.accepts(kind, ItemSource::BeginAndEnd)) {
+            return unmapped(UnmappedReason::Redundant);
+        }
         match event {
             ProtocolEvent::SessionConfigured { session_id } => self.on_session(session_id),
             ProtocolEvent::TaskStarted => {
@@ -136,11 +130,9 @@ impl ProtocolMapper {
                 self.complete_plan().into_iter().chain([Effect::Interrupted]).collect()
             }
             ProtocolEvent::AgentMessage { message } => {
-                self.completed_item(ItemKind::Message, ids, ItemDetails::AgentMessage { text: message })
+                completed_item(ids, ItemDetails::AgentMessage { text: message })
             }
-            ProtocolEvent::AgentReasoning { text } => {
-                self.completed_item(ItemKind::Reasoning, ids, ItemDetails::Reasoning { text })
-            }
+            ProtocolEvent::AgentReasoning { text } => completed_item(ids, ItemDetails::Reasoning { text }),
             ProtocolEvent::ExecCommandBegin { call_id, command } => {
                 self.begin_command(&call_id, command, ids)
             }
@@ -156,12 +148,9 @@ impl ProtocolMapper {
                 self.end_patch(&call_id, success, changes, ids)
             }
             ProtocolEvent::WebSearchEnd { query, action, .. } => {
-                self.completed_item(ItemKind::Search, ids, ItemDetails::WebSearch { query, action })
+                completed_item(ids, ItemDetails::WebSearch { query, action })
             }
-            ProtocolEvent::PlanUpdate { items } if self.accepts(ItemKind::Plan, ItemSource::BeginAndEnd) => {
-                vec![self.update_plan(items, ids)]
-            }
-            ProtocolEvent::PlanUpdate { .. } => unmapped(UnmappedReason::Redundant),
+            ProtocolEvent::PlanUpdate { items } => vec![self.update_plan(items, ids)],
             ProtocolEvent::TokenCount { usage, request } => {
                 let total = usage.or_else(|| request.map(|more| self.usage.unwrap_or_default().plus(more)));
                 self.usage = total.or(self.usage);
@@ -170,12 +159,10 @@ impl ProtocolMapper {
             }
             ProtocolEvent::Error { message } => {
                 self.critical_error = Some(message.clone().into_owned());
-                vec![emit(ThreadEvent::Error { message })]
+                vec![Effect::Emit(ThreadEvent::Error { message })]
             }
-            ProtocolEvent::StreamError { message } => vec![emit(ThreadEvent::Error { message })],
-            ProtocolEvent::Warning { message } => {
-                vec![item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message })]
-            }
+            ProtocolEvent::StreamError { message } => vec![Effect::Emit(ThreadEvent::Error { message })],
+            ProtocolEvent::Warning { message } => completed_item(ids, ItemDetails::Error { message }),
             ProtocolEvent::TurnItem { completed, item } => self.turn_item(completed, item, ids),
             ProtocolEvent::UserMessage { .. } | ProtocolEvent::Ignored { .. } => {
                 unmapped(UnmappedReason::Ignored)
@@ -191,7 +178,7 @@ impl ProtocolMapper {
     /// If the previous turn had no end event, its plan is completed when the next turn starts.
     fn begin_turn<'a>(&mut self) -> Effects<'a> {
         self.critical_error = None;
-        self.complete_plan().into_iter().chain([emit(ThreadEvent::TurnStarted)]).collect()
+        self.complete_plan().into_iter().chain([Effect::Emit(ThreadEvent::TurnStarted)]).collect()
     }
 
     fn end_turn<'a>(&mut self, error: Option<Text<'a>>) -> Effects<'a> {
@@ -199,29 +186,14 @@ impl ProtocolMapper {
         let mut effects: Effects<'a> = self.complete_plan().into_iter().collect();
         let message = error.or_else(|| self.critical_error.take());
         self.critical_error = None;
-        effects.push(emit(match message {
+        effects.push(Effect::Emit(match message {
             Some(message) => ThreadEvent::TurnFailed { message },
             None => ThreadEvent::TurnCompleted { usage: Some(self.usage.unwrap_or_default()) },
         }));
         effects
     }
 
-    fn completed_item<'a>(
-        &mut self,
-        kind: ItemKind,
-        ids: &mut ItemIds,
-        details: ItemDetails<'a>,
-    ) -> Effects<'a> {
-        if !self.accepts(kind, ItemSource::BeginAndEnd) {
-            return unmapped(UnmappedReason::Redundant);
-        }
-        vec![item(ItemPhase::Completed, ids.next(), None, details)]
-    }
-
     fn begin_command<'a>(&mut self, call_id: &Text<'a>, command: Text<'a>, ids: &mut ItemIds) -> Effects<'a> {
-        if !self.accepts(ItemKind::Command, ItemSource::BeginAndEnd) {
-            return unmapped(UnmappedReason::Redundant);
-        }
         self.responses.discard(&call_id.resolve());
         let id = ids.next();
         let open_command = (id.clone(), command.clone().into_owned());
@@ -232,9 +204,6 @@ impl ProtocolMapper {
     }
 
     fn end_command<'a>(&mut self, call_id: &Text<'a>, output: Text<'a>, exit_code: i32) -> Effects<'a> {
-        if !self.accepts(ItemKind::Command, ItemSource::BeginAndEnd) {
-            return unmapped(UnmappedReason::Redundant);
-        }
         let call_id = call_id.resolve();
         let Some((id, command)) = self.commands.remove(&call_id) else {
             let warning = MapWarning::CommandEndWithoutBegin { call_id: call_id.into_owned() };
@@ -253,9 +222,6 @@ impl ProtocolMapper {
         call: McpToolCall<'a>,
         ids: &mut ItemIds,
     ) -> Effects<'a> {
-        if !self.accepts(ItemKind::Call, ItemSource::BeginAndEnd) {
-            return unmapped(UnmappedReason::Redundant);
-        }
         let id = ids.next();
         let bytes = call.arguments.as_ref().map_or(0, Text::len);
         self.calls.insert(&call_id.resolve(), (id.clone(), call.clone().into_owned()), bytes);
@@ -269,9 +235,6 @@ impl ProtocolMapper {
         success: bool,
         ids: &mut ItemIds,
     ) -> Effects<'a> {
-        if !self.accepts(ItemKind::Call, ItemSource::BeginAndEnd) {
-            return unmapped(UnmappedReason::Redundant);
-        }
         let mut effects = Vec::new();
         let call_id = call_id.resolve();
         let id = match self.calls.remove(&call_id) {
@@ -308,9 +271,6 @@ impl ProtocolMapper {
         changes: Vec<FileChange<'a>>,
         ids: &mut ItemIds,
     ) -> Effects<'a> {
-        if !self.accepts(ItemKind::Patch, ItemSource::BeginAndEnd) {
-            return unmapped(UnmappedReason::Redundant);
-        }
         let mut effects = Vec::new();
         let call_id = call_id.resolve();
         self.responses.discard(&call_id);
@@ -386,6 +346,20 @@ impl ProtocolMapper {
             (ItemPhase::Started, id)
         };
         turn_item.id = id;
-        vec![emit(ThreadEvent::Item { phase, item: turn_item })]
+        vec![Effect::Emit(ThreadEvent::Item { phase, item: turn_item })]
     }
+}
+
+/// The kind of the item that an event reports. A patch counts when it ends.
+fn kind_of(event: &ProtocolEvent<'_>) -> Option<ItemKind> {
+    Some(match event {
+        ProtocolEvent::AgentMessage { .. } => ItemKind::Message,
+        ProtocolEvent::AgentReasoning { .. } => ItemKind::Reasoning,
+        ProtocolEvent::ExecCommandBegin { .. } | ProtocolEvent::ExecCommandEnd { .. } => ItemKind::Command,
+        ProtocolEvent::McpToolCallBegin { .. } | ProtocolEvent::McpToolCallEnd { .. } => ItemKind::Call,
+        ProtocolEvent::PatchApplyEnd { .. } => ItemKind::Patch,
+        ProtocolEvent::WebSearchEnd { .. } => ItemKind::Search,
+        ProtocolEvent::PlanUpdate { .. } => ItemKind::Plan,
+        _ => return None,
+    })
 }

@@ -9,119 +9,23 @@ use super::Runner;
 use crate::shell::{self, Pipeline};
 
 /// Programs that print existing text or manage files; their output is never a test run.
-const TEXT_PROGRAMS: [&str; 58] = [
-    "[",
-    "ack",
-    "ag",
-    "apply_patch",
-    "awk",
-    "bat",
-    "cat",
-    "cd",
-    "chmod",
-    "cp",
-    "curl",
-    "cut",
-    "diff",
-    "echo",
-    "egrep",
-    "export",
-    "false",
-    "fd",
-    "fgrep",
-    "file",
-    "find",
-    "gh",
-    "git",
-    "grep",
-    "head",
-    "jq",
-    "journalctl",
-    "kill",
-    "less",
-    "ls",
-    "mkdir",
-    "more",
-    "mv",
-    "nl",
-    "popd",
-    "printf",
-    "ps",
-    "pushd",
-    "pwd",
-    "rg",
-    "rm",
-    "sed",
-    "set",
-    "sleep",
-    "sort",
-    "source",
-    "stat",
-    "tac",
-    "tail",
-    "test",
-    "touch",
-    "tree",
-    "true",
-    "uniq",
-    "wc",
-    "wget",
-    "which",
-    "xxd",
-];
+const TEXT_PROGRAMS: &str = "[ ack ag apply_patch awk bat cat cd chmod cp curl cut diff echo egrep export false fd fgrep file find gh \
+    git grep head jq journalctl kill less ls mkdir more mv nl popd printf ps pushd pwd rg rm sed set sleep \
+    sort source stat tac tail test touch tree true uniq wc wget which xxd";
 
 /// Programs that run another program.
-const WRAPPERS: [&str; 15] = [
-    "bundle", "command", "env", "exec", "nice", "nohup", "npx", "poetry", "pipenv", "stdbuf", "sudo", "time",
-    "timeout", "xargs", "xvfb-run",
-];
+const WRAPPERS: &str =
+    "bundle command env exec nice nohup npx poetry pipenv stdbuf sudo time timeout xargs xvfb-run";
 
-/// Flags that select no tests; with `true`, the next word is the value of the flag.
-const NON_SELECTING_FLAGS: [(&str, bool); 43] = [
-    ("--", false),
-    ("--all", false),
-    ("--all-features", false),
-    ("--all-targets", false),
-    ("--ci", false),
-    ("--color", true),
-    ("--colors", false),
-    ("--colour", true),
-    ("--console", true),
-    ("--failfast", false),
-    ("--fail-fast", false),
-    ("--features", true),
-    ("--force-color", false),
-    ("--format", true),
-    ("--jobs", true),
-    ("--locked", false),
-    ("--maxWorkers", true),
-    ("--no-capture", false),
-    ("--no-color", false),
-    ("--no-daemon", false),
-    ("--no-fail-fast", false),
-    ("--no-header", false),
-    ("--no-summary", false),
-    ("--nocapture", false),
-    ("--offline", false),
-    ("--output-on-failure", false),
-    ("--quiet", false),
-    ("--release", false),
-    ("--reporter", true),
-    ("--rerun-tasks", false),
-    ("--runInBand", false),
-    ("--show-output", false),
-    ("--silent", false),
-    ("--tb", true),
-    ("--test-reporter", true),
-    ("--test-threads", true),
-    ("--verbose", false),
-    ("--watch=false", false),
-    ("--workspace", false),
-    ("-B", false),
-    ("-count=1", false),
-    ("-json", false),
-    ("-race", false),
-];
+/// Flags that select no tests.
+const NON_SELECTING_FLAGS: &str = "-- --all --all-features --all-targets --ci --colors --failfast --fail-fast --force-color --locked \
+    --no-capture --no-color --no-daemon --no-fail-fast --no-header --no-summary --nocapture --offline \
+    --output-on-failure --quiet --release --rerun-tasks --runInBand --show-output --silent --verbose \
+    --watch=false --workspace -B -count=1 -json -race";
+
+/// Flags that select no tests and have a value, after `=` or as the next word.
+const NON_SELECTING_OPTIONS: &str = "--color --colour --console --features --format --jobs --maxWorkers --reporter --tb --test-reporter \
+    --test-threads";
 
 /// Letters of short flags that select no tests, alone or combined (`-xvs`); `-j` and `-n` may be followed by a number.
 const NON_SELECTING_LETTERS: &str = "qvsxi";
@@ -258,6 +162,10 @@ fn is_test_goal(word: &str) -> bool {
     matches!(goal, "test" | "verify" | "check" | "build" | "install" | "package" | "integration-test")
 }
 
+pub(crate) fn is_one_of(word: &str, list: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
+}
+
 fn program(words: &[String]) -> &str {
     let path = words.first().map_or("", String::as_str);
     path.rsplit('/').next().unwrap_or_default()
@@ -267,7 +175,7 @@ fn program(words: &[String]) -> &str {
 fn is_text_program(words: &[String]) -> bool {
     let path = words.first().map_or("", String::as_str);
     let is_system_program = !path.contains('/') || path.starts_with("/usr/") || path.starts_with("/bin/");
-    is_system_program && TEXT_PROGRAMS.contains(&program(words))
+    is_system_program && is_one_of(program(words), TEXT_PROGRAMS)
 }
 
 /// Removes what precedes the actual program: assignments, `timeout 60`, `npx`, `uv run`, `python -m`.
@@ -281,7 +189,7 @@ fn strip_wrappers(words: &mut Vec<String>) {
             name if name.starts_with("python") && second == "-m" => 2,
             "sh" | "bash" | "zsh" if !second.is_empty() && !second.starts_with('-') => 1,
             // With their flags and numeric arguments (`timeout -k 5 60`).
-            name if WRAPPERS.contains(&name) && !second.is_empty() => {
+            name if is_one_of(name, WRAPPERS) && !second.is_empty() => {
                 let belongs_to_wrapper =
                     |word: &&String| word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
                 1 + words.iter().skip(1).take_while(belongs_to_wrapper).count()
@@ -293,7 +201,7 @@ fn strip_wrappers(words: &mut Vec<String>) {
     }
 }
 
-fn is_assignment(word: &str) -> bool {
+pub(crate) fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map_or("", |(name, _)| name);
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
@@ -321,15 +229,10 @@ fn selecting_words<'w>(words: impl Iterator<Item = &'w String>) -> Vec<String> {
             continue;
         }
         let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
-        if let Some((known, takes_value)) =
-            NON_SELECTING_FLAGS.iter().find(|(known, _)| *known == name || known == word)
-        {
-            is_value = *takes_value && known == word;
-            continue;
-        }
-        if matches!(word.as_str(), "-j" | "-n") {
-            is_value = true;
-        } else if !is_short_flag(word) && word != "./..." {
+        let is_option = is_one_of(name, NON_SELECTING_OPTIONS);
+        is_value = matches!(word.as_str(), "-j" | "-n") || (is_option && name == word);
+        let is_flag = [name, word].iter().any(|flag| is_one_of(flag, NON_SELECTING_FLAGS));
+        if !is_value && !is_option && !is_flag && !is_short_flag(word) && word != "./..." {
             chosen.push(word.clone());
         }
     }

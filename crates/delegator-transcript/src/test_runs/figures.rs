@@ -6,6 +6,11 @@ pub(super) fn leading_number(text: &str) -> Option<(u64, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
+/// The text after `N) `.
+pub(super) fn numbered(text: &str) -> Option<&str> {
+    leading_number(text)?.1.strip_prefix(") ")
+}
+
 /// Parses `N words` parts between separators; `None` if a part has another form.
 pub(super) fn parse_counts<'t>(text: &'t str, separator: char) -> Option<Vec<(u64, &'t str)>> {
     let piece = |piece: &'t str| {

@@ -6,7 +6,6 @@ use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
-    let mut has_summary = false;
     for line in output.lines() {
         if let Some(test) = line.strip_prefix("=== FAIL: ") {
             let test = test.rsplit_once(" (").map_or(test, |(name, _)| name);
@@ -15,10 +14,9 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         } else if let Some((total, failed, skipped, errors)) = figures(line) {
             counts.add_total(total, failed, skipped);
             counts.add(0, errors, 0);
-            has_summary = true;
         }
     }
-    has_summary.then_some(counts)
+    Some(counts)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {

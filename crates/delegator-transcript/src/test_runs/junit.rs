@@ -1,7 +1,7 @@
 //! Parses JUnit's own runners: the platform's console launcher (`[ 3 tests successful ]`) and JUnit 4's text runner
 //! (`OK (2 tests)`).
 
-use super::figures::{count_of, leading_number, parse_named_counts};
+use super::figures::{count_of, leading_number, numbered, parse_named_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
@@ -22,7 +22,8 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
             has_summary = true;
         } else if line.trim_start().starts_with("MethodSource [") {
             test.take().into_iter().for_each(|name| counts.failed_tests.add(name));
-        } else if let Some(name) = numbered(line) {
+        } else if let Some(name) = numbered(line).filter(|name| name.ends_with(')') && !name.contains(' ')) {
+            // `1) wrong(shop.BadTest)`
             counts.failed_tests.add(name);
         } else {
             test = line.strip_prefix("  ").filter(|name| !name.starts_with(' '));
@@ -47,10 +48,4 @@ fn parse_junit4(line: &str) -> Option<(u64, u64)> {
     let rest = line.strip_prefix("Tests run: ").filter(|rest| !rest.contains("Errors:"))?;
     let (total, rest) = leading_number(rest)?;
     Some((total, count_of(&parse_named_counts(rest, ',', ':'), "failures")?))
-}
-
-/// `1) wrong(shop.BadTest)`
-fn numbered(line: &str) -> Option<&str> {
-    let (_, rest) = leading_number(line)?;
-    rest.strip_prefix(") ").filter(|name| name.ends_with(')') && !name.contains(' '))
 }

@@ -1,7 +1,7 @@
 //! Parses `mocha` with any reporter that prints the epilogue: `3 passing`, `2 pending`, `1 failing`, then the failures,
 //! each with a title of one or more lines that ends with a colon.
 
-use super::figures::leading_number;
+use super::figures::{leading_number, numbered};
 use super::{Output, TestCounts};
 
 /// Lines of a title; longer ones are not a title.
@@ -27,18 +27,14 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
                 _ => section = Section::After,
             }
         } else if section == Section::Failures {
-            let numbered = leading_number(text).and_then(|(_, rest)| rest.strip_prefix(") "));
-            let begins = numbered.filter(|_| line.starts_with("  ") && !line.starts_with("     "));
+            let begins = numbered(text).filter(|_| line.starts_with("  ") && !line.starts_with("     "));
             match begins {
                 Some(first) => title = vec![first],
                 None if !title.is_empty() && line.starts_with("       ") => title.push(text),
                 None => title.clear(),
             }
-            if let Some(last) =
-                title.last_mut().and_then(|last| last.strip_suffix(':').map(|end| (end, last)))
-            {
-                *last.1 = last.0;
-                counts.failed_tests.add(&title.join(" "));
+            if let Some(name) = title.join(" ").strip_suffix(':') {
+                counts.failed_tests.add(name);
                 title.clear();
             } else if title.len() > MAX_TITLE_DEPTH {
                 title.clear();

@@ -56,43 +56,28 @@ const MAX_NAME_BYTES: usize = 300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runner {
-    /// `cargo test`
     Cargo,
-    /// `cargo nextest`
     Nextest,
-    /// `pytest`
     Pytest,
-    /// `python -m unittest`
     Unittest,
-    /// `jest`
     Jest,
-    /// `vitest`
     Vitest,
-    /// `mocha`
     Mocha,
-    /// `go test`
     Go,
-    /// `gotestsum`
     Gotestsum,
     /// `node --test`
     Node,
     /// JUnit's own console runners.
     Junit,
-    /// `mvn test`
     Maven,
-    /// `gradle test`
     Gradle,
-    /// `rspec`
     Rspec,
-    /// `phpunit`
     Phpunit,
-    /// `ctest`
     Ctest,
-    /// `dotnet test`
     Dotnet,
 }
 
-/// Returns the results in the output, if there are any.
+/// Returns the results in the output; `None` or empty counts if there are none.
 type Parser = fn(&Output<'_>) -> Option<TestCounts>;
 
 impl Runner {
@@ -161,7 +146,7 @@ impl TestCounts {
         self.add(passed, failed, skipped);
     }
 
-    fn add(&mut self, passed: u64, failed: u64, skipped: u64) {
+    pub(crate) fn add(&mut self, passed: u64, failed: u64, skipped: u64) {
         self.passed = self.passed.saturating_add(passed);
         self.failed = self.failed.saturating_add(failed);
         self.skipped = self.skipped.saturating_add(skipped);

@@ -7,13 +7,11 @@ use super::{Output, TestCounts};
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
     let mut figures = Figures::default();
-    let mut has_summary = false;
     let mut lists_failures = false;
     let mut tap_failure: Option<&str> = None;
     for line in output.lines() {
         if let Some(figure) = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# ")) {
             if figures.push(figure) {
-                has_summary = true;
                 let Figures { passed, failed, skipped, .. } = std::mem::take(&mut figures);
                 counts.add(passed, failed, skipped);
             }
@@ -22,23 +20,17 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         } else if let Some(name) = line.strip_prefix("✖ ").filter(|_| lists_failures) {
             counts.failed_tests.add(name.rsplit_once(" (").map_or(name, |(name, _)| name));
         } else if let Some(name) = line.trim_start().strip_prefix("not ok ") {
-            add(&mut counts, tap_failure.take());
+            tap_failure.take().into_iter().for_each(|name| counts.failed_tests.add(name));
             tap_failure = name.split_once(" - ").map(|(_, name)| name);
         } else if tap_failure.is_some() {
             match line.trim() {
                 "type: 'suite'" | "failureType: 'subtestsFailed'" => tap_failure = None,
-                "..." => add(&mut counts, tap_failure.take()),
+                "..." => tap_failure.take().into_iter().for_each(|name| counts.failed_tests.add(name)),
                 _ => {}
             }
         }
     }
-    has_summary.then_some(counts)
-}
-
-fn add(counts: &mut TestCounts, name: Option<&str>) {
-    if let Some(name) = name {
-        counts.failed_tests.add(name);
-    }
+    Some(counts)
 }
 
 #[derive(Default)]

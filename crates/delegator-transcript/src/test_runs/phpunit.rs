@@ -1,33 +1,24 @@
 //! Parses `phpunit`: `OK (2 tests, 2 assertions)`, or `Tests: 11, Assertions: 7, …` with the counts of problems.
 
-use super::figures::{count_of, leading_number, parse_named_counts};
+use super::figures::{count_of, leading_number, numbered, parse_named_counts};
 use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
-    let mut has_summary = false;
     let mut is_list = false;
     for line in output.lines() {
         if let Some(total) = parse_ok(line) {
             counts.add(total, 0, 0);
-            has_summary = true;
         } else if let Some((total, failed, skipped)) = figures(line) {
             counts.add_total(total, failed, skipped);
-            has_summary = true;
         } else if line.starts_with("There was ") || line.starts_with("There were ") {
             is_list =
                 [" error:", " errors:", " failure:", " failures:"].iter().any(|end| line.ends_with(end));
-        } else if let Some(name) = numbered(line).filter(|_| is_list) {
+        } else if let Some(name) = numbered(line).filter(|name| is_list && name.contains("::")) {
             counts.failed_tests.add(name);
         }
     }
-    has_summary.then_some(counts)
-}
-
-/// `1) BadTest::testThrows`
-fn numbered(line: &str) -> Option<&str> {
-    let (_, rest) = leading_number(line)?;
-    rest.strip_prefix(") ").filter(|name| name.contains("::"))
+    Some(counts)
 }
 
 fn parse_ok(line: &str) -> Option<u64> {

@@ -5,19 +5,17 @@ use super::{Output, TestCounts};
 
 pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
-    let mut has_summary = false;
     for line in output.lines() {
         if let Some((total, failed, skipped, errors)) = figures(line) {
             counts.add_total(total, failed, skipped);
             counts.add(0, errors, 0);
-            has_summary = true;
         } else if let Some(example) = line.strip_prefix("rspec ") {
             counts.failed_tests.add(example.split_once(" # ").map_or(example, |(_, name)| name));
         } else if let Some(file) = line.strip_prefix("An error occurred while loading ") {
             counts.failed_tests.add(file.trim_end_matches('.'));
         }
     }
-    has_summary.then_some(counts)
+    Some(counts)
 }
 
 fn figures(line: &str) -> Option<(u64, u64, u64, u64)> {

@@ -11,7 +11,6 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
     let mut counts = TestCounts::default();
     let mut reports = Reports::default();
     let mut ran = None;
-    let mut has_verdict = false;
     let mut is_after_rule = false;
     for line in output.lines() {
         let heading = heading(line, std::mem::replace(&mut is_after_rule, is_rule(line)));
@@ -24,13 +23,12 @@ pub(super) fn parse(output: &Output<'_>) -> Option<TestCounts> {
         } else if let Some(figures) = verdict(line) {
             if let Some(ran) = ran.take() {
                 std::mem::take(&mut reports).add_to(&mut counts, ran, &figures);
-                has_verdict = true;
             }
         } else if let Some(name) = line.strip_suffix(" ... ok") {
             counts.add_passed_test(&name_of(name));
         }
     }
-    has_verdict.then_some(counts)
+    Some(counts)
 }
 
 /// The separator above each report.

@@ -1,0 +1,29 @@
+//! Enums whose variants have a fixed name, as stored in the registry and shown in JSON.
+
+/// Defines an enum, the list of its variants, and the conversion from and to their names.
+macro_rules! named_enum {
+    ($(#[$about:meta])* $visibility:vis enum $Enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility enum $Enum {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $Enum {
+            $visibility const ALL: [$Enum; [$($name),*].len()] = [$($Enum::$variant),*];
+
+            $visibility fn name(self) -> &'static str {
+                match self {
+                    $($Enum::$variant => $name,)*
+                }
+            }
+
+            #[allow(dead_code, reason = "not every name is read back")]
+            $visibility fn from_name(name: &str) -> Option<$Enum> {
+                $Enum::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+    };
+}
+
+pub(crate) use named_enum;
