@@ -126,16 +126,18 @@ fn report(cleaned: &CleanReport, dry_run: bool) -> Cleanup {
     } else {
         format!("Cleaned {}, deleted {}", count_tasks(ended, "stuck"), count_tasks(deleted, "old"))
     };
-    let counts = CleanupCounts {
-        stuck_tasks: StuckTasks {
-            found: cleaned.stuck.len(),
-            cleaned: cleaned.stuck_ended,
-            task_ids: ids(&cleaned.stuck),
-        },
-        old_tasks: OldTasks {
-            found: cleaned.old_found,
-            deleted,
-            oldest_age_hours: cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
+    Cleanup {
+        counts: CleanupCounts {
+            stuck_tasks: StuckTasks {
+                found: cleaned.stuck.len(),
+                cleaned: cleaned.stuck_ended,
+                task_ids: ids(&cleaned.stuck),
+            },
+            old_tasks: OldTasks {
+                found: cleaned.old_found,
+                deleted,
+                oldest_age_hours: cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
+            },
         },
         leftovers: Leftovers { found: cleaned.leftovers.len(), removed: cleaned.leftovers_removed },
         unclaimed: ids(&cleaned.unclaimed),
@@ -145,8 +147,8 @@ fn report(cleaned: &CleanReport, dry_run: bool) -> Cleanup {
             items: cleaned.retained_points.iter().map(restore_point).collect(),
             dropped_items: cleaned.dropped_points.iter().map(restore_point).collect(),
         },
-    };
-    Cleanup { counts, summary }
+        summary,
+    }
 }
 
 fn restore_point(point: &RetainedRestorePoint) -> TaskRestorePoint {

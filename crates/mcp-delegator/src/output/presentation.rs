@@ -307,8 +307,7 @@ fn data_only(outcome: &Outcome) -> RenderedOutput {
 /// Validates an envelope against its published schema. A violation is a bug of this program: a debug build panics, a
 /// release build logs it and sends the envelope, because the caller needs the data more than its form.
 fn check_contract(envelope: Envelope, outcome: &Outcome, value: &Value) {
-    let Some(schema) = envelope_schema::schema_of(envelope, outcome.command.category) else { return };
-    let violations = envelope_schema::violations(&schema, value);
+    let violations = envelope_schema::check(envelope, outcome.command.category, value);
     debug_assert!(violations.is_empty(), "an envelope violates its schema: {violations:?}\n{value}");
     for violation in violations {
         tracing::error!(command = outcome.command.name(), violation, "an envelope violates its schema");

@@ -66,6 +66,7 @@ pub(super) struct TreeOutput {
     pub head_moved: bool,
     pub head_restored: bool,
     /// The state before the restore
+    #[schemars(extend("x-optional" = true))]
     pub undo_point: Option<String>,
 }
 

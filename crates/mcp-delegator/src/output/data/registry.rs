@@ -71,6 +71,10 @@ impl From<&Environment> for EnvironmentData {
 pub struct Cleanup {
     #[serde(flatten)]
     pub counts: CleanupCounts,
+    pub leftovers: Leftovers,
+    /// Task directories with results that are not in the registry; they are retained.
+    pub unclaimed: Vec<String>,
+    pub restore_points: RestorePointCounts,
     pub summary: String,
 }
 
@@ -78,10 +82,6 @@ pub struct Cleanup {
 pub struct CleanupCounts {
     pub stuck_tasks: StuckTasks,
     pub old_tasks: OldTasks,
-    pub leftovers: Leftovers,
-    /// Task directories with results that are not in the registry; they are retained.
-    pub unclaimed: Vec<String>,
-    pub restore_points: RestorePointCounts,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -3,6 +3,8 @@
 //! The schemas of the tool envelope are generated from its types and those of each category. The CLI envelope is a file given
 //! by its contract, and the standard envelope a file written by this project; both are in `schemas/`.
 
+use std::sync::OnceLock;
+
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -119,12 +121,30 @@ pub fn schema_of(envelope: Envelope, category: Category) -> Option<Value> {
     }
 }
 
+/// The violations of a rendered envelope. A server validates many, so each validator is built only once.
+pub fn check(envelope: Envelope, category: Category, value: &Value) -> Vec<String> {
+    static VALIDATORS: [OnceLock<Option<Validator>>; 7] = [const { OnceLock::new() }; 7];
+    let at = match envelope {
+        Envelope::Agent => 0,
+        Envelope::Standard => 1,
+        Envelope::Tool => 2 + category as usize,
+        Envelope::Raw => return Vec::new(),
+    };
+    let build = || schema_of(envelope, category).and_then(|schema| validator(&schema).ok());
+    VALIDATORS[at].get_or_init(build).iter().flat_map(|validator| errors_of(validator, value)).collect()
+}
+
 /// The schema violations of an envelope; empty if it is valid.
 pub fn violations(schema: &Value, envelope: &Value) -> Vec<String> {
-    match jsonschema::options().should_validate_formats(true).build(schema) {
+    match validator(schema) {
         Ok(validator) => errors_of(&validator, envelope),
         Err(error) => vec![format!("the schema itself is broken: {error}")],
     }
+}
+
+fn validator(schema: &Value) -> Result<Validator, String> {
+    let options = jsonschema::options().should_validate_formats(true);
+    options.build(schema).map_err(|error| error.to_string())
 }
 
 fn errors_of(validator: &Validator, instance: &Value) -> Vec<String> {
