@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use delegator_domain::agents::{BUILT_IN_AGENT, BUILT_IN_PROTOCOL};
+use delegator_domain::similar_names;
 use serde_json::Value;
 
 use crate::keys::{self, DefaultValue, TextFormat, ValueKind};
@@ -15,9 +17,6 @@ use crate::problem::{ValueProblem, quoted};
 
 /// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
 const MAX_PROBLEMS: usize = 100;
-
-/// The built-in agent; an entry of its name only adds to it.
-const BUILT_IN_AGENT: &str = "codex";
 
 /// Checks values and collects their problems.
 #[derive(Debug)]
@@ -60,6 +59,10 @@ impl<'a> Checker<'a> {
         }
     }
 
+    pub(crate) fn problem_count(&self) -> usize {
+        self.problems.len()
+    }
+
     /// Whether the maximum number of problems is reached, so that no further check is needed.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
@@ -78,7 +81,7 @@ impl<'a> Checker<'a> {
                 self.text(kind, path, node.at, text).map(Value::from)
             }
             (ValueKind::Command, Shape::List(items)) if items.is_empty() => self.mismatch(kind, path, node),
-            (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, node, items),
+            (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, items),
             (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
             (ValueKind::Agents, Shape::Table(entries)) => self.agents(path, entries),
             _ => self.mismatch(kind, path, node),
@@ -91,7 +94,7 @@ impl<'a> Checker<'a> {
     }
 
     /// All checked items, or `None` if one is invalid; every invalid item is reported.
-    fn list(&mut self, kind: &ValueKind, path: &str, node: &Node, items: &[Node]) -> Option<Value> {
+    fn list(&mut self, kind: &ValueKind, path: &str, items: &[Node]) -> Option<Value> {
         let mut checked = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let item_kind = match kind {
@@ -112,11 +115,6 @@ impl<'a> Checker<'a> {
         if checked.len() < items.len() {
             return None;
         }
-        let is_resume = matches!(kind, ValueKind::ResumeArguments);
-        if is_resume && !checked.iter().any(|argument| argument.contains("{thread_id}")) {
-            self.add_missing(path, node.at, format!("expected {kind}; no item contains it"));
-            return None;
-        }
         Some(checked.into())
     }
 
@@ -135,6 +133,9 @@ impl<'a> Checker<'a> {
                 ),
                 None,
             ),
+            ValueKind::Text(TextFormat::Repository) if keys::has_password(text) => {
+                ("must not contain a password: the file and every response would show it".to_owned(), None)
+            }
             ValueKind::Text(format) => (format!("expected {format}"), None),
             ValueKind::Program if TextFormat::ProgramName.accepts(text) => return Some(text.to_owned()),
             _ => match paths::absolute_text(text, self.home) {
@@ -198,7 +199,7 @@ impl<'a> Checker<'a> {
                 }
                 other => {
                     let problem =
-                        format!("expected a table with at least `command`, found {}", other.describe());
+                        format!("expected a table with `protocol` and `command`, found {}", other.describe());
                     self.add_problem(&agent_path, entry.node.at, problem, None);
                 }
             }
@@ -208,38 +209,59 @@ impl<'a> Checker<'a> {
 
     fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Value {
         let is_built_in = entry.name == BUILT_IN_AGENT;
-        let mut agent = BTreeMap::new();
-        for (field, key) in keys::agent_fields() {
-            let is_required = matches!(key.default, DefaultValue::Required) && !is_built_in;
-            if is_required && !fields.iter().any(|given| given.name == field) {
-                self.add_missing(&format!("{path}.{field}"), entry.at, format!("`{field}` is missing"));
-            }
-            let default = key.default_value(0);
-            if !default.is_null() {
-                agent.insert(field, default);
-            }
-        }
+        let is_allowed = move |field: &str| !is_built_in || field == "env";
+        let known = keys::agent_fields().filter(move |(field, _)| is_allowed(field));
+        let known = known.map(|(field, key)| (field, &key.kind, &key.default));
+        let (mut agent, unknown) = self.fields(path, entry.at, fields, known);
         if is_built_in {
-            agent.insert("dialect", "codex-exec".into());
+            agent.insert("protocol", BUILT_IN_PROTOCOL.name().into());
         }
-        for given in fields {
+        for given in unknown {
             if self.is_full() {
                 break;
             }
-            let field_path = format!("{path}.{}", given.name);
-            match keys::agent_fields().find(|(field, _)| *field == given.name) {
-                Some((field, key)) => {
-                    agent.extend(self.value(&key.kind, &field_path, &given.node).map(|value| (field, value)));
+            let nearest = keys::nearest_among(&given.name, keys::agent_fields().map(|(field, _)| field));
+            let (problem, suggestion) = match nearest {
+                Some(field) if !is_allowed(field) => {
+                    ("the built-in agent has only `env`; `codex_bin` sets its program", None)
                 }
-                None => {
-                    let nearest =
-                        keys::nearest_among(&given.name, keys::agent_fields().map(|(field, _)| field));
-                    let suggestion = nearest.map(|field| format!("{path}.{field}"));
-                    let problem = "an agent has no such field".to_owned();
-                    self.add_problem(&field_path, given.at, problem, suggestion);
-                }
-            }
+                nearest => ("an agent has no such field", nearest.map(|field| format!("{path}.{field}"))),
+            };
+            self.add_problem(&format!("{path}.{}", given.name), given.at, problem.to_owned(), suggestion);
         }
         agent.into_iter().collect()
     }
+
+    /// Checks the fields of a table that begins at `at`: the valid ones and the defaults of those that are absent, and
+    /// the fields that are not known.
+    pub(crate) fn fields<'e>(
+        &mut self,
+        path: &str,
+        at: Option<usize>,
+        given: &'e [Entry],
+        known: impl Iterator<Item = KnownField> + Clone,
+    ) -> (BTreeMap<&'static str, Value>, Vec<&'e Entry>) {
+        let is_known = |entry: &&Entry| known.clone().any(|(name, ..)| name == entry.name);
+        let unknown: Vec<&Entry> = given.iter().filter(|entry| !is_known(entry)).collect();
+        let mut values = BTreeMap::new();
+        for (name, kind, default) in known.clone() {
+            let field_path = format!("{path}.{name}");
+            let value = match (given.iter().find(|entry| entry.name == name), default) {
+                (Some(entry), _) => self.value(kind, &field_path, &entry.node),
+                (None, DefaultValue::Required) => {
+                    let meant = similar_names::nearest(name, unknown.iter().map(|entry| entry.name.as_str()));
+                    let hint =
+                        meant.map(|meant| format!("; {} is not known", quoted(meant))).unwrap_or_default();
+                    self.add_missing(&field_path, at, format!("is missing{hint}"));
+                    None
+                }
+                (None, default) => Some(default.value(0)).filter(|value| !value.is_null()),
+            };
+            values.extend(value.map(|value| (name, value)));
+        }
+        (values, unknown)
+    }
 }
+
+/// Name, type and default of a field of a table.
+pub(crate) type KnownField = (&'static str, &'static ValueKind, &'static DefaultValue);

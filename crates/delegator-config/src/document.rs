@@ -12,7 +12,7 @@ use crate::check::Checker;
 use crate::keys::{self, Key, ProjectRight};
 use crate::node::{Entry, Shape, entries_from_toml};
 use crate::origin::{Origin, Source};
-use crate::problem::{Position, Problem, ProblemSource, ValueProblem};
+use crate::problem::{Position, Problem, ValueProblem};
 use crate::resolve::Layer;
 
 /// Message of the parser for a duplicate key.
@@ -40,15 +40,10 @@ pub(crate) fn read(text: &str, path: &Path, source: Source, home: Option<&Path>)
     problems_found.extend(errors.iter().take(MAX_SYNTAX_ERRORS).map(|error| syntax_problem(text, error)));
     problems_found.sort_by_key(|problem| problem.at);
     if is_truncated {
-        problems_found.push(ValueProblem::new(
-            "",
-            None,
-            "there are more problems in this file; only the first ones are listed",
-        ));
+        problems_found.push(ValueProblem::more());
     }
-    let problems =
-        problems_found.into_iter().map(|problem| with_position(problem, text, path, source)).collect();
-    (layer, problems)
+    let problems = problems_found.into_iter();
+    (layer, problems.map(|problem| problem.into_problem_in(source.into(), path, text)).collect())
 }
 
 fn syntax_problem(text: &str, error: &toml::de::Error) -> ValueProblem {
@@ -59,32 +54,6 @@ fn syntax_problem(text: &str, error: &toml::de::Error) -> ValueProblem {
     }
     let key = span.and_then(|span| text.get(span)).unwrap_or_default();
     ValueProblem::new(key, at, "the key is set twice")
-}
-
-fn with_position(value_problem: ValueProblem, text: &str, path: &Path, source: Source) -> Problem {
-    let position = value_problem.at.map(|at| position(text, at));
-    Problem {
-        source: match source {
-            Source::Project => ProblemSource::Project,
-            _ => ProblemSource::UserConfig,
-        },
-        file: Some(path.to_owned()),
-        line: position.map(|position| position.line),
-        column: position.map(|position| position.column),
-        key: value_problem.key,
-        problem: value_problem.problem,
-        suggestion: value_problem.suggestion,
-    }
-}
-
-/// Line and column of a byte offset. An offset inside a character counts as that character.
-pub(crate) fn position(text: &str, at: usize) -> Position {
-    let before = &text[..text.floor_char_boundary(at)];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Position {
-        line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-    }
 }
 
 struct DocumentReader<'a> {
@@ -132,12 +101,8 @@ impl DocumentReader<'_> {
             return;
         }
         let Some(value) = self.checker.value(&key.kind, key.name, &entry.node) else { return };
-        let path = self.path.to_owned();
-        let position = position(self.text, entry.at.unwrap_or_default());
-        let origin = match self.source {
-            Source::Project => Origin::Project { path, position },
-            _ => Origin::UserConfig { path, position },
-        };
+        let position = Position::of(self.text, entry.at.unwrap_or_default());
+        let origin = Origin::File { source: self.source, path: self.path.to_owned(), position };
         self.layer.insert(key.name, (value, origin));
     }
 

@@ -5,14 +5,16 @@
 //! add an entry; nothing else in this crate lists keys.
 
 mod table;
+mod text_format;
 
 use std::fmt;
 
-use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::similar_names;
 use serde_json::{Map, Value};
 
 pub use table::KEYS;
+pub use text_format::TextFormat;
+pub(crate) use text_format::has_password;
 
 /// Prefix of every environment variable of this program.
 pub const VARIABLE_PREFIX: &str = "MCP_DELEGATOR_";
@@ -44,8 +46,8 @@ pub enum ValueKind {
     Bool,
     /// A whole number within inclusive bounds.
     Integer {
-        min: u64,
-        max: u64,
+        min: i64,
+        max: i64,
         unit: &'static str,
     },
     /// One of a closed set. Where a project may lower the value, the set is in ascending order.
@@ -58,26 +60,10 @@ pub enum ValueKind {
     Program,
     /// A program and its arguments, run without a shell.
     Command,
-    /// Arguments of which at least one contains `{thread_id}`.
-    ResumeArguments,
     /// A table of texts by name.
     Labels,
     /// The table of configured agents; the fields of an agent are entries of their own.
     Agents,
-}
-
-/// The required format of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextFormat {
-    /// Any program argument.
-    Argument,
-    ToolPrefix,
-    ToolName,
-    VariableName,
-    /// A variable that may be passed to an agent.
-    PassedVariable,
-    ProgramName,
-    DatabaseUrl,
 }
 
 /// The value of a key that no source sets.
@@ -88,7 +74,7 @@ pub enum DefaultValue {
     /// No default: the key must be set.
     Required,
     Bool(bool),
-    Integer(u64),
+    Integer(i64),
     Text(&'static str),
     List(&'static [&'static str]),
     EmptyTable,
@@ -125,19 +111,6 @@ impl Key {
         flag_name(self.name)
     }
 
-    /// The value if no source sets the key, on a machine with this many cores; null if there is none.
-    pub(crate) fn default_value(&self, cores: usize) -> Value {
-        match self.default {
-            DefaultValue::Unset(_) | DefaultValue::Required => Value::Null,
-            DefaultValue::Bool(value) => value.into(),
-            DefaultValue::Integer(number) => number.into(),
-            DefaultValue::Text(text) => text.into(),
-            DefaultValue::List(items) => items.into(),
-            DefaultValue::EmptyTable => Value::Object(Map::new()),
-            DefaultValue::Cores => cores.max(2).into(),
-        }
-    }
-
     /// Position of a value in the order that defines "lower"; `None` for types without an order.
     pub(crate) fn rank(&self, value: &Value) -> Option<u64> {
         match (&self.kind, value) {
@@ -170,7 +143,7 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Key> {
 }
 
 /// The fields of an agent, by their own names, in table order.
-pub(crate) fn agent_fields() -> impl Iterator<Item = (&'static str, &'static Key)> {
+pub(crate) fn agent_fields() -> impl Iterator<Item = (&'static str, &'static Key)> + Clone {
     KEYS.iter().filter_map(|key| key.agent_field().map(|field| (field, key)))
 }
 
@@ -198,53 +171,26 @@ pub(crate) fn nearest_among(
     if typed.len() > MAX_TYPED_BYTES { None } else { similar_names::nearest(typed, known) }
 }
 
-impl ValueKind {
-    /// Whether a value is a list of texts.
-    pub(crate) fn is_list(&self) -> bool {
-        use ValueKind::{Choices, Command, Paths, ResumeArguments, Texts};
-        matches!(self, Choices(_) | Texts(_) | Paths | Command | ResumeArguments)
-    }
-}
-
-impl TextFormat {
-    pub(crate) fn accepts(self, text: &str) -> bool {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        match self {
-            TextFormat::Argument => !text.contains('\0'),
-            TextFormat::ToolPrefix => text.len() <= 32 && text.chars().all(|c| is_word(c) || c == '-'),
-            TextFormat::ToolName => {
-                (1..=64).contains(&text.len()) && text.chars().all(|c| is_word(c) || c == '-')
-            }
-            TextFormat::VariableName => {
-                text.chars().all(is_word) && text.starts_with(|c: char| !c.is_ascii_digit())
-            }
-            TextFormat::PassedVariable => TextFormat::VariableName.accepts(text) && !is_loader_variable(text),
-            TextFormat::ProgramName => {
-                !matches!(text, "" | "." | "..") && !text.contains(['/', '\0']) && text.len() <= 255
-            }
-            TextFormat::DatabaseUrl => {
-                ["postgres://", "postgresql://"]
-                    .iter()
-                    .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
-                    && !text.contains(|c: char| c.is_control() || c.is_whitespace())
-            }
+impl DefaultValue {
+    /// The value on a machine with this many cores; null if there is none.
+    pub(crate) fn value(&self, cores: usize) -> Value {
+        match *self {
+            DefaultValue::Unset(_) | DefaultValue::Required => Value::Null,
+            DefaultValue::Bool(value) => value.into(),
+            DefaultValue::Integer(number) => number.into(),
+            DefaultValue::Text(text) => text.into(),
+            DefaultValue::List(items) => items.into(),
+            DefaultValue::EmptyTable => Value::Object(Map::new()),
+            DefaultValue::Cores => cores.max(2).into(),
         }
     }
 }
 
-impl fmt::Display for TextFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TextFormat::Argument => "text without a NUL character",
-            TextFormat::ToolPrefix => "at most 32 letters, digits, `_` or `-`",
-            TextFormat::ToolName => "a tool name of 1 to 64 letters, digits, `_` or `-`",
-            TextFormat::VariableName => "a variable name (letters, digits and `_`, no digit first)",
-            TextFormat::PassedVariable => {
-                "a variable name (letters, digits and `_`, no digit first) that does not make programs run code as LD_PRELOAD does"
-            }
-            TextFormat::ProgramName => "a program name without `/`",
-            TextFormat::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
-        })
+impl ValueKind {
+    /// Whether a value is a list of texts.
+    pub(crate) fn is_list(&self) -> bool {
+        use ValueKind::{Choices, Command, Paths, Texts};
+        matches!(self, Choices(_) | Texts(_) | Paths | Command)
     }
 }
 
@@ -266,9 +212,6 @@ impl fmt::Display for ValueKind {
                 f.write_str("a program name, or an absolute path (`~/` is the home directory)")
             }
             ValueKind::Command => f.write_str("a list: a program name or absolute path, then its arguments"),
-            ValueKind::ResumeArguments => {
-                f.write_str("a list of arguments, one of them containing {thread_id}")
-            }
             ValueKind::Labels => f.write_str("a table of texts"),
             ValueKind::Agents => f.write_str("a table of agents, one table each"),
         }

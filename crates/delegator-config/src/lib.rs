@@ -14,6 +14,7 @@
 //! only module that reads them. [`environments`] handles the other file, `environments.json`. Everything else is
 //! pure.
 
+mod agents;
 mod check;
 mod config;
 mod document;
@@ -44,7 +45,7 @@ pub use origin::{Origin, Source};
 pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
 pub use reference::reference;
 pub use settings::{
-    AgentEnding, AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, Secret, Settings, ToolFormat,
+    AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, Secret, Settings, ToolFormat,
 };
 pub use sources::Sources;
 

@@ -3,6 +3,8 @@
 //! TOML, JSON and the plain text of variables and flags are all converted to [`Node`], so that there is one check
 //! and all sources accept the same values.
 
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -19,9 +21,9 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) enum Shape {
     Bool(bool),
-    /// `value` is absent if the number is negative or too large; `written` is for messages.
+    /// `value` is absent if the number is too large; `written` is for messages.
     Integer {
-        value: Option<u64>,
+        value: Option<i64>,
         written: String,
     },
     Text(String),
@@ -66,7 +68,7 @@ fn node_from_toml(value: &Spanned<DeValue<'_>>) -> Node {
     let shape = match value.get_ref() {
         DeValue::String(text) => Shape::Text(text.to_string()),
         DeValue::Integer(number) => Shape::Integer {
-            value: u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            value: i64::from_str_radix(number.as_str(), number.radix()).ok(),
             written: number.to_string(),
         },
         DeValue::Float(_) => Shape::Other("a fraction"),
@@ -78,24 +80,35 @@ fn node_from_toml(value: &Spanned<DeValue<'_>>) -> Node {
     Node { at: Some(value.span().start), shape }
 }
 
-fn node_from_json(json: serde_json::Value) -> Node {
-    let shape = match json {
-        serde_json::Value::Null => Shape::Other("null"),
-        serde_json::Value::Bool(value) => Shape::Bool(value),
-        serde_json::Value::Number(number) if number.is_f64() => Shape::Other("a fraction"),
-        serde_json::Value::Number(number) => {
-            Shape::Integer { value: number.as_u64(), written: number.to_string() }
+/// Parses JSON text. The offset of a field's value is that of the field.
+pub(crate) fn node_from_json(text: &str) -> Result<Node, serde_json::Error> {
+    // `jsonc_parser` keeps offsets and duplicate names, but also accepts more than JSON.
+    serde_json::from_str::<serde_json::Value>(text)?;
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
+    let value = parsed.ok().and_then(|parsed| parsed.value);
+    Ok(value.map_or(Node { at: None, shape: Shape::Other("nothing") }, |value| node_from_ast(&value)))
+}
+
+fn node_from_ast(value: &ast::Value<'_>) -> Node {
+    let shape = match value {
+        ast::Value::NullKeyword(_) => Shape::Other("null"),
+        ast::Value::BooleanLit(literal) => Shape::Bool(literal.value),
+        ast::Value::NumberLit(literal) if literal.value.contains(['.', 'e', 'E']) => {
+            Shape::Other("a fraction")
         }
-        serde_json::Value::String(text) => Shape::Text(text),
-        serde_json::Value::Array(items) => Shape::List(items.into_iter().map(node_from_json).collect()),
-        serde_json::Value::Object(fields) => Shape::Table(
-            fields
-                .into_iter()
-                .map(|(name, value)| Entry { name, at: None, node: node_from_json(value) })
-                .collect(),
-        ),
+        ast::Value::NumberLit(literal) => {
+            Shape::Integer { value: literal.value.parse().ok(), written: literal.value.to_owned() }
+        }
+        ast::Value::StringLit(literal) => Shape::Text(literal.value.to_string()),
+        ast::Value::Array(array) => Shape::List(array.elements.iter().map(node_from_ast).collect()),
+        ast::Value::Object(object) => Shape::Table(object.properties.iter().map(entry_from_json).collect()),
     };
-    Node { at: None, shape }
+    Node { at: Some(value.start()), shape }
+}
+
+fn entry_from_json(field: &ast::ObjectProp<'_>) -> Entry {
+    let at = Some(field.start());
+    Entry { name: field.name.as_str().to_owned(), at, node: Node { at, ..node_from_ast(&field.value) } }
 }
 
 /// Parses the text of a variable or flag as the type of its key. An empty list or table means "not set"
@@ -128,9 +141,8 @@ pub(crate) fn node_from_text(kind: &ValueKind, text: &str) -> Result<Option<Node
         ValueKind::Labels => Shape::Table(items(text).map(label).collect::<Result<_, _>>()?),
         ValueKind::Agents if word.is_empty() => Shape::Table(Vec::new()),
         ValueKind::Agents => {
-            let json =
-                serde_json::from_str(word).map_err(|error| format!("expected a JSON object: {error}"))?;
-            return Ok(Some(node_from_json(json)));
+            let node = node_from_json(word).map_err(|error| format!("expected a JSON object: {error}"))?;
+            return Ok(Some(node));
         }
         _ => Shape::Text(text.to_owned()),
     };

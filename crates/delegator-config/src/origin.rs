@@ -31,8 +31,12 @@ impl Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Default,
-    UserConfig { path: PathBuf, position: Position },
-    Project { path: PathBuf, position: Position },
+    /// The user's file or a project's, which `source` says.
+    File {
+        source: Source,
+        path: PathBuf,
+        position: Position,
+    },
     Variable(String),
     Flag(String),
 }
@@ -41,8 +45,7 @@ impl Origin {
     pub fn source(&self) -> Source {
         match self {
             Origin::Default => Source::Default,
-            Origin::UserConfig { .. } => Source::UserConfig,
-            Origin::Project { .. } => Source::Project,
+            Origin::File { source, .. } => *source,
             Origin::Variable(_) => Source::Environment,
             Origin::Flag(_) => Source::Flag,
         }
@@ -54,9 +57,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Default => f.write_str("default"),
-            Origin::UserConfig { path, position } | Origin::Project { path, position } => {
-                write!(f, "{}:{}", path.display(), position.line)
-            }
+            Origin::File { path, position, .. } => write!(f, "{}:{}", path.display(), position.line),
             Origin::Variable(name) | Origin::Flag(name) => f.write_str(name),
         }
     }

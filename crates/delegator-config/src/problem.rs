@@ -6,6 +6,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::origin::Source;
+
 /// Warning about an invalid project file, when the call starts no task there.
 const BROKEN_PROJECT: &str = "W_CONFIG_004";
 
@@ -60,6 +62,13 @@ pub enum ProblemSource {
     Flag(String),
 }
 
+/// The source of a problem in a file.
+impl From<Source> for ProblemSource {
+    fn from(source: Source) -> Self {
+        if source == Source::Project { ProblemSource::Project } else { ProblemSource::UserConfig }
+    }
+}
+
 /// A problem that does not prevent the use of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigWarning {
@@ -110,15 +119,33 @@ impl ValueProblem {
         ValueProblem { key: escaped(key), at, problem: problem.into(), suggestion: None }
     }
 
+    /// Follows the listed problems of a file if there are more.
+    pub(crate) fn more() -> ValueProblem {
+        ValueProblem::new("", None, "there are more problems in this file; only the first ones are listed")
+    }
+
+    /// The problem of a value that is in a file with this text.
+    pub(crate) fn into_problem_in(self, source: ProblemSource, path: &Path, text: &str) -> Problem {
+        let position = self.at.map(|at| Position::of(text, at));
+        let file = Some(path.to_owned());
+        let (line, column) = position.map(|position| (position.line, position.column)).unzip();
+        Problem { file, line, column, ..self.into_problem(source) }
+    }
+
     pub(crate) fn into_problem(self, source: ProblemSource) -> Problem {
-        Problem {
-            source,
-            file: None,
-            line: None,
-            column: None,
-            key: self.key,
-            problem: self.problem,
-            suggestion: self.suggestion,
+        let ValueProblem { key, problem, suggestion, .. } = self;
+        Problem { key, suggestion, ..Problem::of_source(source, None, problem) }
+    }
+}
+
+impl Position {
+    /// Line and column of a byte offset. An offset inside a character counts as that character.
+    pub(crate) fn of(text: &str, at: usize) -> Position {
+        let before = &text[..text.floor_char_boundary(at)];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Position {
+            line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) type Layer = BTreeMap<&'static str, (Value, Origin)>;
 /// Resolves every setting, in table order, from the user's own sources in ascending precedence.
 pub(crate) fn resolve(mut layers: [Layer; 3], cores: usize) -> Vec<SourcedSetting> {
     let resolve_key = |key: &'static Key| {
-        let default = key.default_value(cores);
+        let default = key.default.value(cores);
         let (value, below_project) = (default.clone(), default.clone());
         let mut setting = SourcedSetting { key, value, default, origin: Origin::Default, below_project };
         for (value, origin) in layers.iter_mut().filter_map(|layer| layer.remove(key.name)) {
@@ -102,17 +102,15 @@ pub(crate) fn contradictions(settings: &[SourcedSetting]) -> Vec<Problem> {
 
 /// A problem at the origin of the value; `None` for a default.
 fn problem_at_origin(setting: &SourcedSetting, problem: String) -> Option<Problem> {
-    let (source, location) = match &setting.origin {
+    let problem = match &setting.origin {
         Origin::Default => return None,
-        Origin::UserConfig { path, position } => (ProblemSource::UserConfig, Some((path, position))),
-        Origin::Project { path, position } => (ProblemSource::Project, Some((path, position))),
-        Origin::Variable(name) => (ProblemSource::Variable(name.clone()), None),
-        Origin::Flag(name) => (ProblemSource::Flag(name.clone()), None),
+        Origin::File { source, path, position } => Problem {
+            line: Some(position.line),
+            column: Some(position.column),
+            ..Problem::of_source((*source).into(), Some(path), problem)
+        },
+        Origin::Variable(name) => Problem::of_source(ProblemSource::Variable(name.clone()), None, problem),
+        Origin::Flag(name) => Problem::of_source(ProblemSource::Flag(name.clone()), None, problem),
     };
-    Some(Problem {
-        line: location.map(|(_, position)| position.line),
-        column: location.map(|(_, position)| position.column),
-        key: setting.key.name.to_owned(),
-        ..Problem::of_source(source, location.map(|(path, _)| path.as_path()), problem)
-    })
+    Some(Problem { key: setting.key.name.to_owned(), ..problem })
 }

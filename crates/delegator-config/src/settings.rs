@@ -8,8 +8,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::Mode;
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, Deserializer};
 
 /// The value of every key. The table in `keys` describes them.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -28,7 +29,6 @@ pub struct Settings {
     pub idle_counts: IdleCounts,
     #[serde(rename = "call_budget_sec", deserialize_with = "seconds")]
     pub call_budget: Duration,
-    #[serde(deserialize_with = "mode")]
     pub max_mode: Mode,
     pub max_stream_bytes: u64,
     pub max_processes: usize,
@@ -79,22 +79,13 @@ pub struct Settings {
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
-    /// `None` only for the built-in agent.
-    pub command: Option<PathBuf>,
-    pub args: Vec<String>,
-    pub dialect: String,
+    pub protocol: AgentProtocol,
+    /// Program and arguments; empty only for the built-in agent.
+    #[serde(default)]
+    pub command: Vec<String>,
     pub env: Vec<String>,
-    pub resume: Option<Vec<String>>,
-    pub ending: Option<AgentEnding>,
-    #[serde(rename = "linger_sec", deserialize_with = "seconds")]
-    pub linger: Duration,
-}
-
-impl Settings {
-    /// Variables passed to an agent in addition to the built-in list.
-    pub fn agent_variables(&self, agent: &str) -> &[String] {
-        self.agents.get(agent).map(|agent| agent.env.as_slice()).unwrap_or_default()
-    }
+    #[serde(default)]
+    pub unsandboxed: bool,
 }
 
 /// What resets the idle timeout.
@@ -128,14 +119,6 @@ pub enum HideStateDir {
 pub enum ToolFormat {
     Markdown,
     Json,
-}
-
-/// The first signal that stops an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentEnding {
-    Interrupt,
-    Terminate,
 }
 
 /// Envelope of a JSON response.
@@ -186,10 +169,5 @@ fn hours<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
     u64::deserialize(value).map(|hours| Duration::from_secs(hours * 3600))
 }
 
-fn mode<'de, D: Deserializer<'de>>(value: D) -> Result<Mode, D::Error> {
-    let name = String::deserialize(value)?;
-    Mode::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no mode {name}")))
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

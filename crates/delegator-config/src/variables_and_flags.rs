@@ -26,19 +26,14 @@ pub(crate) fn read_environment(sources: &Sources) -> (Layer, Vec<Problem>) {
     for key in keys::settings() {
         let Some(name) = key.variable() else { continue };
         let Some(text) = sources.variable(&name) else { continue };
-        let source = ProblemSource::Variable(name.clone());
-        match text.to_str() {
-            Some(text) => match value_of_text(key, text, sources.home()) {
-                Ok(None) => {}
-                Ok(Some(value)) => drop(layer.insert(key.name, (value, Origin::Variable(name)))),
-                Err(value_problems) => {
-                    problems.extend(
-                        value_problems.into_iter().map(|problem| problem.into_problem(source.clone())),
-                    );
-                }
-            },
-            None => problems
-                .push(ValueProblem::new(key.name, None, "the value is not UTF-8 text").into_problem(source)),
+        let value = match text.to_str() {
+            Some(text) => value_of_text(key, text, sources.home()),
+            None => Err(vec![ValueProblem::new(key.name, None, "the value is not UTF-8 text")]),
+        };
+        let to_problem = |problem: ValueProblem| problem.into_problem(ProblemSource::Variable(name.clone()));
+        match value {
+            Err(found) => problems.extend(found.into_iter().map(to_problem)),
+            Ok(value) => layer.extend(value.map(|value| (key.name, (value, Origin::Variable(name))))),
         }
     }
     (layer, problems)
@@ -92,8 +87,7 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
                 None,
                 "every user of the machine can see a command line; set a URL with a password by variable or file",
             )),
-            Ok(None) => {}
-            Ok(Some(value)) => drop(layer.insert(key.name, (value, Origin::Flag(flag)))),
+            Ok(value) => layer.extend(value.map(|value| (key.name, (value, Origin::Flag(flag))))),
             Err(value_problems) => value_problems.into_iter().for_each(report),
         }
     }

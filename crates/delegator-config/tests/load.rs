@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use delegator_config::{
-    AgentEnding, Config, ConfigError, Envelope, KEYS, Problem, ProblemSource, Source, SourcedSetting,
-    Sources, load, reference,
+    Config, ConfigError, Envelope, KEYS, Problem, ProblemSource, Source, SourcedSetting, Sources, load,
+    reference,
 };
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::Mode;
 use proptest::prelude::*;
 
@@ -151,20 +152,26 @@ fn every_value_has_its_origin() {
 #[test]
 fn agents_get_their_defaults() {
     let machine = Machine::new().user(
-        "[agents.claude]\ncommand = \"~/bin/claude\"\nargs = [\"-p\"]\ndialect = \"claude-stream\"\nenv = [\"KEY\"]\n\
-         ending = \"terminate\"\n[agents.codex]\nenv = [\"PROXY\"]\n",
+        "[agents.claude]\nprotocol = \"plain\"\ncommand = [\"~/bin/claude\", \"-p\"]\nenv = [\"KEY\"]\n\
+         [agents.codex]\nenv = [\"PROXY\"]\n",
     );
     let config = machine.load();
-    assert_eq!(config.settings.agent_variables("codex"), ["PROXY"]);
-    assert_eq!(config.settings.agents["claude"].ending, Some(AgentEnding::Terminate));
+    assert_eq!(config.agent_names(), ["codex", "claude"]);
+    let (codex, claude) = (config.agent("codex").unwrap(), config.agent("claude").unwrap());
+    assert_eq!(
+        (codex.program.to_str(), codex.variables.as_slice()),
+        (Some("codex"), &["PROXY".to_owned()][..])
+    );
+    assert_eq!(
+        (claude.program, claude.args),
+        (machine.temp.path().join("bin/claude"), vec!["-p".to_owned()])
+    );
+    assert_eq!((claude.protocol, claude.unsandboxed), (AgentProtocol::Plain, false));
+    assert_eq!(claude.variables, ["KEY"]);
+    assert!(config.agent("gemini").is_none());
     let agents = value(&config, "agents").0;
-    let command = machine.temp.path().join("bin/claude");
-    assert_eq!(agents["claude"]["command"], command.to_str().unwrap());
-    assert_eq!(agents["claude"]["args"][0], "-p");
-    assert_eq!(agents["claude"]["ending"], "terminate");
-    assert_eq!(agents["claude"]["linger_sec"], 0);
-    assert!(agents["claude"]["resume"].is_null());
-    assert_eq!(agents["codex"]["dialect"], "codex-exec");
+    assert_eq!(agents["claude"]["unsandboxed"], false);
+    assert_eq!(agents["codex"]["protocol"], "codex-exec");
     assert!(agents["codex"]["command"].is_null(), "the built-in agent has codex_bin");
 }
 

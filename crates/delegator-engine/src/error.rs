@@ -30,7 +30,7 @@ pub enum EngineError {
     #[error("mode {} is not allowed here; the configured max_mode is {}", requested.name(), allowed.name())]
     ModeTooWide { requested: Mode, allowed: Mode },
     #[error("env_allow_list names {name}, which is not passed to the agent")]
-    VariableNotAllowed { name: String, right: VariableAccess },
+    VariableNotAllowed { agent: String, name: String, right: VariableAccess },
     #[error("the task would be at nesting depth {depth}; the configured max_depth is {allowed}")]
     NestingTooDeep { depth: u32, allowed: u32 },
     #[error("task {parent} already has {allowed} running or queued tasks, the configured max_children")]
@@ -44,8 +44,14 @@ pub enum EngineError {
     ReservedDirectory { input: &'static str, path: PathBuf, own: PathBuf },
     #[error("{} cannot be used as {input}: it {problem}", path.display())]
     UnusableFile { input: &'static str, path: PathBuf, problem: FileProblem },
-    #[error("could not run the agent: {0}")]
-    Agent(#[from] LocateError),
+    #[error("could not run the agent {name}: {problem}")]
+    Agent { name: String, problem: LocateError },
+    #[error("nothing enforces mode {} for the agent {agent}", mode.name())]
+    ModeNotEnforced { agent: String, mode: Mode },
+    #[error("the agent {agent} has no threads, so it cannot resume one")]
+    NoThreads { agent: String },
+    #[error("the agent {agent} does not support {input}")]
+    UnsupportedInput { agent: String, input: &'static str },
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error("could not run the verify command in a sandbox: {problem}")]

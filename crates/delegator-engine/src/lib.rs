@@ -42,7 +42,10 @@ use system::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
-pub use delegator_supervisor::agent::{VariableAccess, variable_access};
+pub use delegator_supervisor::agent::health::{HealthStatus, check_environment};
+pub use delegator_supervisor::agent::{
+    Agent, Capabilities, VariableAccess, Variables, dialect_of, sign_in_command, variable_access,
+};
 pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};
 pub use record_format::FormatVersion;
@@ -54,7 +57,7 @@ pub use submit::allowed_dir::resolve_allowed_dir;
 pub use submit::allowed_file::open_allowed_file;
 pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};
 pub use submit::estimate::ExpectedDuration;
-pub use submit::launch::{AgentProgram, Ending, Limits, Settings};
+pub use submit::launch::{Ending, Limits, Settings};
 pub use submit::nesting::Nesting;
 pub use submit::submission::{Submission, SubmitOutcome};
 pub use submit::verification::Verify;
@@ -63,7 +66,7 @@ pub use supervise::evidence::{
     Artifact, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed, RepositoryChanges,
     Source,
 };
-pub use supervise::record::{Record, StreamRecord, SweptProcesses};
+pub use supervise::record::{Record, SweptProcesses};
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use upkeep::clean::{CleanReport, CleanRequest, MAX_LISTED_POINTS};
 pub use upkeep::queue::QueueStatus;

@@ -1,11 +1,10 @@
-//! What the JSON records that the engine stores have in common: a version, named values, and errors that name the file.
+//! What the JSON records that the engine stores have in common: a version, and errors that name the file.
 //!
 //! A record that this program cannot read completely is an error: a missing or unknown value never becomes a default that the
 //! program then acts on.
 
 use std::path::Path;
 
-use delegator_domain::task::{Mode, Verification};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -39,54 +38,15 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<T
         .map_err(|error| EngineError::StoredRecord { file: file.to_owned(), problem: error.to_string() })
 }
 
-/// A value that is stored by its name.
-pub(crate) trait Named: Sized {
-    fn to_name(&self) -> &'static str;
-    fn parse_name(name: &str) -> Option<Self>;
-}
-
-impl Named for Mode {
-    fn to_name(&self) -> &'static str {
-        self.name()
-    }
-
-    fn parse_name(name: &str) -> Option<Mode> {
-        Mode::from_name(name)
-    }
-}
-
-impl Named for Verification {
-    fn to_name(&self) -> &'static str {
-        self.name()
-    }
-
-    fn parse_name(name: &str) -> Option<Verification> {
-        Verification::from_name(name)
-    }
-}
-
-/// For `#[serde(with = …)]`: stores a [`Named`] value as its name; an unknown name is an error.
-pub(crate) mod by_name {
-    use super::{Deserialize, Deserializer, Error, Named, Serializer};
-
-    pub(crate) fn serialize<T: Named, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(value.to_name())
-    }
-
-    pub(crate) fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        T::parse_name(&name).ok_or_else(|| D::Error::custom(format!("the value {name:?} is unknown")))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use delegator_domain::task::Mode;
+
     use super::*;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Sample {
         version: FormatVersion<2>,
-        #[serde(with = "by_name")]
         mode: Mode,
     }
 
@@ -106,7 +66,7 @@ mod tests {
     fn unknown_versions_and_values_are_errors_that_name_the_file() {
         for (text, problem) in [
             (r#"{"version":3,"mode":"read-only"}"#, "its format has version 3; this program reads version 2"),
-            (r#"{"version":2,"mode":"anything"}"#, r#"the value "anything" is unknown"#),
+            (r#"{"version":2,"mode":"anything"}"#, "unknown variant `anything`"),
             ("{}", "missing field `version`"),
         ] {
             let error = decoded(text).unwrap_err();

@@ -128,7 +128,7 @@ pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> 
 fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<EndRecord> {
     let code: Option<i32> = row.get("exit_code")?;
     let signal: Option<i32> = row.get("exit_signal")?;
-    let kill_incomplete: Option<String> = row.get("kill_incomplete")?;
+    let survivors: Option<String> = row.get("kill_incomplete")?;
     Ok(EndRecord {
         at_ms: row.get("ended_at_ms")?,
         order: row.get("ended_order")?,
@@ -136,7 +136,7 @@ fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<EndRecord> {
         exit: code.map(ExitStatus::Code).or(signal.map(ExitStatus::Signal)),
         ran_ms: row.get("ran_ms")?,
         summary: row.get("summary")?,
-        kill_incomplete: kill_incomplete.map(|text| json("kill_incomplete", text)).transpose()?,
+        survivors: survivors.map(|text| json("kill_incomplete", text)).transpose()?.unwrap_or_default(),
         read_at_ms: row.get("read_at_ms")?,
     })
 }

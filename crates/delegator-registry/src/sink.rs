@@ -82,12 +82,7 @@ impl Sink {
             TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: self.optional(reason.as_deref()) },
             TaskEnd::Completed | TaskEnd::Timeout(_) => finish.end.clone(),
         };
-        Finish {
-            end,
-            summary: self.optional(finish.summary.as_deref()),
-            kill_incomplete: finish.kill_incomplete.as_ref().map(|value| self.json(value)),
-            ..finish.clone()
-        }
+        Finish { end, summary: self.optional(finish.summary.as_deref()), ..finish.clone() }
     }
 }
 

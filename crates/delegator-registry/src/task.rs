@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{ExitStatus, Mode, State, TaskEnd, TaskId, WorkTree};
 use serde_json::Value;
 
@@ -43,7 +44,7 @@ impl NewTask {
             work_trees: Vec::new(),
             allow_parallel_writes: false,
             mode: Mode::ReadOnly,
-            agent: "codex".to_owned(),
+            agent: BUILT_IN_AGENT.to_owned(),
             model: None,
             title: text.to_owned(),
             text: text.to_owned(),
@@ -155,7 +156,7 @@ pub struct EndRecord {
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
     /// Processes that could not be killed.
-    pub kill_incomplete: Option<Value>,
+    pub survivors: Vec<i32>,
     /// When the result was first read.
     pub read_at_ms: Option<i64>,
 }
@@ -167,7 +168,7 @@ pub struct Finish {
     pub exit: Option<ExitStatus>,
     pub ran_ms: Option<u64>,
     pub summary: Option<String>,
-    pub kill_incomplete: Option<Value>,
+    pub survivors: Vec<i32>,
     /// Token usage, if the agent reported it.
     pub tokens: Option<Tokens>,
 }
@@ -175,7 +176,7 @@ pub struct Finish {
 impl Finish {
     /// An end without further facts.
     pub fn bare(end: TaskEnd) -> Finish {
-        Finish { end, exit: None, ran_ms: None, summary: None, kill_incomplete: None, tokens: None }
+        Finish { end, exit: None, ran_ms: None, summary: None, survivors: Vec::new(), tokens: None }
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{TaskId, TaskLocation};
-use delegator_supervisor::agent::{LaunchPlan, task_marker};
+use delegator_supervisor::agent::{LaunchPlan, Leftovers, task_marker};
 use delegator_supervisor::process::{Owner, ProcessIdentity, SweepLimits, sweep_lost};
 use delegator_supervisor::run::{CancelRequest, EndingRecipe, Limits, Ports, RunSpec, Stream, supervise};
 use delegator_transcript::FoldOptions;
@@ -63,7 +63,7 @@ fn run_one(script: &str) {
                 args: vec!["-c".into(), script.into()],
                 env: vec![("DELEGATOR_TASK".to_owned(), task_marker(&task(), 0))],
                 stdin: vec![b'x'; 4096],
-                ending: EndingRecipe::for_codex_exec(),
+                ending: EndingRecipe::graceful(Duration::from_secs(5), Duration::from_secs(5)),
                 expected_thread: None,
             },
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
@@ -83,7 +83,7 @@ fn run_one(script: &str) {
                 }))
                 .build(),
             fold: FoldOptions::default(),
-            codex_home: None,
+            leftovers: Leftovers::None,
             verify: None,
         },
         &DiscardPorts,

@@ -3,9 +3,9 @@
 //! It starts the agent, reads its output, enforces its limits, ends it and sweeps every process it left behind.
 //!
 //! ```text
-//! request ─ agent::codex::plan ─▶ LaunchPlan ┐                 ┌─▶ events, stderr (redacted, bounded)
-//! variables ─ agent::environment ─▶ env ─────┼─ run::supervise ┼─▶ snapshots, thread id, warnings (Ports)
-//! name ─ agent::locate ─▶ program ───────────┘                 └─▶ RunResult ◀─ verdict
+//! request ─ Agent::plan ─▶ LaunchPlan ────┐                 ┌─▶ events, stderr (redacted, bounded)
+//! variables ─ agent::environment ─▶ env ──┴─ run::supervise ┼─▶ snapshots, thread id, warnings (Ports)
+//!                                                           └─▶ RunResult ◀─ verdict
 //! ```
 //!
 //! * `agent`: what is specific to an agent: arguments, environment, program path, files it leaves behind. Pure, except

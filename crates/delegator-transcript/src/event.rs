@@ -23,6 +23,12 @@ pub enum Event<'a> {
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
+    /// A line of text of an agent that prints no events.
+    Plain {
+        text: Text<'a>,
+        /// Of an over-long line, of which `text` is only the beginning: its length.
+        full_bytes: Option<u64>,
+    },
     /// JSON of an unknown kind.
     Unknown {
         /// Its `type`, if it has one.

@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::decode::decode;
 use crate::event::Event;
 use crate::framer::{Framer, Line, LineLimits, LineText};
 use crate::json::unique::without_repeated_keys;
@@ -29,6 +28,8 @@ pub struct NormalizeOptions {
     pub strict: bool,
     /// Pass through lines that have no counterpart.
     pub keep_unknown: bool,
+    /// The dialect, if the lines do not show it.
+    pub dialect: Option<Dialect>,
 }
 
 /// Statistics of a normalised stream.
@@ -76,7 +77,7 @@ struct LineNormalizer {
 impl Normalizer {
     /// Creates a normaliser for a new stream.
     pub fn new(options: NormalizeOptions, limits: LineLimits) -> Self {
-        Self { options, framer: Framer::new(limits), lines: LineNormalizer::default() }
+        Self { options, framer: Framer::new(limits), lines: LineNormalizer::new(options) }
     }
 
     /// Processes the next bytes and appends the resulting lines to `out`.
@@ -98,9 +99,13 @@ impl Normalizer {
 }
 
 impl LineNormalizer {
+    fn new(options: NormalizeOptions) -> Self {
+        Self { translator: Translator::new(options.dialect), summary: NormalizeSummary::default() }
+    }
+
     fn push_line(&mut self, options: NormalizeOptions, line: &Line<'_>, out: &mut Vec<u8>) {
         let text = line.text();
-        let event = decode(&text);
+        let event = self.translator.decode(line, &text);
         self.summary.unterminated |= !line.terminated;
         let original = match (&event, &text) {
             (Event::Thread(_), LineText::Whole(text)) => Some(text.trim_ascii()),
@@ -111,9 +116,12 @@ impl LineNormalizer {
             Effect::Emit(event) => {
                 let start = out.len();
                 match original {
-                    Some(line) if options.strict => strict::write_named_fields(line, out),
                     Some(line) => out.extend_from_slice(line.as_bytes()),
-                    None => write::event(&event, options.strict, &text, out),
+                    None => write::event(&event, &text, out),
+                }
+                if options.strict {
+                    let line = out.split_off(start);
+                    strict::write_named_fields(&line, out);
                 }
                 end_line(start, out);
                 summary.lines_written += 1;

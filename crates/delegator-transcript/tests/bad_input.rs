@@ -27,6 +27,7 @@ fn with_good_line_after(bad: &[u8]) -> Report {
 #[test]
 fn an_empty_stream_is_interrupted() {
     let report = summarize(b"");
+    assert_eq!(report, Report::default());
     assert_eq!((report.counts.lines, report.outcome, report.dialect), (0, StreamOutcome::Interrupted, None));
     assert_eq!((report.progress, report.current_activity), (None, None));
 }

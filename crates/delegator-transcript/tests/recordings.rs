@@ -124,7 +124,7 @@ fn no_normalised_line_of_any_recording_has_a_key_twice() {
     use serde::de::DeserializeSeed;
     for (name, bytes) in all() {
         for (strict, keep_unknown) in [(false, false), (true, false), (false, true)] {
-            let (out, _) = normalize(&bytes, NormalizeOptions { strict, keep_unknown });
+            let (out, _) = normalize(&bytes, NormalizeOptions { strict, keep_unknown, dialect: None });
             for line in out.lines() {
                 let checked = UniqueKeys.deserialize(&mut serde_json::Deserializer::from_str(line));
                 checked.unwrap_or_else(|error| panic!("{name}: {error}: {line}"));

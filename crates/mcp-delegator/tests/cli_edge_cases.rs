@@ -8,7 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 use delegator_testkit::program::{RunOutput, World, read_text};
 use delegator_testkit::terminal::run_on_terminal;
 use mcp_delegator::app::command_list::catalog;
-use mcp_delegator::commands::manifest::output_schema;
 use mcp_delegator::output::envelopes::schema::violations;
 use serde_json::{Value, json};
 
@@ -161,7 +160,7 @@ fn every_response_matches_its_output_schema() {
     ] {
         let run = world.run(args.iter().chain(&["--format", "json"]));
         let spec = catalog().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
-        assert_eq!(violations(&output_schema(spec), &run.json()["data"]), Vec::<String>::new(), "{args:?}");
+        assert_eq!(violations(&spec.output_schema(), &run.json()["data"]), Vec::<String>::new(), "{args:?}");
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::{FailureKind, Mode, State, TaskEnd, TaskId};
 use delegator_engine::wait_thread::{WaitGoal, WaitThread};
-use delegator_engine::{AgentProgram, CleanRequest, Ending, Engine, EngineError, Settings, Submission};
+use delegator_engine::{Agent, CleanRequest, Ending, Engine, EngineError, Settings, Submission};
 use delegator_registry::{OpenOptions, Registry, StateDir, Task};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -145,8 +145,7 @@ impl SharedWorld {
         Submission {
             text: "do it".to_owned(),
             settings: settings(mode, &self.root.join("project")),
-            agent: AgentProgram { program, leading_args: Vec::new(), version: None },
-            agent_name: "codex".to_owned(),
+            agent: Agent::built_in(program, None),
             max_mode: Mode::WorkspaceWrite,
             environment: [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into(),
             passed_variables: Vec::new(),

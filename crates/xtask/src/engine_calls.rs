@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
-use delegator_engine::{
-    AgentProgram, Ending, Engine, Limits, Nesting, OverviewRequest, Settings, Submission,
-};
+use delegator_engine::{Agent, Ending, Engine, Limits, Nesting, OverviewRequest, Settings, Submission};
 use delegator_registry::{
     Finish, Idempotency, ImportedSession, Leftover, NewTask, OpenOptions, Registry, RegistryError, StateDir,
     Task,
@@ -44,12 +42,7 @@ impl EngineClient {
         let submitted = self.engine.submit(Submission {
             text: text.to_owned(),
             settings: self.settings(),
-            agent: AgentProgram {
-                program: agent.to_owned(),
-                leading_args: Vec::new(),
-                version: Some(AGENT_VERSION),
-            },
-            agent_name: "codex".to_owned(),
+            agent: Agent::built_in(agent, Some(AGENT_VERSION)),
             max_mode: Mode::WorkspaceWrite,
             environment: std::env::vars_os().collect::<std::collections::BTreeMap<OsString, OsString>>(),
             passed_variables: Vec::new(),

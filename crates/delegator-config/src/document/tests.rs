@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{position, read};
+use super::read;
 use crate::origin::Source;
-use crate::problem::Problem;
+use crate::problem::{Position, Problem};
 
 fn problems(text: &str, source: Source) -> Vec<Problem> {
     read(text, Path::new("/c.toml"), source, Some(Path::new("/h"))).1
@@ -116,21 +116,30 @@ fn text_lists_and_tables_are_checked_item_by_item() {
 fn agents_are_checked_field_by_field() {
     let cases: &[(&str, &[Expected<'_>])] = &[
         ("agents = 3", &[(1, 10, "agents", "a table of agents", None)]),
-        ("agents.x = 3", &[(1, 12, "agents.x", "at least `command`", None)]),
-        ("[agents.Big]\ncommand = \"x\"", &[(1, 9, "agents", "lower-case", None)]),
-        ("[agents.x]\ndialect = \"plain\"", &[(1, 9, "agents.x.command", "is missing", None)]),
+        ("agents.x = 3", &[(1, 12, "agents.x", "with `protocol` and `command`", None)]),
+        ("[agents.Big]\ncommand = [\"x\"]", &[(1, 9, "agents", "lower-case", None)]),
+        ("[agents.x]\nprotocol = \"plain\"", &[(1, 9, "agents.x.command", "is missing", None)]),
+        ("[agents.x]\ncommand = [\"x\"]", &[(1, 9, "agents.x.protocol", "is missing", None)]),
         (
-            "[agents.x]\ncomand = \"x\"\ndialect = \"plane\"\nresume = [\"go\"]\nlinger_sec = -1\nenv = [\"A=b\"]",
+            "[agents.x]\ncomand = [\"x\"]\nprotocol = \"plane\"\nunsandboxed = \"yes\"\nenv = [\"A=b\"]",
             &[
                 (1, 9, "agents.x.command", "is missing", None),
                 (2, 1, "agents.x.comand", "no such field", Some("agents.x.command")),
-                (3, 11, "agents.x.dialect", "found `plane`", Some("plain")),
-                (4, 10, "agents.x.resume", "{thread_id}", None),
-                (5, 14, "agents.x.linger_sec", "from 0 to 86400", None),
-                (6, 8, "agents.x.env", "a variable name", None),
+                (3, 12, "agents.x.protocol", "found `plane`", Some("plain")),
+                (4, 15, "agents.x.unsandboxed", "true or false", None),
+                (5, 8, "agents.x.env", "a variable name", None),
             ],
         ),
+        (
+            "[agents.x]\nprotocol = \"plain\"\ncommand = []",
+            &[(3, 11, "agents.x.command", "a program name", None)],
+        ),
+        (
+            "[agents.x]\nprotocol = \"plain\"\ncommand = [\"./x\"]",
+            &[(3, 12, "agents.x.command", "absolute path", None)],
+        ),
         ("[agents.codex]\nenv = [\"TOKEN\"]", &[]),
+        ("[agents.codex]\nunsandboxed = true", &[(2, 1, "agents.codex.unsandboxed", "only `env`", None)]),
     ];
     for (text, expected) in cases {
         assert_problems(text, Source::UserConfig, expected);
@@ -161,8 +170,7 @@ fn a_line_with_a_syntax_error_is_not_also_reported_missing() {
         Source::UserConfig,
         &[(2, 9, "", "not valid TOML", None)],
     );
-    let found =
-        problems(&format!("{header}command = 'x'\nresume = ['go' '{{thread_id}}']"), Source::UserConfig);
+    let found = problems(&format!("{header}protocol = 'plain'\ncommand = ['x' 'y']"), Source::UserConfig);
     assert!(found.iter().all(|problem| problem.problem.contains("not valid TOML")), "{found:#?}");
 }
 
@@ -207,7 +215,7 @@ fn a_project_may_set_only_a_few_keys() {
 fn messages_never_repeat_free_text() {
     let text = "database_url = \"mysql://u:hunter2@h/d\"\ndatabase_urll = \"hunter2\"\n\
                 redact_names = [\"A=hunter2\"]\ntool_prefix = \"hunter2 hunter2\"\nread_only = \"hunter2\"\n\
-                [agents.x]\ncommand = \"./hunter2\"\nenv = [\"K=hunter2\"]";
+                [agents.x]\nprotocol = \"plain\"\ncommand = [\"./hunter2\"]\nenv = [\"K=hunter2\"]";
     let found = problems(text, Source::UserConfig);
     assert_eq!(found.len(), 7, "{found:#?}");
     assert!(!format!("{found:?}").contains("hunter2"), "{found:#?}");
@@ -231,7 +239,7 @@ fn columns_count_characters_and_lines_end_either_way() {
         Source::UserConfig,
         &[(1, 28, "labels.b", "expected text", None), (2, 1, "teapot", "no such key", None)],
     );
-    let line_and_column = |at| (position("ä\nöx", at).line, position("ä\nöx", at).column);
+    let line_and_column = |at| (Position::of("ä\nöx", at).line, Position::of("ä\nöx", at).column);
     assert_eq!(
         [
             line_and_column(0),

@@ -11,9 +11,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::key_positions::key_positions;
-use super::{Environment, Environments, EnvironmentsError, check};
-use crate::document::position;
+use super::check::{self, UnknownField};
+use super::{Environment, Environments, EnvironmentsError};
 use crate::files::{self, ReadError};
 use crate::locations::environments_file;
 use crate::problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource, ValueProblem, quoted};
@@ -42,8 +41,7 @@ pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Env
     if object.contains_key(id) {
         return Err(EnvironmentsError::Exists { id: id.to_owned(), path });
     }
-    let new = Map::from_iter([(id.to_owned(), Value::Object(entry.clone()))]);
-    let mut checked = check::check(&new);
+    let mut checked = check::check_new(id, &entry);
     let Some(environment) = checked.environments.pop().filter(|_| checked.problems.is_empty()) else {
         let problems =
             checked.problems.into_iter().map(|problem| problem.into_problem(ProblemSource::Environments));
@@ -85,64 +83,28 @@ fn read_if_present(path: &Path) -> Result<Option<String>, ConfigError> {
 
 /// The JSON object as written, and the environments it defines.
 fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), ConfigError> {
-    let with_position = |location: Option<Position>, problem: ValueProblem| Problem {
-        file: Some(path.to_owned()),
-        line: location.map(|location| location.line),
-        column: location.map(|location| location.column),
-        ..problem.into_problem(ProblemSource::Environments)
-    };
-    let invalid = |location: Option<Position>, message: String| ConfigError {
-        problems: vec![with_position(location, ValueProblem::new("", None, message))],
-    };
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        let location = Position { line: error.line().max(1), column: error.column().max(1) };
-        invalid(Some(location), format!("not valid JSON: {}", without_position(&error)))
+    let to_problem = |problem: ValueProblem| problem.into_problem_in(ProblemSource::Environments, path, text);
+    let checked = check::check(text).map_err(|error| {
+        let problem = format!("not valid JSON: {}", without_position(&error));
+        let problem = Problem::of_source(ProblemSource::Environments, Some(path), problem);
+        let (line, column) = (Some(error.line().max(1)), Some(error.column().max(1)));
+        ConfigError { problems: vec![Problem { line, column, ..problem }] }
     })?;
-    let Value::Object(object) = value else {
-        let start = Position { line: 1, column: 1 };
-        return Err(invalid(Some(start), "expected an object, keyed by environment id".to_owned()));
-    };
-    let positions = key_positions(text);
-    let position_of = |key: &str| {
-        let at = positions.iter().rev().find(|key_position| key_position.path.join(".") == key);
-        at.or_else(|| {
-            positions
-                .iter()
-                .find(|key_position| key.starts_with(&format!("{}.", key_position.path.join("."))))
-        })
-        .map(|key_position| position(text, key_position.at))
-    };
-    let checked = check::check(&object);
-    let mut problems: Vec<Problem> = checked
-        .problems
-        .into_iter()
-        .map(|problem| with_position(position_of(&problem.key), problem))
-        .collect();
-    for (index, key_position) in positions.iter().enumerate() {
-        if positions[..index].iter().any(|earlier| earlier.path == key_position.path) {
-            let problem = ValueProblem::new(&key_position.path.join("."), None, "occurs twice in the file");
-            problems.push(with_position(Some(position(text, key_position.at)), problem));
-        }
-    }
+    let problems: Vec<Problem> = checked.problems.into_iter().map(to_problem).collect();
     if !problems.is_empty() {
-        problems.sort_by_key(|problem| (problem.line, problem.column));
         return Err(ConfigError { problems });
     }
-    let warnings = checked.unknown_fields.iter().map(|(id, field, meant)| {
-        let location = position_of(&format!("{id}.{field}"))
-            .map(|location| format!(":{}:{}", location.line, location.column));
-        let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    let to_warning = |UnknownField { id, name, at, nearest }: UnknownField| {
+        let Position { line, column } = Position::of(text, at.unwrap_or_default());
+        let hint = nearest.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let (file, name) = (path.display(), quoted(&name));
         ConfigWarning {
             code: UNKNOWN_FIELD,
-            message: format!(
-                "{}{}: unknown field {} of {id}{hint}",
-                path.display(),
-                location.unwrap_or_default(),
-                quoted(field)
-            ),
+            message: format!("{file}:{line}:{column}: unknown field {name} of {id}{hint}"),
         }
-    });
-    let warnings = warnings.collect();
+    };
+    let warnings = checked.unknown_fields.into_iter().map(to_warning).collect();
+    let object = serde_json::from_str(text).unwrap_or_default();
     Ok((object, Environments { file: path.to_owned(), all: checked.environments, warnings }))
 }
 

@@ -4,15 +4,16 @@
 //! of the file are reported at once, each with its line and column. Unknown fields are preserved: an edit changes
 //! one entry of the object that was read, keeps the order, and replaces the file as a whole.
 //!
-//! `key_positions` locates keys in the text, `check` validates entries, `file` is the only module that reads or
-//! writes; the first two are pure.
+//! `check` defines the fields and checks entries, `file` is the only module that reads or writes.
 
 mod check;
 mod file;
-mod key_positions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+use delegator_domain::task::Mode;
+use serde::{Deserialize, Serialize};
 
 use crate::problem::{ConfigError, ConfigWarning};
 
@@ -20,7 +21,8 @@ pub use check::{entry_problems, new_entry};
 pub use file::{add, read, remove};
 
 /// Which service runs the tasks of an environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Provider {
     /// Hosted Codex.
     CodexCloud,
@@ -29,7 +31,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    pub(crate) const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
+    pub const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -40,17 +42,20 @@ impl Provider {
 }
 
 /// What happens to a task whose worker is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OnLost {
     Fail,
     Retry,
 }
 
 /// One environment, with every default filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Environment {
     pub id: String,
     pub name: String,
+    #[serde(rename = "repoUrl")]
     pub repo_url: String,
     pub stack: String,
     pub description: Option<String>,
@@ -58,13 +63,14 @@ pub struct Environment {
     pub branch: Option<String>,
     /// A script that prepares a checkout.
     pub setup: Option<String>,
-    pub mode: String,
+    pub mode: Mode,
     /// Labels that a worker must have.
     pub labels: BTreeMap<String, String>,
     pub priority: i64,
     pub on_lost: OnLost,
     pub max_claims: u64,
     pub push: bool,
+    #[serde(rename = "createdAt")]
     pub created_at: Option<String>,
 }
 

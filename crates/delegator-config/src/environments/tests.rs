@@ -7,8 +7,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::check::FIELDS;
 use super::*;
 use crate::Sources;
+use crate::settings::tests::{accepted, field_names};
 
 fn sources(root: &Path) -> Sources {
     let environment = BTreeMap::from([(OsString::from("HOME"), root.as_os_str().to_owned())]);
@@ -55,6 +57,26 @@ fn entry() -> Map<String, Value> {
 }
 
 #[test]
+fn the_struct_has_exactly_the_fields_of_the_table() {
+    let names: Vec<&str> = std::iter::once("id").chain(FIELDS.iter().map(|(name, ..)| *name)).collect();
+    assert_eq!(field_names::<Environment>(), names);
+    let mut valid = json!({"id": "a", "name": "A", "repoUrl": "/a", "stack": "go"});
+    for (name, _, default) in
+        FIELDS.iter().filter(|(name, ..)| valid.get(*name).is_none()).collect::<Vec<_>>()
+    {
+        valid[*name] = default.value(1);
+    }
+    for (name, kind, _) in &FIELDS {
+        for value in accepted(kind) {
+            let mut entry = valid.clone();
+            entry[*name] = value;
+            let read = serde_json::from_value::<Environment>(entry.clone());
+            assert!(read.is_ok(), "{entry}: {read:?}");
+        }
+    }
+}
+
+#[test]
 fn the_sample_is_a_valid_file() {
     let (_root, sources) = write_environments(sample());
     let read = read(&sources).unwrap();
@@ -72,7 +94,7 @@ fn missing_fields_get_defaults_and_the_file_order_is_preserved() {
     let all = read(&sources).unwrap().all;
     assert_eq!(all.iter().map(|environment| environment.id.as_str()).collect::<Vec<_>>(), ["z", "a"]);
     let (plain, full) = (&all[0], &all[1]);
-    assert_eq!((plain.mode.as_str(), plain.max_claims, plain.on_lost), ("workspace-write", 2, OnLost::Fail));
+    assert_eq!((plain.mode, plain.max_claims, plain.on_lost), (Mode::WorkspaceWrite, 2, OnLost::Fail));
     assert_eq!((full.provider, full.max_claims, full.on_lost), (Provider::Fleet, 5, OnLost::Retry));
     assert_eq!((full.push, full.priority, full.labels["os"].as_str()), (true, -3, "linux"));
 }
@@ -117,6 +139,15 @@ fn all_problems_are_reported_with_their_positions() {
         assert_eq!(at(key).0, 5, "{key}");
     }
     assert_eq!((at("c.branch").0, at("c.mode").0), (6, 6));
+}
+
+#[test]
+fn many_problems_are_truncated() {
+    let entries: Map<String, Value> = (0..500).map(|number| (format!("e{number}"), json!({}))).collect();
+    let (_root, sources) = write_environments(&Value::Object(entries).to_string());
+    let Err(EnvironmentsError::Invalid(error)) = read(&sources) else { panic!("the file is invalid") };
+    assert_eq!(error.problems.len(), 101);
+    assert!(error.problems[100].problem.contains("more problems"), "{}", error.problems[100]);
 }
 
 #[test]

@@ -1,21 +1,29 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
+use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT};
+use delegator_domain::task::Mode;
+
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
 use super::{Key, ProjectRight, Scope, TextFormat, ValueKind};
 use crate::settings::Envelope;
 
 const SECONDS: &str = "seconds";
 const BYTES: &str = "bytes";
-const DAY_SEC: u64 = 86_400;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
+const DAY_SEC: i64 = 86_400;
+const MIB: i64 = 1 << 20;
+const GIB: i64 = 1 << 30;
 /// Above any real limit, and still exact as a JSON number.
-const MAX_BYTES: u64 = 1 << 50;
-const MAX_TOKENS: u64 = 1_000_000_000_000;
+const MAX_BYTES: i64 = 1 << 50;
+const MAX_TOKENS: i64 = 1_000_000_000_000;
 
 /// Every configuration key, in display order.
 pub static KEYS: &[Key] = &[
-    key("codex_bin", ValueKind::Program, Text("codex"), "Codex program; a bare name is looked up on PATH."),
+    key(
+        "codex_bin",
+        ValueKind::Program,
+        Text(BUILT_IN_AGENT),
+        "Codex program; a bare name is looked up on PATH.",
+    ),
     Key {
         scope: Scope::Call,
         ..limit(
@@ -56,7 +64,7 @@ pub static KEYS: &[Key] = &[
     },
     limit(
         "max_mode",
-        ValueKind::Choice(&["read-only", "workspace-write", "danger-full-access"]),
+        ValueKind::Choice(&Mode::NAMES),
         Text("workspace-write"),
         "Most permissive sandbox mode that a caller may request.",
     ),
@@ -110,22 +118,16 @@ pub static KEYS: &[Key] = &[
         "Agents in addition to the built-in `codex`, by name; as JSON in the variable.",
     ),
     key(
-        "agents.<name>.command",
-        ValueKind::Program,
+        "agents.<name>.protocol",
+        ValueKind::Choice(&AgentProtocol::NAMES),
         Required,
-        "Program of the agent; the built-in `codex` uses `codex_bin`.",
+        "What the agent reads and prints: `plain` is any program (text on stdin, lines on stdout, the exit code decides), `codex-exec` another installation of Codex. The built-in `codex` is configured by `codex_bin` and has only `env`.",
     ),
     key(
-        "agents.<name>.args",
-        ValueKind::Texts(TextFormat::Argument),
-        List(&[]),
-        "Arguments for every start of the agent.",
-    ),
-    key(
-        "agents.<name>.dialect",
-        ValueKind::Choice(&["codex-exec", "idle-jsonl", "codex-app-server", "claude-stream", "plain"]),
-        Text("plain"),
-        "Protocol of the agent on stdin and stdout; the default for `codex` is `codex-exec`.",
+        "agents.<name>.command",
+        ValueKind::Command,
+        Required,
+        "Program of the agent and its arguments, run without a shell.",
     ),
     key(
         "agents.<name>.env",
@@ -134,22 +136,10 @@ pub static KEYS: &[Key] = &[
         "Names of additional variables passed to the agent; their values stay out of the file. Only this key adds variables: callers choose among them. Variables that make programs run code (`LD_PRELOAD`, `NODE_OPTIONS`, `BASH_ENV`, …) are rejected.",
     ),
     key(
-        "agents.<name>.resume",
-        ValueKind::ResumeArguments,
-        Unset("the default of the dialect, if it has one"),
-        "Arguments that resume a thread, instead of `args`.",
-    ),
-    key(
-        "agents.<name>.ending",
-        ValueKind::Choice(&["interrupt", "terminate"]),
-        Unset("`terminate` for `codex-app-server`, else `interrupt`"),
-        "Signals that stop the agent: SIGINT, SIGTERM, SIGKILL (`interrupt`), or without SIGINT (`terminate`), with the grace times in between.",
-    ),
-    key(
-        "agents.<name>.linger_sec",
-        seconds(0),
-        Integer(0),
-        "How long an `idle-jsonl` agent with an empty queue keeps running before its stdin is closed.",
+        "agents.<name>.unsandboxed",
+        ValueKind::Bool,
+        DefaultValue::Bool(false),
+        "Run tasks of a `plain` agent although no sandbox enforces their mode; without this they are refused.",
     ),
     key(
         "retention_hours",
@@ -296,7 +286,7 @@ const fn limit(name: &'static str, kind: ValueKind, default: DefaultValue, descr
     Key { name, kind, default, project: ProjectRight::Lower, scope: Scope::Task, secret: false, description }
 }
 
-const fn seconds(min: u64) -> ValueKind {
+const fn seconds(min: i64) -> ValueKind {
     ValueKind::Integer { min, max: DAY_SEC, unit: SECONDS }
 }
 
@@ -304,7 +294,7 @@ const fn grace() -> ValueKind {
     ValueKind::Integer { min: 0, max: 300, unit: SECONDS }
 }
 
-const fn count(min: u64, max: u64) -> ValueKind {
+const fn count(min: i64, max: i64) -> ValueKind {
     ValueKind::Integer { min, max, unit: "" }
 }
 

@@ -36,11 +36,11 @@ fn no_name_and_no_variable_occurs_twice() {
 fn every_default_passes_its_own_check() {
     let text = |value: &Value| Node { at: None, shape: Shape::Text(value.as_str().unwrap().to_owned()) };
     for key in KEYS {
-        let default = key.default_value(4);
+        let default = key.default.value(4);
         let shape = match &default {
             Value::Null | Value::Object(_) => continue,
             Value::Bool(value) => Shape::Bool(*value),
-            Value::Number(number) => Shape::Integer { value: number.as_u64(), written: number.to_string() },
+            Value::Number(number) => Shape::Integer { value: number.as_i64(), written: number.to_string() },
             Value::String(_) => text(&default).shape,
             Value::Array(items) => Shape::List(items.iter().map(text).collect()),
         };
@@ -54,7 +54,7 @@ fn every_default_passes_its_own_check() {
 fn a_limit_has_an_order_and_a_default_to_be_lowered_from() {
     for key in KEYS.iter().filter(|key| key.project == ProjectRight::Lower) {
         assert!(matches!(key.kind, ValueKind::Integer { .. } | ValueKind::Choice(_)), "{}", key.name);
-        assert!(key.rank(&key.default_value(8)).is_some(), "{}", key.name);
+        assert!(key.rank(&key.default.value(8)).is_some(), "{}", key.name);
     }
 }
 
@@ -69,7 +69,7 @@ fn max_concurrent_defaults_to_the_cores_and_at_least_two() {
     let key = find("max_concurrent").unwrap();
     assert!(matches!(key.default, DefaultValue::Cores));
     for (cores, expected) in [(0, 2), (1, 2), (2, 2), (16, 16)] {
-        assert_eq!(key.default_value(cores), expected);
+        assert_eq!(key.default.value(cores), expected);
     }
 }
 

@@ -33,7 +33,7 @@ impl<'de> Deserializer<'de> for FieldNames<'_> {
     }
 }
 
-fn field_names<'de, T: Deserialize<'de>>() -> Vec<&'static str> {
+pub(crate) fn field_names<'de, T: Deserialize<'de>>() -> Vec<&'static str> {
     let mut names = Vec::new();
     assert!(T::deserialize(FieldNames(&mut names)).is_err());
     names
@@ -46,31 +46,30 @@ fn the_structs_have_exactly_the_keys_of_the_table() {
     assert_eq!(field_names::<AgentSettings>(), fields.collect::<Vec<_>>());
 }
 
-/// Values at the edges of what a key accepts.
-fn accepted(key: &Key) -> Vec<Value> {
-    match &key.kind {
+/// Values at the edges of what a type accepts.
+pub(crate) fn accepted(kind: &ValueKind) -> Vec<Value> {
+    match kind {
         ValueKind::Bool => vec![json!(true)],
         ValueKind::Integer { min, max, .. } => vec![json!(min), json!(max)],
         ValueKind::Choice(choices) => choices.iter().map(|choice| json!(choice)).collect(),
         ValueKind::Text(_) | ValueKind::Program => vec![json!("x")],
         ValueKind::Labels | ValueKind::Agents => vec![json!({})],
-        ValueKind::Choices(_)
-        | ValueKind::Texts(_)
-        | ValueKind::Paths
-        | ValueKind::Command
-        | ValueKind::ResumeArguments => vec![json!(["x"])],
+        ValueKind::Choices(_) | ValueKind::Texts(_) | ValueKind::Paths | ValueKind::Command => {
+            vec![json!(["x"])]
+        }
     }
 }
 
 #[test]
 fn every_accepted_value_has_its_type() {
     let defaults = |keys: &mut dyn Iterator<Item = (&'static str, &'static Key)>| -> Map<String, Value> {
-        keys.map(|(name, key)| (name.to_owned(), key.default_value(1))).collect()
+        keys.map(|(name, key)| (name.to_owned(), key.default.value(1))).collect()
     };
     let settings = defaults(&mut keys::settings().map(|key| (key.name, key)));
-    let agent = defaults(&mut keys::agent_fields());
+    let mut agent = defaults(&mut keys::agent_fields());
+    agent.extend([("protocol".to_owned(), json!("plain")), ("command".to_owned(), json!(["x"]))]);
     for key in keys::KEYS {
-        for value in accepted(key) {
+        for value in accepted(&key.kind) {
             let mut settings = settings.clone();
             match key.agent_field() {
                 None => drop(settings.insert(key.name.to_owned(), value.clone())),

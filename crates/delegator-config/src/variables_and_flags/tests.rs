@@ -40,8 +40,8 @@ fn variable_texts_become_typed_values() {
         ("labels", "a=1, b = x=y ,c=", "{\"a\":\"1\",\"b\":\"x=y\",\"c\":\"\"}"),
         (
             "agents",
-            r#"{"x": {"command": "~/x", "resume": ["-r", "{thread_id}"]}}"#,
-            r#"{"x":{"args":[],"command":"/h/x","dialect":"plain","env":[],"linger_sec":0,"resume":["-r","{thread_id}"]}}"#,
+            r#"{"x": {"protocol": "plain", "command": ["~/x", "-r"]}}"#,
+            r#"{"x":{"command":["/h/x","-r"],"env":[],"protocol":"plain","unsandboxed":false}}"#,
         ),
     ];
     for (key, text, expected) in cases {
@@ -86,8 +86,8 @@ fn an_invalid_value_is_a_problem_of_its_variable() {
         ("AGENTS", r#"{"x": null}"#, "agents.x", "found null", None),
         (
             "AGENTS",
-            r#"{"x": {"command": "x", "linger_sec": 1.5}}"#,
-            "agents.x.linger_sec",
+            r#"{"x": {"protocol": "plain", "command": ["x"], "unsandboxed": 1.5}}"#,
+            "agents.x.unsandboxed",
             "a fraction",
             None,
         ),

@@ -10,7 +10,10 @@
 //! A terminal state never changes. An illegal transition is an error value, not a panic: two processes may always try
 //! at the same time.
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     Queued,
     Starting,
@@ -43,6 +46,11 @@ impl State {
             State::Cancelled => "cancelled",
             State::Timeout => "timeout",
         }
+    }
+
+    /// All states that have the public name of this one.
+    pub fn with_same_public_name(self) -> Vec<State> {
+        State::ALL.into_iter().filter(|state| state.public_name() == self.public_name()).collect()
     }
 
     pub fn from_name(name: &str) -> Option<State> {

@@ -10,6 +10,6 @@ pub mod verification;
 pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 pub use id::{IdError, TaskId, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
-pub use mode::{EnvPolicy, Mode};
+pub use mode::{EnvPolicy, EnvPolicyName, Mode};
 pub use queue::{Claimant, Obstacle, WorkTree};
 pub use verification::Verification;

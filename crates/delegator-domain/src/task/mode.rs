@@ -1,14 +1,23 @@
 //! The sandbox mode of an agent, and the environment of its commands.
 
+use serde::{Deserialize, Serialize};
+
 /// Sandbox mode, in ascending order of permissions, so that it can be compared with `max_mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
+    #[default]
     ReadOnly,
     WorkspaceWrite,
     DangerFullAccess,
 }
 
 impl Mode {
+    /// In ascending order.
+    pub const NAMES: [&'static str; 3] = ["read-only", "workspace-write", "danger-full-access"];
+
+    pub const ALL: [Mode; 3] = [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess];
+
     pub fn name(self) -> &'static str {
         match self {
             Mode::ReadOnly => "read-only",
@@ -18,9 +27,7 @@ impl Mode {
     }
 
     pub fn from_name(name: &str) -> Option<Mode> {
-        [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess]
-            .into_iter()
-            .find(|mode| mode.name() == name)
+        Mode::ALL.into_iter().find(|mode| mode.name() == name)
     }
 
     pub fn writes(self) -> bool {
@@ -29,9 +36,54 @@ impl Mode {
 }
 
 /// Which environment variables the commands of an agent receive.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "EnvPolicyFields", into = "EnvPolicyFields")]
 pub enum EnvPolicy {
     InheritNone,
     InheritAll,
     AllowList(Vec<String>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnvPolicyName {
+    #[default]
+    InheritNone,
+    InheritAll,
+    AllowList,
+}
+
+impl EnvPolicyName {
+    /// The policy of this name; only an allow list uses `variables`.
+    pub fn with(self, variables: Vec<String>) -> EnvPolicy {
+        match self {
+            EnvPolicyName::InheritNone => EnvPolicy::InheritNone,
+            EnvPolicyName::InheritAll => EnvPolicy::InheritAll,
+            EnvPolicyName::AllowList => EnvPolicy::AllowList(variables),
+        }
+    }
+}
+
+/// The form in which a policy is stored.
+#[derive(Serialize, Deserialize)]
+struct EnvPolicyFields {
+    env_policy: EnvPolicyName,
+    env_allow_list: Vec<String>,
+}
+
+impl From<EnvPolicyFields> for EnvPolicy {
+    fn from(fields: EnvPolicyFields) -> EnvPolicy {
+        fields.env_policy.with(fields.env_allow_list)
+    }
+}
+
+impl From<EnvPolicy> for EnvPolicyFields {
+    fn from(policy: EnvPolicy) -> EnvPolicyFields {
+        let (env_policy, env_allow_list) = match policy {
+            EnvPolicy::InheritNone => (EnvPolicyName::InheritNone, Vec::new()),
+            EnvPolicy::InheritAll => (EnvPolicyName::InheritAll, Vec::new()),
+            EnvPolicy::AllowList(variables) => (EnvPolicyName::AllowList, variables),
+        };
+        EnvPolicyFields { env_policy, env_allow_list }
+    }
 }

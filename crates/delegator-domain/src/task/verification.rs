@@ -3,9 +3,12 @@
 //! The agent's own report and our verification are separate: a task is completed when its agent reports success,
 //! and verified when the verify command, which we run afterwards, exits with 0.
 
+use serde::{Deserialize, Serialize};
+
 use super::end::{FailureKind, TaskEnd};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verification {
     Verified,
     /// The command exited with a non-zero code, or was killed by a signal.
@@ -26,20 +29,6 @@ pub enum Verification {
 }
 
 impl Verification {
-    const ALL: [Verification; 11] = [
-        Verification::Verified,
-        Verification::Refuted,
-        Verification::CannotStart,
-        Verification::TimedOut,
-        Verification::TooManyProcesses,
-        Verification::SandboxFailed,
-        Verification::Cancelled,
-        Verification::AgentFailed,
-        Verification::AgentTimedOut,
-        Verification::SupervisorLost,
-        Verification::Unknown,
-    ];
-
     /// Why the command did not run, derived from how the task ended.
     pub fn not_run(end: &TaskEnd) -> Verification {
         match end {
@@ -84,10 +73,6 @@ impl Verification {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Verification> {
-        Verification::ALL.into_iter().find(|verification| verification.name() == name)
-    }
-
     /// Why the work is not verified, where the exit code does not show it.
     pub fn reason(self) -> Option<&'static str> {
         match self {
@@ -102,12 +87,27 @@ mod tests {
     use super::*;
     use crate::task::LimitKind;
 
+    const ALL: [Verification; 11] = [
+        Verification::Verified,
+        Verification::Refuted,
+        Verification::CannotStart,
+        Verification::TimedOut,
+        Verification::TooManyProcesses,
+        Verification::SandboxFailed,
+        Verification::Cancelled,
+        Verification::AgentFailed,
+        Verification::AgentTimedOut,
+        Verification::SupervisorLost,
+        Verification::Unknown,
+    ];
+
     #[test]
     fn verification_names_round_trip() {
-        for verification in Verification::ALL {
-            assert_eq!(Verification::from_name(verification.name()), Some(verification));
+        let parse = |name: &str| serde_json::from_value::<Verification>(name.into()).ok();
+        for verification in ALL {
+            assert_eq!(parse(verification.name()), Some(verification));
         }
-        assert_eq!(Verification::from_name("sure"), None);
+        assert_eq!(parse("sure"), None);
     }
 
     #[test]

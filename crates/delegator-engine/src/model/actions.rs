@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::error::EngineError;
 use crate::simulation::{Rng, Simulator, short};
-use crate::{AgentProgram, CleanRequest, Ending, Engine, Nesting, Settings, Submission};
+use crate::{Agent, CleanRequest, Ending, Engine, Nesting, Settings, Submission};
 
 #[derive(Debug, Clone)]
 pub(super) enum Action {
@@ -121,8 +121,7 @@ fn submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submissio
     Submission {
         text: "do it".to_owned(),
         settings: settings(mode, rng.pick::<PathBuf>(trees), resume),
-        agent: AgentProgram { program: "/bin/true".into(), leading_args: Vec::new(), version: None },
-        agent_name: "codex".to_owned(),
+        agent: Agent::built_in("/bin/true", None),
         max_mode: Mode::WorkspaceWrite,
         environment: BTreeMap::new(),
         passed_variables: Vec::new(),

@@ -6,11 +6,11 @@
 use std::io::Read;
 use std::path::Path;
 
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
-use delegator_supervisor::run::redacted_report;
-use delegator_supervisor::verdict::RefusedCalls;
+use delegator_supervisor::run::{StreamSummary, redacted_report};
 use delegator_transcript::{
     FoldOptions, LineLimits, NormalizeOptions, Normalizer, Report, RolloutHead, RolloutReader, StreamOutcome,
     Summarizer,
@@ -18,8 +18,7 @@ use delegator_transcript::{
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::record_format::FormatVersion;
-use crate::supervise::record::{Record, StreamRecord, SweptProcesses};
+use crate::supervise::record::Record;
 use crate::supervise::summary::one_sentence_summary;
 
 /// How much of the file is searched for thread id, times and prompt.
@@ -98,7 +97,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         work_trees: Vec::new(),
         allow_parallel_writes: false,
         mode: Mode::ReadOnly,
-        agent: "codex".to_owned(),
+        agent: BUILT_IN_AGENT.to_owned(),
         model: head.model.clone(),
         title,
         text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),
@@ -122,24 +121,10 @@ fn end_of(report: &Report) -> TaskEnd {
 }
 
 fn build_record(report: &Report, redactor: &Redactor, stored: u64) -> Record {
-    let mut warnings = Vec::new();
-    Record {
-        version: FormatVersion,
-        refused: RefusedCalls::default(),
-        report: redacted_report(redactor, report, &mut warnings),
-        last_output: String::new(),
-        last_stderr: String::new(),
-        stdout: StreamRecord { received: stored, stored, truncated: false },
-        stderr: StreamRecord::default(),
-        warnings,
-        signals: Vec::new(),
-        survivors: Vec::new(),
-        swept: SweptProcesses::default(),
-        elapsed_ms: 0,
-        quiet_ms: 0,
-        limits: None,
-        check: None,
-        evidence: None,
-        findings: Vec::new(),
-    }
+    let mut record = Record {
+        stdout: StreamSummary { received: stored, stored, ..StreamSummary::default() },
+        ..Record::default()
+    };
+    record.report = redacted_report(redactor, report, &mut record.warnings);
+    record
 }

@@ -22,9 +22,9 @@ use delegator_domain::crash::{CrashPoint, set_crash_hook};
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd, TaskId};
 use delegator_registry::Nonce;
 use delegator_supervisor::process::{OwnerLookup, SweepReport};
-use delegator_supervisor::run::{PartialOutput, Ports, RunResult, RunSpec, StreamSummary};
+use delegator_supervisor::run::{Ports, RunResult, RunSpec, StreamSummary};
 use delegator_supervisor::verdict::RefusedCalls;
-use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
+use delegator_transcript::Report;
 
 pub(crate) use self::rng::Rng;
 use crate::Engine;
@@ -359,16 +359,15 @@ impl System for SimulatedMachine {
 }
 
 fn run_result(end: TaskEnd) -> RunResult {
-    let report = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD).finish();
     RunResult {
         refused: RefusedCalls::default(),
         end,
         exit: None,
-        thread_id: None,
-        redacted_report: report.clone(),
-        report,
+        report: Report::default(),
+        redacted_report: Report::default(),
         warnings: Vec::new(),
-        partial: PartialOutput::default(),
+        last_output: String::new(),
+        last_stderr: String::new(),
         stdout: StreamSummary::default(),
         stderr: StreamSummary::default(),
         signals: Vec::new(),

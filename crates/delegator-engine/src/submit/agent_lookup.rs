@@ -1,20 +1,19 @@
-//! Finds the program of an agent and its version.
+//! Finds the program of a configured agent, and its version if the agent's protocol depends on it.
 //!
 //! Running a program to get its version costs more than the rest of a submission, so the version is cached in
 //! `agents.json` in the state directory until size or modification time of the program change. A cache that cannot be
 //! read or written never fails a submission.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use delegator_domain::agents::ConfiguredAgent;
 use delegator_registry::{OpenOptions, StateDir};
-use delegator_supervisor::agent::{Variables, allowed_variables, locate, probe_version};
+use delegator_supervisor::agent::{Agent, Variables, allowed_variables};
 use serde::{Deserialize, Serialize};
 
-use super::launch::AgentProgram;
 use crate::Engine;
 use crate::error::EngineError;
 
@@ -29,20 +28,22 @@ struct CachedVersion {
 }
 
 impl Engine {
-    /// The program with this name or path, and its version if it reports one.
-    pub fn agent(
+    /// The agent with its program, and the program's version if it reports one.
+    pub fn locate_agent(
         &self,
-        given: &OsStr,
-        path: Option<&OsStr>,
+        configured: &ConfiguredAgent,
         workdir: &Path,
         environment: &Variables,
-    ) -> Result<AgentProgram, EngineError> {
-        let located = locate(given, path, Some(workdir))?;
-        let version = self.version_of(&located.program, environment);
-        Ok(AgentProgram { program: located.program, leading_args: Vec::new(), version })
+    ) -> Result<Agent, EngineError> {
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        let agent = Agent::locate(configured, path, Some(workdir))
+            .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })?;
+        let version = if agent.has_versions() { self.version_of(&agent, environment) } else { None };
+        Ok(Agent { version, ..agent })
     }
 
-    fn version_of(&self, program: &Path, environment: &Variables) -> Option<(u32, u32, u32)> {
+    fn version_of(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
+        let program = &agent.program;
         let file = std::fs::metadata(program).ok()?;
         let (size, modified_ns) = (file.len(), file.mtime() * 1_000_000_000 + file.mtime_nsec());
         // A state directory of another owner is neither read nor written.
@@ -61,8 +62,8 @@ impl Engine {
         }
         // The probe gets no variable that an agent would not get.
         let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-        let version = probe_version(program, &allowed_variables(variables, &[]), PROBE_TIMEOUT).ok()?;
-        let version = (version.major, version.minor, version.patch);
+        let variables = allowed_variables(agent.protocol, variables, &[]);
+        let version = agent.probe_version(&variables, PROBE_TIMEOUT).ok()?;
         known.insert(name, CachedVersion { size, modified_ns, version });
         // Without the cache the next submission probes again.
         let _ = store.map(|store| save_cache(&store, &known));

@@ -10,20 +10,19 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
-use delegator_supervisor::agent::CodexVersion;
-use delegator_supervisor::run::{ActivitySource, EndingRecipe};
+use delegator_supervisor::agent::{Agent, AgentInput};
+use delegator_supervisor::run::ActivitySource;
 use delegator_transcript::Usage;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::verification::Verify;
 use crate::error::EngineError;
-use crate::record_format::{FormatVersion, by_name};
+use crate::record_format::FormatVersion;
 
 /// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    #[serde(with = "by_name")]
     pub mode: Mode,
     pub preview: bool,
     pub working_dir: PathBuf,
@@ -35,7 +34,7 @@ pub struct Settings {
     pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
     pub skip_git_repo_check: bool,
-    #[serde(flatten, with = "StoredEnvPolicy")]
+    #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
     /// Token usage of the resumed thread before this run.
@@ -57,41 +56,6 @@ pub struct Settings {
     pub protected: Vec<PathBuf>,
     /// The command that verifies the work after the agent has completed.
     pub verify: Option<Verify>,
-}
-
-/// An [`EnvPolicy`] as it is stored: its name, and the list for `allow-list`.
-#[derive(Serialize, Deserialize)]
-struct StoredEnvPolicy {
-    env_policy: EnvPolicyName,
-    env_allow_list: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum EnvPolicyName {
-    InheritNone,
-    InheritAll,
-    AllowList,
-}
-
-impl StoredEnvPolicy {
-    fn serialize<S: Serializer>(policy: &EnvPolicy, serializer: S) -> Result<S::Ok, S::Error> {
-        let (env_policy, env_allow_list) = match policy {
-            EnvPolicy::InheritNone => (EnvPolicyName::InheritNone, Vec::new()),
-            EnvPolicy::InheritAll => (EnvPolicyName::InheritAll, Vec::new()),
-            EnvPolicy::AllowList(names) => (EnvPolicyName::AllowList, names.clone()),
-        };
-        Serialize::serialize(&StoredEnvPolicy { env_policy, env_allow_list }, serializer)
-    }
-
-    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EnvPolicy, D::Error> {
-        let stored: StoredEnvPolicy = Deserialize::deserialize(deserializer)?;
-        Ok(match stored.env_policy {
-            EnvPolicyName::InheritNone => EnvPolicy::InheritNone,
-            EnvPolicyName::InheritAll => EnvPolicy::InheritAll,
-            EnvPolicyName::AllowList => EnvPolicy::AllowList(stored.env_allow_list),
-        })
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,21 +81,13 @@ pub struct Ending {
     pub terminate_grace_sec: u64,
 }
 
-/// The agent's program, located once, at submission.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentProgram {
-    pub program: PathBuf,
-    /// Inserted before the program's own arguments.
-    pub leading_args: Vec<OsString>,
-    pub version: Option<(u32, u32, u32)>,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub(crate) version: FormatVersion<1>,
     pub(crate) task: String,
     pub(crate) settings: Settings,
-    pub(crate) agent: AgentProgram,
+    /// Located once, at submission.
+    pub(crate) agent: Agent,
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
@@ -201,21 +157,16 @@ impl Settings {
         }
     }
 
-    pub(crate) fn ending(&self) -> EndingRecipe {
-        let seconds = Duration::from_secs;
-        EndingRecipe::graceful(
-            seconds(self.ending.interrupt_grace_sec),
-            seconds(self.ending.terminate_grace_sec),
-        )
-    }
-}
-
-impl AgentProgram {
-    /// A program that does not report its version is treated like the newest measured version.
-    pub(crate) fn version(&self) -> CodexVersion {
-        self.version.map_or(CodexVersion::NEWEST_MEASURED, |(major, minor, patch)| {
-            CodexVersion::new(major, minor, patch)
-        })
+    /// Whether the submitter gave this input.
+    pub(crate) fn is_given(&self, input: AgentInput) -> bool {
+        match input {
+            AgentInput::Model => self.model.is_some(),
+            AgentInput::Profile => self.profile.is_some(),
+            AgentInput::ReasoningEffort => self.reasoning_effort.is_some(),
+            AgentInput::Images => !self.images.is_empty(),
+            AgentInput::OutputSchema => self.output_schema.is_some(),
+            AgentInput::EnvAllowList => matches!(self.env_policy, EnvPolicy::AllowList(_)),
+        }
     }
 }
 
@@ -231,7 +182,7 @@ mod tests {
             version: FormatVersion,
             task: "do it".to_owned(),
             settings,
-            agent: AgentProgram { program: "/bin/true".into(), leading_args: Vec::new(), version: None },
+            agent: Agent::built_in("/bin/true", None),
             umask: 0o022,
             variables: Vec::new(),
             secrets: Vec::new(),

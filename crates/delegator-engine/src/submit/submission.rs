@@ -11,13 +11,13 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_registry::{BlockedBy, Idempotency, NewTask, Registry, Task};
-use delegator_supervisor::agent::{VariableAccess, agent_environment, task_marker, variable_access};
+use delegator_supervisor::agent::{Agent, VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
 
 use super::allowed_dir::resolve_allowed_dir;
 use super::allowed_file::resolve_allowed_file;
 use super::estimate::{DurationHistory, ExpectedDuration};
-use super::launch::{AgentProgram, Launch, Settings};
+use super::launch::{Launch, Settings};
 use super::nesting::Nesting;
 use super::work_tree::work_trees;
 use crate::Engine;
@@ -29,8 +29,7 @@ use crate::record_format::FormatVersion;
 pub struct Submission {
     pub text: String,
     pub settings: Settings,
-    pub agent: AgentProgram,
-    pub agent_name: String,
+    pub agent: Agent,
     pub max_mode: Mode,
     /// The complete environment of the submitter.
     pub environment: BTreeMap<OsString, OsString>,
@@ -68,12 +67,32 @@ impl Submission {
     fn check_variables(&self) -> Result<(), EngineError> {
         let EnvPolicy::AllowList(names) = &self.settings.env_policy else { return Ok(()) };
         for name in names {
-            match variable_access(name, &self.passed_variables) {
+            match variable_access(self.agent.protocol, name, &self.passed_variables) {
                 VariableAccess::Passed => {}
-                right => return Err(EngineError::VariableNotAllowed { name: name.clone(), right }),
+                right => {
+                    let agent = self.agent.name.clone();
+                    return Err(EngineError::VariableNotAllowed { agent, name: name.clone(), right });
+                }
             }
         }
         Ok(())
+    }
+
+    /// Refuses what the agent cannot do: enforce the mode, resume a thread, honour an input.
+    fn check_capabilities(&self) -> Result<(), EngineError> {
+        let (agent, settings) = (|| self.agent.name.clone(), &self.settings);
+        let capabilities = self.agent.capabilities();
+        if settings.resume.is_some() && !capabilities.threads {
+            return Err(EngineError::NoThreads { agent: agent() });
+        }
+        let needs_sandbox = settings.mode != Mode::DangerFullAccess && !self.agent.unsandboxed;
+        if needs_sandbox && !capabilities.sandbox {
+            return Err(EngineError::ModeNotEnforced { agent: agent(), mode: settings.mode });
+        }
+        let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));
+        unsupported.map_or(Ok(()), |input| {
+            Err(EngineError::UnsupportedInput { agent: agent(), input: input.name() })
+        })
     }
 }
 
@@ -84,6 +103,7 @@ impl Engine {
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
         }
+        submission.check_capabilities()?;
         submission.check_variables()?;
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
@@ -108,7 +128,7 @@ impl Engine {
             work_trees: work_trees(&submission.settings),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: requested,
-            agent: submission.agent_name,
+            agent: submission.agent.name,
             model: submission.settings.model.clone(),
             title: submission.title,
             text: launch.task.clone(),
@@ -179,7 +199,12 @@ impl Engine {
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
             umask: submission.umask,
-            variables: agent_environment(variables, &submission.passed_variables, &marker),
+            variables: agent_environment(
+                submission.agent.protocol,
+                variables,
+                &submission.passed_variables,
+                &marker,
+            ),
             secrets,
             named_secrets,
         }

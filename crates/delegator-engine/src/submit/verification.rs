@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
-use delegator_supervisor::agent::{
-    Confinement, Enclosure, VerifyRequest, probe_sandbox, task_marker, verify_plan,
-};
+use delegator_supervisor::agent::{SandboxRequest, VerifyRequest, probe_sandbox, task_marker};
 use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
 
@@ -71,11 +69,10 @@ impl Launch {
         self.settings.hide_state_dir.then(|| state_dir.canonicalize().ok()).flatten()
     }
 
-    fn sandbox(&self, mode: Mode, workdir: &Path, state_dir: &Path) -> Enclosure {
-        let denied_dir = self.denied_dir(state_dir);
-        Enclosure::CodexSandbox {
-            program: self.agent.program.clone(),
-            confinement: Confinement::of(mode, denied_dir.as_deref(), self.agent.version()),
+    fn sandbox(&self, mode: Mode, workdir: &Path, state_dir: &Path) -> SandboxRequest {
+        SandboxRequest {
+            mode,
+            denied_dir: self.denied_dir(state_dir),
             workdir: workdir.to_owned(),
             add_dirs: self.settings.add_dirs.clone(),
             profile: self.settings.profile.clone(),
@@ -84,38 +81,37 @@ impl Launch {
 
     /// Probes the sandbox with a command that writes to a forbidden path.
     fn probe_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
-        // A program without a version, or with leading arguments, is not Codex and has no `sandbox` command.
-        if self.agent.version.is_none() || !self.agent.leading_args.is_empty() {
-            return Err(format!("{} has no sandbox", self.agent.program.display()));
-        }
         let temporary = self.variables.iter().find(|(name, _)| name == "TMPDIR");
         let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
         let forbidden = PathBuf::from(temporary).join(format!("sandbox-of-{id}"));
         let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
         let request = VerifyRequest {
             command: script.chain([forbidden.display().to_string()]).collect(),
-            enclosure: self.sandbox(Mode::ReadOnly, Path::new("/"), state_dir),
+            sandbox: Some(self.sandbox(Mode::ReadOnly, Path::new("/"), state_dir)),
             env_policy: EnvPolicy::InheritNone,
             marker: task_marker(id, self.settings.depth),
         };
-        let plan = verify_plan(&request, &self.variables);
+        let plan = self.agent.verify_plan(&request, &self.variables).map_err(|error| error.to_string())?;
         probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
     }
 
     /// The verify command as the supervisor runs it.
-    pub(crate) fn verify_spec(&self, id: &TaskId, workdir: &Path, state_dir: &Path) -> Option<VerifySpec> {
-        let verify = self.settings.verify.as_ref()?;
-        let enclosure = match verify.is_sandboxed {
-            true => self.sandbox(self.effective_mode(), workdir, state_dir),
-            false => Enclosure::Unsandboxed,
-        };
+    pub(crate) fn verify_spec(
+        &self,
+        id: &TaskId,
+        workdir: &Path,
+        state_dir: &Path,
+    ) -> Result<Option<VerifySpec>, EngineError> {
+        let Some(verify) = self.settings.verify.as_ref() else { return Ok(None) };
+        let sandbox = || self.sandbox(self.effective_mode(), workdir, state_dir);
         let request = VerifyRequest {
             command: verify.command.clone(),
-            enclosure,
+            sandbox: verify.is_sandboxed.then(sandbox),
             env_policy: self.settings.env_policy.clone(),
             marker: task_marker(id, self.settings.depth),
         };
-        Some(VerifySpec { plan: verify_plan(&request, &self.variables), min_time: MIN_DURATION })
+        let plan = self.agent.verify_plan(&request, &self.variables)?;
+        Ok(Some(VerifySpec { plan, min_time: MIN_DURATION }))
     }
 }
 

@@ -3,18 +3,15 @@
 //! It is part of the task's `report.json` and redacted like the rest of it.
 
 use delegator_domain::task::{ExitStatus, Verification};
-use delegator_supervisor::run::VerificationResult;
+use delegator_supervisor::run::{StreamSummary, VerificationResult};
 use delegator_transcript::{TestReport, shell, test_report};
 use serde::{Deserialize, Serialize};
 
-use super::record::StreamRecord;
-use crate::record_format::by_name;
 use crate::submit::verification::Verify;
 
 /// Stored in the task's report. Redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
-    #[serde(with = "by_name")]
     pub outcome: Verification,
     pub detail: Option<String>,
     /// The command as one line.
@@ -23,7 +20,7 @@ pub struct CheckRecord {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub duration_ms: u64,
-    pub output: StreamRecord,
+    pub output: StreamSummary,
     pub last_output: String,
     /// Test results in its output.
     pub tests: Option<TestReport>,
@@ -50,7 +47,7 @@ impl CheckRecord {
             exit_code,
             signal,
             duration_ms: u64::try_from(result.elapsed.as_millis()).unwrap_or(u64::MAX),
-            output: (&result.output).into(),
+            output: result.output.clone(),
             last_output: result.last_output.clone(),
             tests,
         }
@@ -100,7 +97,7 @@ mod tests {
             exit_code,
             signal,
             duration_ms: 1,
-            output: StreamRecord::default(),
+            output: StreamSummary::default(),
             last_output: String::new(),
             tests: None,
         };

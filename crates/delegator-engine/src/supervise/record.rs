@@ -15,15 +15,15 @@ use crate::record_format::FormatVersion;
 use crate::submit::launch::Limits;
 
 /// The content of `report.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub version: FormatVersion<1>,
     /// The fold of the agent's events.
     pub report: Report,
     pub last_output: String,
     pub last_stderr: String,
-    pub stdout: StreamRecord,
-    pub stderr: StreamRecord,
+    pub stdout: StreamSummary,
+    pub stderr: StreamSummary,
     pub warnings: Vec<String>,
     pub refused: RefusedCalls,
     /// Signals that were sent to end the agent, in order; empty if it exited by itself.
@@ -49,19 +49,6 @@ pub struct SweptProcesses {
     pub killed: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamRecord {
-    pub received: u64,
-    pub stored: u64,
-    pub truncated: bool,
-}
-
-impl From<&StreamSummary> for StreamRecord {
-    fn from(summary: &StreamSummary) -> Self {
-        StreamRecord { received: summary.received, stored: summary.stored, truncated: summary.truncated }
-    }
-}
-
 impl Record {
     /// Adds evidence, redacted: file names and commit subjects may contain secrets.
     pub(crate) fn add_evidence(&mut self, observed: EvidenceAndFindings, redactor: &Redactor) {
@@ -77,10 +64,10 @@ impl Record {
         Record {
             version: FormatVersion,
             report: result.redacted_report.clone(),
-            last_output: result.partial.last_output.clone(),
-            last_stderr: result.partial.last_stderr.clone(),
-            stdout: (&result.stdout).into(),
-            stderr: (&result.stderr).into(),
+            last_output: result.last_output.clone(),
+            last_stderr: result.last_stderr.clone(),
+            stdout: result.stdout.clone(),
+            stderr: result.stderr.clone(),
             warnings: result.warnings.clone(),
             refused: result.refused.clone(),
             signals: result.signals.iter().map(|signal| signal.name().to_owned()).collect(),

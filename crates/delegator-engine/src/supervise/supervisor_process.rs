@@ -7,14 +7,14 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId};
 use delegator_registry::{
     Attempt, BeginOutcome, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
-use delegator_supervisor::agent::codex::{LaunchRequest, plan};
-use delegator_supervisor::agent::{environment::codex_home, project::project_trust, task_marker};
+use delegator_supervisor::agent::{LaunchRequest, dialect_of, task_marker};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{RunResult, RunSpec};
 use delegator_transcript::FoldOptions;
@@ -219,7 +219,6 @@ fn prepare(
     let images = images(engine, &launch.settings)?;
     let settings = &launch.settings;
     let request = LaunchRequest {
-        program: launch.agent.program.clone(),
         task: launch.task.clone(),
         mode: settings.mode,
         preview: settings.preview,
@@ -235,15 +234,13 @@ fn prepare(
         marker: task_marker(id, settings.depth),
         resume: settings.resume.clone(),
         denied_dir: launch.denied_dir(&engine.state_dir),
-        project_trust: project_trust(&workdir),
+        interrupt_grace: Duration::from_secs(settings.ending.interrupt_grace_sec),
+        terminate_grace: Duration::from_secs(settings.ending.terminate_grace_sec),
     };
-    let mut plan = plan(&request, launch.agent.version())?;
-    plan.args.splice(0..0, launch.agent.leading_args.iter().cloned());
-    plan.ending = settings.ending();
     let spec = RunSpec {
         task: id.clone(),
-        plan,
-        codex_home: codex_home(&launch.variables),
+        plan: launch.agent.plan(&request, &workdir)?,
+        leftovers: launch.agent.leftovers(&launch.variables),
         environment: launch.variables.clone(),
         workdir,
         pinned,
@@ -260,8 +257,12 @@ fn prepare(
         sweep: SweepLimits::default(),
         group,
         redactor: launch.redactor(),
-        fold: FoldOptions { workdir: Some(real.display().to_string()), usage_before: settings.usage_before },
-        verify: launch.verify_spec(id, &real, &engine.state_dir),
+        fold: FoldOptions {
+            workdir: Some(real.display().to_string()),
+            usage_before: settings.usage_before,
+            dialect: dialect_of(launch.agent.protocol),
+        },
+        verify: launch.verify_spec(id, &real, &engine.state_dir)?,
     };
     let verify = settings.verify.clone();
     Ok(Prepared { spec, mode: settings.mode, limits: settings.limits, verify, add_dirs })
@@ -304,13 +305,12 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
         // Ignored on a full disk: the end of the task matters more, and only the registry has reserved space.
         let _ = dir.write_report(&bytes);
     }
-    let survivors = (!record.survivors.is_empty()).then(|| serde_json::json!(record.survivors));
     Finish {
         end: result.end.clone(),
         exit: result.exit,
         ran_ms: Some(record.elapsed_ms),
         summary: Some(one_sentence_summary(&result.end, record)),
-        kill_incomplete: survivors,
+        survivors: record.survivors.clone(),
         tokens: tokens(&result.report),
     }
 }

@@ -100,7 +100,7 @@ impl Engine {
         }
         let message = "the supervisor was lost; what the agent did until then is kept".to_owned();
         let finish = Finish {
-            kill_incomplete: (!survivors.is_empty()).then(|| serde_json::json!(survivors)),
+            survivors,
             summary: Some("Failed: the supervisor was lost".to_owned()),
             ..Finish::bare(TaskEnd::Failed { kind: FailureKind::SupervisorLost, message, retry_at: None })
         };

@@ -81,9 +81,9 @@ pub(crate) fn undo_reference(reference: &str, number: usize) -> String {
 /// git from the submitter's PATH, but never an executable inside the work tree.
 pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) -> Result<Git, EngineError> {
     let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let located = locate(OsStr::new("git"), path, Some(workdir)).map_err(EngineError::NoGit)?;
+    let program = locate(OsStr::new("git"), path, Some(workdir)).map_err(EngineError::NoGit)?;
     let given = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    Ok(Git::new(located.program, given, timeout))
+    Ok(Git::new(program, given, timeout))
 }
 
 /// The first line of a git error, at most 300 characters.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
 use delegator_supervisor::run::Snapshot;
+use serde::Deserialize;
 
 use super::task_watch::{TaskWatch, sleep_unless_woken, unknown};
 use super::upkeep_schedule::UpkeepSchedule;
@@ -20,11 +21,13 @@ use crate::supervise::snapshot_file::read_snapshot;
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When a wait for several tasks is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitGoal {
     /// When the first task has ended.
     Any,
     /// When all tasks have ended.
+    #[default]
     All,
 }
 

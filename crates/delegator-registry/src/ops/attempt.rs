@@ -6,6 +6,7 @@
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{ExitStatus, FailureKind, State, TaskEnd, TaskId, transition};
 use rusqlite::{Connection, named_params};
+use serde_json::json;
 
 use super::claim::{self, Claim, Promotion};
 use super::usage;
@@ -201,6 +202,7 @@ pub(crate) fn end_task(
         Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
     };
+    let survivors = (!finish.survivors.is_empty()).then(|| json!(finish.survivors).to_string());
     let sql = "UPDATE tasks SET ended_at_ms = :now, ended_order = :order, exit_code = :code, \
                exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
                limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, summary = :summary, \
@@ -219,7 +221,7 @@ pub(crate) fn end_task(
             ":reason": reason,
             ":ran_ms": finish.ran_ms,
             ":summary": finish.summary,
-            ":kill_incomplete": finish.kill_incomplete.as_ref().map(ToString::to_string),
+            ":kill_incomplete": survivors,
             ":seq": stored.seq,
         },
     )?;

@@ -30,7 +30,7 @@ fn every_state_change_is_recorded() {
         exit: Some(ExitStatus::Signal(9)),
         ran_ms: Some(77),
         summary: Some("did nothing".into()),
-        kill_incomplete: Some(serde_json::json!([4711])),
+        survivors: vec![4711],
         tokens: None,
     };
     let attempt = Attempt::working(claim.nonce.clone());
@@ -40,8 +40,8 @@ fn every_state_change_is_recorded() {
     assert_eq!((task.state, task.thread_id.as_deref()), (State::Failed, Some("thread-1")));
     assert_eq!((recorded.end, recorded.exit, recorded.ran_ms), (end, report.exit, report.ran_ms));
     assert_eq!(
-        (recorded.summary, recorded.kill_incomplete, recorded.at_ms),
-        (report.summary, report.kill_incomplete, 2_000)
+        (recorded.summary, recorded.survivors, recorded.at_ms),
+        (report.summary, report.survivors, 2_000)
     );
     let history: Vec<_> =
         registry.history_of(&id).unwrap().into_iter().map(|step| (step.to, step.at_ms, step.cause)).collect();

@@ -1,25 +1,30 @@
 //! Builds the agent's environment: an allow-list of the submitter's variables, plus the task marker.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Component, Path, PathBuf};
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::task::TaskId;
+
+use super::codex;
 
 /// Marks every process of a task: `DELEGATOR_TASK=<id>:<depth>`.
 pub const MARKER: &str = "DELEGATOR_TASK";
 
 pub type Variables = Vec<(OsString, OsString)>;
 
-/// Passed unchanged. `TERM` is not among them: it is set to `dumb`.
-const PASSED_VARIABLES: [&str; 26] = [
+/// The variables that an agent's commands need to work at all.
+pub(super) const CORE_NAMES: [&str; 11] =
+    ["PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER"];
+
+/// Passed unchanged to every agent. `TERM` is not among them: it is set to `dumb`.
+const PASSED_VARIABLES: [&str; 19] = [
     "PATH",
     "HOME",
     "USER",
     "LANG",
     "TMPDIR",
     "SHELL",
-    "CODEX_HOME",
     // Proxies.
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -32,16 +37,9 @@ const PASSED_VARIABLES: [&str; 26] = [
     // Certificates.
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-    "CODEX_CA_CERTIFICATE",
     "NODE_EXTRA_CA_CERTS",
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
-    // Credentials of the agent.
-    "OPENAI_API_KEY",
-    "CODEX_API_KEY",
-    "CODEX_ACCESS_TOKEN",
-    "OPENAI_ORGANIZATION",
-    "OPENAI_PROJECT",
 ];
 
 /// Never passed, even if the configuration names them: backtraces end up in error messages, and the marker is ours.
@@ -52,25 +50,27 @@ pub fn task_marker(task: &TaskId, depth: u32) -> String {
     format!("{task}:{depth}")
 }
 
-/// The variables that the built-in list or the user's configuration (`named`) allows.
+/// The variables that the built-in list, the protocol or the user's configuration (`named`) allows.
 pub fn allowed_variables<'a>(
+    protocol: AgentProtocol,
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     named: &[String],
 ) -> Variables {
     submitted
         .into_iter()
-        .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(name, named)))
+        .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(protocol, name, named)))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 
 /// The agent's environment: the allowed variables, `TERM=dumb`, and the marker.
 pub fn agent_environment<'a>(
+    protocol: AgentProtocol,
     submitted: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     named: &[String],
     marker: &str,
 ) -> Variables {
-    let mut variables = allowed_variables(submitted, named);
+    let mut variables = allowed_variables(protocol, submitted, named);
     variables.push(("TERM".into(), "dumb".into()));
     variables.push((MARKER.into(), marker.into()));
     variables.sort();
@@ -78,14 +78,14 @@ pub fn agent_environment<'a>(
 }
 
 /// Whether a variable of the submitter is passed to the agent.
-fn is_allowed(name: &str, named: &[String]) -> bool {
-    name != "TERM" && variable_access(name, named) == VariableAccess::Passed
+fn is_allowed(protocol: AgentProtocol, name: &str, named: &[String]) -> bool {
+    name != "TERM" && variable_access(protocol, name, named) == VariableAccess::Passed
 }
 
 /// Whether a variable is passed to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableAccess {
-    /// The built-in list or the user's configuration names it.
+    /// The built-in list, the protocol or the user's configuration names it.
     Passed,
     /// Only the user's configuration could add it.
     NotListed,
@@ -94,8 +94,13 @@ pub enum VariableAccess {
 }
 
 /// Whether a variable is passed to the agent, given the names in the user's configuration.
-pub fn variable_access(name: &str, named: &[String]) -> VariableAccess {
+pub fn variable_access(protocol: AgentProtocol, name: &str, named: &[String]) -> VariableAccess {
+    let own_variables: &[&str] = match protocol {
+        AgentProtocol::CodexExec => &codex::OWN_VARIABLES,
+        AgentProtocol::Plain => &[],
+    };
     let is_listed = PASSED_VARIABLES.contains(&name)
+        || own_variables.contains(&name)
         || name.starts_with("LC_")
         || name == "TERM"
         || named.iter().any(|wanted| wanted == name);
@@ -104,24 +109,6 @@ pub fn variable_access(name: &str, named: &[String]) -> VariableAccess {
         false if is_listed => VariableAccess::Passed,
         false => VariableAccess::NotListed,
     }
-}
-
-/// Codex's home directory in that environment.
-pub fn codex_home(environment: &Variables) -> Option<PathBuf> {
-    let value = |wanted: &str| {
-        let found = environment.iter().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| Path::new(value)).filter(|path| !path.as_os_str().is_empty())
-    };
-    value("CODEX_HOME").map(Path::to_path_buf).or_else(|| value("HOME").map(|home| home.join(".codex")))
-}
-
-/// Whether Codex will refuse to create its sandbox helper, after which every sandboxed command fails silently. Paths
-/// are compared as written; callers that know the canonical paths pass those.
-pub fn codex_home_is_temporary(environment: &Variables) -> bool {
-    let temporary = environment.iter().find(|(name, _)| name == "TMPDIR");
-    let temporary = temporary.map_or(Path::new("/tmp"), |(_, value)| Path::new(value));
-    let has_parent_component = |path: &Path| path.components().any(|part| part == Component::ParentDir);
-    codex_home(environment).is_some_and(|home| home.starts_with(temporary) && !has_parent_component(&home))
 }
 
 #[cfg(test)]
@@ -135,7 +122,7 @@ mod tests {
     fn environment(variables: &[(&str, &str)], named: &[&str]) -> Variables {
         let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
         let variables = variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
-        agent_environment(variables, &named, "T:0")
+        agent_environment(AgentProtocol::CodexExec, variables, &named, "T:0")
     }
 
     #[test]
@@ -172,10 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn codex_home_below_the_temporary_directory_is_detected() {
-        assert!(codex_home_is_temporary(&environment(&[("CODEX_HOME", "/tmp/x")], &[])));
-        assert!(!codex_home_is_temporary(&environment(&[("HOME", "/home/dev")], &[])));
-        let elsewhere = [("CODEX_HOME", "/tmp/x"), ("TMPDIR", "/var/tmp")];
-        assert!(!codex_home_is_temporary(&environment(&elsewhere, &[])));
+    fn the_keys_of_one_agent_are_not_passed_to_another() {
+        let access = |protocol| variable_access(protocol, "OPENAI_API_KEY", &[]);
+        assert_eq!(access(AgentProtocol::CodexExec), VariableAccess::Passed);
+        assert_eq!(access(AgentProtocol::Plain), VariableAccess::NotListed);
     }
 }

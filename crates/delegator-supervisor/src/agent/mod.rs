@@ -1,23 +1,161 @@
-//! What is specific to an agent: how its program is found, started and cleaned up after.
+//! Agents: how a program is found, started, understood, ended and cleaned up after.
+//!
+//! [`Agent`] is all that the engine and the commands know of an agent. It is data; what depends on the protocol is a
+//! `match` on [`AgentProtocol`] in this file, with one folder or file per protocol: `codex/`, `plain.rs`. The other files are
+//! shared by all agents. `docs/adding-an-agent.md` walks through adding one.
 
-pub mod codex;
+mod capabilities;
+mod codex;
 pub mod environment;
-pub mod locate;
-mod permissions;
-pub mod probe;
-pub mod project;
-pub mod shell_snapshots;
-mod toml_text;
-pub mod verification;
-pub mod version;
+pub mod health;
+mod launch;
+mod leftovers;
+mod locate;
+mod plain;
+mod probe;
+mod verification;
 
-pub use codex::{LaunchPlan, LaunchRequest, PlanError, plan};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT, BUILT_IN_PROTOCOL, ConfiguredAgent};
+use delegator_transcript::Dialect;
+use serde::{Deserialize, Serialize};
+
+pub use capabilities::{AgentInput, Capabilities};
 pub use environment::{
     VariableAccess, Variables, agent_environment, allowed_variables, task_marker, variable_access,
 };
-pub use locate::{LocateError, ProgramLocation, locate};
-pub use permissions::Confinement;
-pub use probe::{ProbeError, probe_sandbox, probe_version};
-pub use project::ProjectTrust;
-pub use verification::{Enclosure, VerifyPlan, VerifyRequest, verify_plan};
-pub use version::CodexVersion;
+pub use launch::{LaunchPlan, LaunchRequest, PlanError};
+pub use leftovers::Leftovers;
+pub use locate::{LocateError, locate};
+pub use probe::{ProbeError, probe_sandbox};
+pub use verification::{SandboxRequest, VerifyPlan, VerifyRequest};
+
+use crate::run::ending::EndingRecipe;
+
+/// An agent whose program was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    pub name: String,
+    pub protocol: AgentProtocol,
+    /// Absolute path.
+    pub program: PathBuf,
+    /// Arguments before those of the protocol.
+    pub args: Vec<OsString>,
+    /// `None` if the program does not report it, or the protocol does not depend on it.
+    pub version: Option<(u32, u32, u32)>,
+    /// The user accepts that no sandbox enforces the mode of its tasks.
+    pub unsandboxed: bool,
+}
+
+impl Agent {
+    /// The built-in agent with another program.
+    pub fn built_in(program: impl Into<PathBuf>, version: Option<(u32, u32, u32)>) -> Agent {
+        Agent {
+            name: BUILT_IN_AGENT.to_owned(),
+            protocol: BUILT_IN_PROTOCOL,
+            program: program.into(),
+            args: Vec::new(),
+            version,
+            unsandboxed: false,
+        }
+    }
+
+    /// Finds the program of a configured agent on the submitter's PATH, never below the working directory.
+    pub fn locate(
+        configured: &ConfiguredAgent,
+        path: Option<&OsStr>,
+        workdir: Option<&Path>,
+    ) -> Result<Agent, LocateError> {
+        let found = locate(configured.program.as_os_str(), path, workdir)?;
+        let program = match configured.protocol {
+            AgentProtocol::CodexExec => codex::native_program(&found).unwrap_or(found),
+            AgentProtocol::Plain => found,
+        };
+        Ok(Agent {
+            name: configured.name.clone(),
+            protocol: configured.protocol,
+            program,
+            args: configured.args.iter().map(OsString::from).collect(),
+            version: None,
+            unsandboxed: configured.unsandboxed,
+        })
+    }
+
+    /// Whether the launch plan depends on the version of the program, so that it has to be probed.
+    pub fn has_versions(&self) -> bool {
+        self.protocol == AgentProtocol::CodexExec
+    }
+
+    /// Runs the program to learn its version.
+    pub fn probe_version(
+        &self,
+        environment: &Variables,
+        limit: Duration,
+    ) -> Result<(u32, u32, u32), ProbeError> {
+        codex::probe_version(&self.program, environment, limit)
+    }
+
+    pub fn capabilities(&self) -> Capabilities {
+        Capabilities::of(self.protocol)
+    }
+
+    /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
+    pub fn plan(&self, request: &LaunchRequest, workdir: impl AsFd) -> Result<LaunchPlan, PlanError> {
+        let (args, ending) = match self.protocol {
+            AgentProtocol::CodexExec => (
+                codex::args(request, self.version, workdir)?,
+                EndingRecipe::graceful(request.interrupt_grace, request.terminate_grace),
+            ),
+            AgentProtocol::Plain => (Vec::new(), EndingRecipe::terminate(request.terminate_grace)),
+        };
+        Ok(LaunchPlan {
+            program: self.program.clone(),
+            args: self.args.iter().cloned().chain(args).collect(),
+            env: vec![(environment::MARKER.to_owned(), request.marker.clone())],
+            stdin: request.stdin(),
+            ending,
+            expected_thread: request.resume.clone(),
+        })
+    }
+
+    /// What it may leave behind after a forced end.
+    pub fn leftovers(&self, environment: &Variables) -> Leftovers {
+        match self.protocol {
+            AgentProtocol::CodexExec => codex::leftovers(environment),
+            AgentProtocol::Plain => Leftovers::None,
+        }
+    }
+
+    /// How a verification is started; in this agent's sandbox, if one is requested.
+    pub fn verify_plan(
+        &self,
+        request: &VerifyRequest,
+        environment: &Variables,
+    ) -> Result<VerifyPlan, PlanError> {
+        match (&request.sandbox, self.protocol) {
+            (None, _) => Ok(verification::unsandboxed(request, environment)),
+            // Without a version, or with other arguments first, it is not Codex and has no `sandbox` command.
+            (Some(sandbox), AgentProtocol::CodexExec) if self.args.is_empty() && self.version.is_some() => {
+                Ok(codex::sandboxed(&self.program, self.version, request, sandbox, environment))
+            }
+            (Some(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
+        }
+    }
+}
+
+/// The dialect of the output of agents of this protocol, if its lines do not show it.
+pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
+    match protocol {
+        AgentProtocol::CodexExec => None,
+        AgentProtocol::Plain => Some(Dialect::Plain),
+    }
+}
+
+/// The command that signs in to an agent, for messages. Only known for the built-in agent.
+pub fn sign_in_command(agent: &str) -> Option<&'static str> {
+    (agent == BUILT_IN_AGENT).then_some(codex::SIGN_IN_COMMAND)
+}

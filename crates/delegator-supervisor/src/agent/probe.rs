@@ -1,4 +1,4 @@
-//! Runs a program to learn its version, or whether its sandbox works, with a time limit.
+//! Runs a program to learn something about it, with a time limit.
 
 #![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use super::environment::Variables;
 use super::verification::VerifyPlan;
-use super::version::CodexVersion;
 use crate::process::identity::open_pidfd;
 use crate::run::wait::{Readiness, wait_readable};
 
@@ -39,22 +38,22 @@ fn last_line_suffix(output: &str) -> String {
     last.map(|line| format!(": {}", line.chars().take(200).collect::<String>())).unwrap_or_default()
 }
 
-/// Runs `program --version` with that environment.
-pub fn probe_version(
+/// Runs a program without input and returns what it printed on standard output.
+pub(super) fn printed_output(
     program: &Path,
+    args: &[&str],
     environment: &Variables,
     limit: Duration,
-) -> Result<CodexVersion, ProbeError> {
+) -> Result<String, ProbeError> {
     let mut command = Command::new(program);
-    command.arg("--version").env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     command.current_dir("/").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(ProbeError::Spawn)?;
-    let output = match child.stdout.take() {
-        Some(stdout) => read_output(child, stdout, limit)?,
-        None => String::new(),
-    };
-    CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })
+    match child.stdout.take() {
+        Some(stdout) => read_output(child, stdout, limit),
+        None => Ok(String::new()),
+    }
 }
 
 /// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
@@ -109,8 +108,10 @@ fn read_until_exit(child: &Child, mut pipe: impl Read + AsFd, limit: Duration) -
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::agent::codex;
 
     fn script(folder: &Path, text: &str) -> std::path::PathBuf {
         let path = folder.join("agent");
@@ -119,13 +120,13 @@ mod tests {
         path
     }
 
-    fn probe(text: &str, limit: Duration) -> Result<CodexVersion, ProbeError> {
+    fn probe(text: &str, limit: Duration) -> Result<(u32, u32, u32), ProbeError> {
         let folder = tempfile::tempdir().unwrap();
         let program = script(folder.path(), text);
         let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
         loop {
             // Another test may be between fork and exec with this file open for writing.
-            match probe_version(&program, &path, limit) {
+            match codex::probe_version(&program, &path, limit) {
                 Err(ProbeError::Spawn(error)) if error.kind() == io::ErrorKind::ExecutableFileBusy => {}
                 outcome => return outcome,
             }
@@ -136,10 +137,10 @@ mod tests {
     fn version_is_read_even_if_a_child_holds_the_pipe() {
         let generous = Duration::from_secs(20);
         let version = probe("[ \"$1\" = --version ] && echo codex-cli 0.150.2", generous).unwrap();
-        assert_eq!(version, CodexVersion::new(0, 150, 2));
+        assert_eq!(version, (0, 150, 2));
         // Its child holds the pipe open.
         let version = probe("echo codex-cli 0.150.2; sleep 3 & exit 0", generous).unwrap();
-        assert_eq!(version, CodexVersion::new(0, 150, 2));
+        assert_eq!(version, (0, 150, 2));
         assert!(matches!(probe("echo hello", generous), Err(ProbeError::NoVersion { .. })));
     }
 

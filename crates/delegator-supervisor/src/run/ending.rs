@@ -57,7 +57,8 @@ pub struct EndingRecipe {
 const AFTER_KILL: Duration = Duration::from_secs(2);
 
 impl EndingRecipe {
-    /// SIGINT to the agent, SIGTERM to the tree, SIGKILL to the tree.
+    /// SIGINT to the agent, which lets it end its own commands; SIGTERM to the tree; SIGKILL to the tree. Commands of Codex
+    /// run in their own sessions, so only signals to the whole process tree reach them otherwise.
     pub fn graceful(after_interrupt: Duration, after_terminate: Duration) -> EndingRecipe {
         let step = |signal, target, grace| EndingStep { signal, target, grace };
         EndingRecipe {
@@ -67,6 +68,13 @@ impl EndingRecipe {
                 step(EndSignal::Kill, SignalTarget::Tree, AFTER_KILL),
             ],
         }
+    }
+
+    /// SIGTERM to the tree, SIGKILL to the tree.
+    pub fn terminate(grace: Duration) -> EndingRecipe {
+        let mut recipe = EndingRecipe::graceful(Duration::ZERO, grace);
+        recipe.steps.remove(0);
+        recipe
     }
 
     /// SIGKILL to the tree at once, for runs that must not continue.

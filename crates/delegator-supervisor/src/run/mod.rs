@@ -14,7 +14,6 @@ pub(crate) mod wait;
 pub use ending::{EndSignal, EndingRecipe, EndingStep, SignalTarget};
 pub use limits::{ActivitySource, LimitWarning, Limits};
 pub use ports::{
-    CancelRequest, PartialOutput, Ports, RunResult, RunSpec, Snapshot, Stream, StreamSummary,
-    VerificationResult, VerifySpec,
+    CancelRequest, Ports, RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
 };
 pub use supervise::{redact_record, redacted_report, supervise};

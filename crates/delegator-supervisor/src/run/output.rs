@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use delegator_domain::redact::{RedactStream, Redactor};
 use delegator_transcript::{
-    Effect, FoldOptions, Framer, Line, LineBody, LineLimits, LineSummarizer, LineText, ThreadEvent,
+    Dialect, Effect, FoldOptions, Framer, Line, LineBody, LineLimits, LineSummarizer, LineText, ThreadEvent,
 };
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::ioctl_fionread;
@@ -196,9 +196,11 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         ports: &'a dyn Ports,
         max_bytes: u64,
         redactor: &Redactor,
+        dialect: Option<Dialect>,
     ) -> StderrReader<'a, R> {
         let sink = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
-        StderrReader::with_store(pipe, sink, SentinelFilter::new(None))
+        let digest = StderrDigest::for_dialect(dialect);
+        StderrReader { digest, ..StderrReader::with_store(pipe, sink, SentinelFilter::new(None)) }
     }
 
     /// The output of a verification, without its sentinel line.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
-use crate::agent::{LaunchPlan, Variables, VerifyPlan};
+use crate::agent::{LaunchPlan, Leftovers, Variables, VerifyPlan};
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
@@ -44,8 +44,8 @@ pub struct RunSpec {
     pub group: Option<Cgroup>,
     pub redactor: Redactor,
     pub fold: FoldOptions,
-    /// Codex's home, whose shell snapshots are removed after a forced end.
-    pub codex_home: Option<PathBuf>,
+    /// Removed after a forced end.
+    pub leftovers: Leftovers,
     /// The verification to run after the agent has completed.
     pub verify: Option<VerifySpec>,
 }
@@ -142,7 +142,7 @@ pub struct Snapshot {
 }
 
 /// Sizes of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamSummary {
     /// Bytes the agent wrote.
     pub received: u64,
@@ -150,17 +150,9 @@ pub struct StreamSummary {
     pub stored: u64,
     /// Whether less was stored than received.
     pub truncated: bool,
-    /// Why storing stopped.
+    /// Why storing stopped. Not redacted.
+    #[serde(skip)]
     pub problem: Option<String>,
-}
-
-/// Output that is available for every end. Redacted.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct PartialOutput {
-    /// At most 64 KiB of standard output.
-    pub last_output: String,
-    /// At most 64 KiB of standard error.
-    pub last_stderr: String,
 }
 
 /// How a run ended.
@@ -170,7 +162,6 @@ pub struct RunResult {
     pub end: TaskEnd,
     /// `None` if it never started, or could not be killed.
     pub exit: Option<ExitStatus>,
-    pub thread_id: Option<String>,
     /// Not redacted: for decisions only.
     pub report: Report,
     /// For storage.
@@ -179,7 +170,10 @@ pub struct RunResult {
     pub refused: RefusedCalls,
     /// Problems that are no failure, such as survivors and storage errors. Redacted.
     pub warnings: Vec<String>,
-    pub partial: PartialOutput,
+    /// At most 64 KiB of standard output. Redacted.
+    pub last_output: String,
+    /// At most 64 KiB of standard error. Redacted.
+    pub last_stderr: String,
     pub stdout: StreamSummary,
     pub stderr: StreamSummary,
     /// The signals that were sent to end it; empty if it exited by itself.

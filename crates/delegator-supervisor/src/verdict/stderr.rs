@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use delegator_transcript::Dialect;
 use serde::{Deserialize, Serialize};
 
 use super::classify::classify;
@@ -25,6 +26,8 @@ pub struct StderrDigest {
     last_line: Option<String>,
     active_writer: bool,
     no_sandbox_helper: bool,
+    /// The lines are those of any program: nothing in them is interpreted.
+    is_plain: bool,
     /// The previous line was the router's: lines without a timestamp continue it.
     in_router: bool,
 }
@@ -38,6 +41,11 @@ pub struct RefusedCalls {
 }
 
 impl StderrDigest {
+    /// A digest for an agent with this dialect, if it has to be known.
+    pub fn for_dialect(dialect: Option<Dialect>) -> StderrDigest {
+        StderrDigest { is_plain: dialect == Some(Dialect::Plain), ..StderrDigest::default() }
+    }
+
     pub fn of(text: &str) -> StderrDigest {
         let mut digest = StderrDigest::default();
         for line in text.lines() {
@@ -51,6 +59,10 @@ impl StderrDigest {
         let line = line.trim_end();
         if line.trim_start().is_empty() || is_routine_line(line) {
             return false;
+        }
+        if self.is_plain {
+            self.last_line = Some(truncate(line));
+            return true;
         }
         if let Some((_, call)) = line.split_once(ROUTER_PREFIX) {
             self.in_router = true;
@@ -105,7 +117,7 @@ impl StderrDigest {
         self.active_writer
     }
 
-    /// Sandboxed commands will fail, see [`crate::agent::environment::codex_home_is_temporary`].
+    /// Sandboxed commands will fail: CODEX_HOME lies below the temporary directory.
     pub fn has_no_sandbox_helper(&self) -> bool {
         self.no_sandbox_helper
     }

@@ -1,6 +1,6 @@
 //! Verdicts on recorded runs of Codex: its real output and exit status.
 
-use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
+use delegator_transcript::{Dialect, FoldOptions, LineLimits, Summarizer};
 
 use super::*;
 
@@ -158,4 +158,21 @@ fn unexpected_thread_is_a_failure() {
     assert_eq!(kind(&verdict(&facts).end), Some(FailureKind::WrongThread));
     let expected_thread = report.thread_id.as_deref();
     assert_eq!(verdict(&Facts { expected_thread, ..facts }).end, TaskEnd::Completed);
+}
+
+#[test]
+fn the_exit_code_decides_about_plain_text() {
+    let options = FoldOptions { dialect: Some(Dialect::Plain), ..FoldOptions::default() };
+    let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
+    summarizer.push(b"{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}\n");
+    let report = summarizer.finish();
+    let mut stderr = StderrDigest::for_dialect(Some(Dialect::Plain));
+    assert!(stderr.push_line("warning: 429 requests, rate limit, codex login"), "it is activity");
+    let end = |code| {
+        let exit = Some(ExitStatus::Code(code));
+        verdict(&Facts { cause: None, exit, report: &report, stderr: &stderr, expected_thread: None }).end
+    };
+    assert_eq!(end(0), TaskEnd::Completed);
+    assert_eq!(kind(&end(3)), Some(FailureKind::AgentExit), "its words are not interpreted");
+    assert_eq!(message(&end(3)), "exited with code 3: warning: 429 requests, rate limit, codex login");
 }

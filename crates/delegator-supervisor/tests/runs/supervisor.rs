@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd};
-use delegator_supervisor::agent::LaunchPlan;
+use delegator_supervisor::agent::{LaunchPlan, Leftovers};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{
     ActivitySource, CancelRequest, EndingRecipe, LimitWarning, Limits, Ports, RunResult, RunSpec, Snapshot,
@@ -84,7 +84,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         sweep: SweepLimits::default(),
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),
-        codex_home: Some(folder.join("codex-home")),
+        leftovers: Leftovers::ShellSnapshots { codex_home: folder.join("codex-home") },
         verify: case.check.map(|check| check.into_spec(&case.task)),
     }
 }
@@ -189,11 +189,11 @@ fn to_json(result: &RunResult) -> Value {
         "code": code,
         "signal": signal,
         "signals": result.signals.iter().map(|signal| signal.name()).collect::<Vec<_>>(),
-        "thread": result.thread_id,
+        "thread": result.report.thread_id,
         "report": result.redacted_report,
         "warnings": result.warnings,
         "refused": result.refused.last,
-        "partial": result.partial,
+        "partial": {"last_output": result.last_output, "last_stderr": result.last_stderr},
         "stdout": result.stdout,
         "stderr": result.stderr,
         "sweep": result.sweep,

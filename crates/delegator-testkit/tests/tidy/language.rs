@@ -39,12 +39,17 @@ fn is_exempt(path: &Path) -> bool {
         || text.contains("/corpus/")
 }
 
-fn docs() -> Vec<(std::path::PathBuf, String)> {
+/// Docs, manifests, settings of tools, and scripts.
+fn other_files() -> Vec<(std::path::PathBuf, String)> {
     let mut found = Vec::new();
-    files_below(&workspace().join("docs"), &mut found);
+    for folder in ["docs", "scripts", ".config", ".github"] {
+        files_below(&workspace().join(folder), &mut found);
+    }
     let top = std::fs::read_dir(workspace()).unwrap().map(|entry| entry.unwrap().path());
-    found.extend(top.filter(|path| path.is_file()));
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let crates = std::fs::read_dir(workspace().join("crates")).unwrap();
+    let manifests = crates.map(|entry| entry.unwrap().path().join("Cargo.toml"));
+    found.extend(top.chain(manifests).filter(|path| path.is_file()));
+    found.retain(|path| !path.ends_with("Cargo.lock"));
     found.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
@@ -76,7 +81,7 @@ fn code_of(line: &str) -> String {
 #[test]
 fn banned_words_are_not_used() {
     let mut found = Vec::new();
-    for (path, text) in rust_files().into_iter().chain(docs()).filter(|(path, _)| !is_exempt(path)) {
+    for (path, text) in rust_files().into_iter().chain(other_files()).filter(|(path, _)| !is_exempt(path)) {
         let is_code = path.extension().is_some_and(|extension| extension == "rs");
         for (number, line) in text.lines().enumerate() {
             let banned = words(line).into_iter().filter(|word| BANNED.contains(&word.as_str()));

@@ -38,19 +38,21 @@ pub fn decode_text(text: &str) -> Event<'_> {
         Some(_) if is_json(text) => return Event::Unknown { kind: None },
         Some(_) => return Event::NotJson,
     }
-    let line = Object::read_line(text);
+    let mut item = None;
+    let line = Object::read_line(text, &mut item);
     match line.ending {
-        Ending::Complete => decode_line(line, None),
+        Ending::Complete => decode_line(&line, item.as_ref(), None),
         Ending::Truncated | Ending::Invalid => Event::NotJson,
     }
 }
 
 /// Decodes a line of which only head and tail are available.
 fn decode_truncated<'a>(head: &'a str, tail: &'a str, facts: &'a LongLineFacts) -> Event<'a> {
-    let line = Object::read_line(head);
+    let mut item = None;
+    let line = Object::read_line(head, &mut item);
     match line.ending {
         Ending::Truncated if head.trim_start().starts_with('{') => {
-            decode_line(line, Some(Remains { tail, facts }))
+            decode_line(&line, item.as_ref(), Some(Remains { tail, facts }))
         }
         Ending::Truncated | Ending::Complete | Ending::Invalid => Event::NotJson,
     }
@@ -63,10 +65,10 @@ struct Remains<'a> {
     facts: &'a LongLineFacts,
 }
 
-fn decode_line<'a>(mut line: Object<'a>, remains: Option<Remains<'a>>) -> Event<'a> {
+fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option<Remains<'a>>) -> Event<'a> {
     let late_kind = || remains.and_then(|remains| remains.facts.outer.kind.as_deref()).map(Text::plain);
     let Some(kind) = line.text("type").or_else(late_kind) else {
-        return decode_enveloped(&line, None, remains);
+        return decode_enveloped(line, None, remains);
     };
     let event = match kind.simple().unwrap_or_default() {
         "thread.started" => {
@@ -74,20 +76,26 @@ fn decode_line<'a>(mut line: Object<'a>, remains: Option<Remains<'a>>) -> Event<
         }
         "turn.started" => ThreadEvent::TurnStarted,
         "turn.completed" => ThreadEvent::TurnCompleted { usage: line.first(&["usage"], decode_usage) },
-        "turn.failed" => ThreadEvent::TurnFailed { message: error_message(&line).unwrap_or_default() },
+        "turn.failed" => ThreadEvent::TurnFailed { message: error_message(line).unwrap_or_default() },
         "error" => {
-            let message = line.text("message").or_else(|| error_message(&line));
+            let message = line.text("message").or_else(|| error_message(line));
             ThreadEvent::Error { message: message.unwrap_or_default() }
         }
-        "item.started" => return decode_item_event(&mut line, kind, ItemPhase::Started, remains),
-        "item.updated" => return decode_item_event(&mut line, kind, ItemPhase::Updated, remains),
-        "item.completed" => return decode_item_event(&mut line, kind, ItemPhase::Completed, remains),
+        name @ ("item.started" | "item.updated" | "item.completed") => {
+            let Some(item) = item else { return Event::Unknown { kind: Some(kind) } };
+            let phase = match name {
+                "item.started" => ItemPhase::Started,
+                "item.updated" => ItemPhase::Updated,
+                _ => ItemPhase::Completed,
+            };
+            ThreadEvent::Item { phase, item: decode_item(item, remains) }
+        }
         // An envelope is checked last, so that a Codex exec event or an idle event with a `payload` beside it is still
         // decoded as that event.
         name => {
-            return match decode_idle_event(name, &line, remains) {
+            return match decode_idle_event(name, line, remains) {
                 Some(event) => Event::Idle(event),
-                None => decode_enveloped(&line, Some(kind), remains),
+                None => decode_enveloped(line, Some(kind), remains),
             };
         }
     };
@@ -97,18 +105,6 @@ fn decode_line<'a>(mut line: Object<'a>, remains: Option<Remains<'a>>) -> Event<
 /// The message of the first `error` that is not null.
 fn error_message<'a>(line: &Object<'a>) -> Option<Text<'a>> {
     line.first(&["error"], |error| Some(error).filter(|error| !error.is_null())).and_then(error::message)
-}
-
-fn decode_item_event<'a>(
-    line: &mut Object<'a>,
-    kind: Text<'a>,
-    phase: ItemPhase,
-    remains: Option<Remains<'a>>,
-) -> Event<'a> {
-    match line.take_item() {
-        Some(fields) => Event::Thread(ThreadEvent::Item { phase, item: decode_item(&fields, remains) }),
-        None => Event::Unknown { kind: Some(kind) },
-    }
 }
 
 fn decode_idle_event<'a>(

@@ -171,8 +171,8 @@ fn decode_result<'a>(result: Value<'a>, call: &mut McpToolCall<'a>) -> bool {
         call.error = fields.first(&["Err", "err"], error::message_or_whole);
     }
     // A truncated result is not known to be a success, and is not valid JSON to pass on.
-    let Value::Whole(bare) = result else { return false };
-    let ok = fields.first(&["Ok", "ok"], |ok| if let Value::Whole(json) = ok { Some(json) } else { None });
+    let Value::Whole(bare, _) = result else { return false };
+    let ok = fields.first(&["Ok", "ok"], |ok| if let Value::Whole(json, _) = ok { Some(json) } else { None });
     let result = ok.or((!is_err).then_some(bare));
     call.result = result.map(|raw| Text::owned(codex_exec_result(raw)));
     let is_error = |raw| Object::read(raw).first(&["isError", "is_error"], Value::boolean) == Some(true);
@@ -193,7 +193,7 @@ pub(super) fn decode_change_map<'a>(fields: &Object<'a>) -> Vec<FileChange<'a>> 
     };
     let changes = fields.first(&["changes"], |changes| {
         let changes = changes.object()?;
-        let change = |(path, change)| Some(FileChange { path: Text::Json(path), kind: decode_kind(change)? });
+        let change = |(path, change)| Some(FileChange { path: Text::json(path), kind: decode_kind(change)? });
         Some(changes.members().filter_map(change).collect::<Vec<_>>()).filter(|list| !list.is_empty())
     });
     let mut changes = changes.unwrap_or_default();

@@ -124,12 +124,12 @@ fn decode_agents_states(states: Value<'_>) -> Option<Text<'_>> {
     for (thread, state) in states.members() {
         let (status, message) = match state.object() {
             Some(state) => match state.members().last() {
-                Some((status, message)) => (Text::Json(status), message.text()),
+                Some((status, message)) => (Text::json(status), message.text()),
                 None => (Text::default(), None),
             },
             None => (state.text().unwrap_or_default(), None),
         };
-        object.with(&Text::Json(thread).resolve(), |out| {
+        object.with(&Text::json(thread).resolve(), |out| {
             let mut state = write::Object::open(out);
             state.text("status", &status);
             match message {

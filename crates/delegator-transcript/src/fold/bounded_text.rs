@@ -32,6 +32,22 @@ impl BoundedText {
         self.bytes = text.len() as u64;
     }
 
+    /// Appends a line; of all lines at most `limit` bytes are stored. Texts with escapes cannot be appended to.
+    pub(super) fn push_line(&mut self, line: &Text<'_>, full_bytes: Option<u64>, limit: usize) {
+        let line = line.resolve();
+        self.bytes += 1 + full_bytes.unwrap_or(line.len() as u64);
+        if self.truncated {
+            return;
+        }
+        self.truncated = full_bytes.is_some();
+        self.stored.push('\n');
+        self.stored.push_str(&line);
+        if self.stored.len() > limit {
+            self.stored.truncate(self.stored.floor_char_boundary(limit));
+            self.truncated = true;
+        }
+    }
+
     /// Records that the stored text was itself only the beginning of a text of `bytes` bytes.
     pub(super) fn mark_truncated(&mut self, bytes: u64) {
         self.truncated = true;
@@ -109,10 +125,5 @@ fn head_len(stored: &str, escaped: bool, limit: usize) -> usize {
 }
 
 fn resolve(stored: &str, escaped: bool) -> String {
-    if !escaped {
-        return stored.to_owned();
-    }
-    let mut text = String::with_capacity(stored.len());
-    unescape(stored, &mut text);
-    text
+    if escaped { unescape(stored) } else { stored.to_owned() }
 }

@@ -203,6 +203,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::Response(_) => "response_item",
             RolloutPayload::Other { .. } => "bookkeeping",
         },
+        Event::Plain { .. } => "text",
         _ => "msg",
     }
 }

@@ -68,6 +68,8 @@ pub struct FoldOptions {
     pub workdir: Option<String>,
     /// The thread's token usage before this run.
     pub usage_before: Option<Usage>,
+    /// The dialect, if the lines do not show it.
+    pub dialect: Option<Dialect>,
 }
 
 #[derive(Debug, Default)]
@@ -241,6 +243,9 @@ impl Fold {
     }
 
     fn store_final_message(&mut self, text: &Text<'_>, full_bytes: Option<u64>) {
+        if let (Some(stored), Some(Dialect::Plain)) = (&mut self.final_message, self.options.dialect) {
+            return stored.push_line(text, full_bytes, MAX_MESSAGE_BYTES);
+        }
         let stored = self.final_message.get_or_insert_default();
         stored.set(text, MAX_MESSAGE_BYTES);
         if let Some(bytes) = full_bytes {
@@ -290,6 +295,9 @@ impl Fold {
         let workdir = self.options.workdir.as_deref();
         match (self.turn, &self.between_items) {
             _ if self.stream_ended => None,
+            _ if dialect == Some(Dialect::Plain) => {
+                self.recent.last_line().map(|line| activity::one_line(&line))
+            }
             _ if dialect == Some(Dialect::Idle) && self.done => None,
             _ if dialect == Some(Dialect::Idle) && self.idle => Some("Waiting for a message".to_owned()),
             (TurnState::None, _) => self.thread_id.is_some().then(|| "Starting".to_owned()),

@@ -34,6 +34,12 @@ impl RecentLines {
         self.lines.push_back((line.number, line.length, buffer));
     }
 
+    /// The last line that is not blank.
+    pub(super) fn last_line(&self) -> Option<String> {
+        let texts = self.lines.iter().rev().map(|(_, _, stored)| String::from_utf8_lossy(stored));
+        texts.map(|text| text.trim().to_owned()).find(|text| !text.is_empty())
+    }
+
     pub(super) fn report(&self) -> Vec<RecentLine> {
         let line = |(number, bytes, stored): &(u64, u64, Vec<u8>)| {
             let text = String::from_utf8_lossy(stored);

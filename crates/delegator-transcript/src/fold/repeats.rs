@@ -141,9 +141,9 @@ impl Fingerprint {
 }
 
 fn to_word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
+    // A copy of fewer than eight bytes would be a call.
+    let fold = || bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    bytes.first_chunk().map_or_else(fold, |word| u64::from_le_bytes(*word))
 }
 
 fn mix(state: u64, word: u64) -> u64 {

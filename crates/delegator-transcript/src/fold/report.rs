@@ -14,8 +14,8 @@ use super::test_log::TestReport;
 use super::usage::UsageReport;
 use crate::map::{Dialect, MapWarning};
 
-/// What the stream says about a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What the stream says about a run. The default is the report of an empty stream.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The dialect of the stream; absent if no line was recognised.
     pub dialect: Option<Dialect>,
@@ -98,7 +98,7 @@ pub enum TurnState {
 }
 
 /// The outcome according to the stream alone. The exit status of the process may contradict it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamOutcome {
     Completed,
@@ -107,6 +107,7 @@ pub enum StreamOutcome {
         message: String,
     },
     /// The stream has no terminal event.
+    #[default]
     Interrupted,
     /// Streams of this kind never announce an end (Codex before 0.44); the exit status decides.
     NotAnnounced,

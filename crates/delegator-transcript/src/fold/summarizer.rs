@@ -1,7 +1,6 @@
 //! The whole pipeline in one object: lines or bytes in, report out.
 
 use super::{Fold, FoldOptions, Report};
-use crate::decode::decode;
 use crate::event::{Event, IdleEvent, ThreadEvent};
 use crate::framer::{Framer, Line, LineLimits};
 use crate::map::{Dialect, Effect, Translator};
@@ -31,7 +30,7 @@ pub struct LineInfo {
 impl LineSummarizer {
     /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions) -> Self {
-        Self { translator: Translator::default(), fold: Fold::new(options) }
+        Self { translator: Translator::new(options.dialect), fold: Fold::new(options) }
     }
 
     /// Processes the next line.
@@ -42,7 +41,7 @@ impl LineSummarizer {
     /// Processes the next line and passes its effects to `on_effect`.
     pub fn push_line_with(&mut self, line: &Line<'_>, mut on_effect: impl FnMut(&Effect<'_>)) -> LineInfo {
         let text = line.text();
-        let event = decode(&text);
+        let event = self.translator.decode(line, &text);
         let mut info = LineInfo {
             understood: event.is_understood(),
             idle: matches!(event, Event::Idle(IdleEvent::Idle)),

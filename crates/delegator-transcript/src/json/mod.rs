@@ -5,18 +5,16 @@
 //! value counts. A derived `Deserialize` would reject the line for each of these, and for a number out of range, half a
 //! surrogate pair or a missing end; `serde_json::value::RawValue` would do, but takes twice as long for small events.
 
-mod nesting;
 mod scanner;
 pub(crate) mod text;
 pub(crate) mod unique;
 pub(crate) mod write;
 
+use smallvec::SmallVec;
+
 use scanner::Scanner;
 pub(crate) use scanner::is_json;
 pub use text::Text;
-
-/// Capacity that is enough for most objects.
-const USUAL_MEMBERS: usize = 8;
 
 /// How the text of an object ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,22 +27,22 @@ pub(crate) enum Ending {
     Invalid,
 }
 
-/// Keys, still escaped, and values in their order. The keys of elements of an array are empty.
-type Members<'a> = Vec<(&'a str, Value<'a>)>;
+/// Keys, still escaped, and values in their order. The keys of elements of an array are empty. Most objects have few
+/// members, which take no allocation.
+type Members<'a> = SmallVec<[(&'a str, Value<'a>); 6]>;
 
 /// An object or array.
 #[derive(Debug, Default)]
 pub(crate) struct Object<'a> {
     members: Members<'a>,
-    /// The members of the object in `item`; see [`Object::read_line`].
-    item: Option<Members<'a>>,
     pub(crate) ending: Ending,
 }
 
 /// A value that was checked and not parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
-    Whole(&'a str),
+    /// Its JSON and, if it is a string, how many bytes longer its escapes are than their meaning.
+    Whole(&'a str, usize),
     /// The beginning of the value in which a truncated text ends.
     Partial(&'a str),
 }
@@ -52,26 +50,57 @@ pub(crate) enum Value<'a> {
 impl<'a> Object<'a> {
     /// Reads an object or array. Of a truncated text, what is available.
     pub(crate) fn read(text: &'a str) -> Self {
-        Self::read_text(text, false)
+        Self::read_text(text, None)
     }
 
-    /// Like `read`, but reads the object in `item`, which is nearly the whole line, in the same pass.
-    /// [`Object::take_item`] returns it.
-    pub(crate) fn read_line(text: &'a str) -> Self {
-        Self::read_text(text, true)
+    /// Like `read`, but reads the first object in `item`, which is nearly the whole line, into `item` in the same pass.
+    pub(crate) fn read_line(text: &'a str, item: &mut Option<Self>) -> Self {
+        Self::read_text(text, Some(item))
     }
 
-    fn read_text(text: &'a str, is_line: bool) -> Self {
+    fn read_text(text: &'a str, item: Option<&mut Option<Self>>) -> Self {
         let mut object = Self::default();
         let mut scanner = Scanner::new(text);
-        let item = is_line.then_some(&mut object.item);
-        let read = read_members(&mut scanner, &mut object.members, item).and_then(|()| scanner.end());
+        let read = object.read_members(&mut scanner, item).and_then(|()| scanner.end());
         object.ending = read.err().unwrap_or_default();
         object
     }
 
-    pub(crate) fn take_item(&mut self) -> Option<Self> {
-        Some(Self { members: self.item.take()?, ..Self::default() })
+    /// Reads the members of an object or array; those that were read before an error remain.
+    fn read_members(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        mut item: Option<&mut Option<Self>>,
+    ) -> Result<(), Ending> {
+        let is_object = scanner.peek() == Some(b'{');
+        let closing = if is_object { b'}' } else { b']' };
+        scanner.take(if is_object { b'{' } else { b'[' })?;
+        if scanner.peek() == Some(closing) {
+            return scanner.take(closing);
+        }
+        loop {
+            let key = if is_object { scanner.key()? } else { "" };
+            let rest = scanner.rest();
+            if key == "item"
+                && rest.starts_with('{')
+                && let Some(item) = item.take()
+            {
+                item.insert(Self::default()).read_members(scanner, None)?;
+            } else {
+                let skipped = scanner.skip();
+                if let Ok(surplus) = skipped {
+                    let length = rest.len() - scanner.remaining();
+                    self.members.push((key, Value::Whole(rest.get(..length).unwrap_or_default(), surplus)));
+                } else if is_object {
+                    self.members.push((key, Value::Partial(rest)));
+                }
+                skipped?;
+            }
+            if scanner.peek() != Some(b',') {
+                return scanner.take(closing);
+            }
+            scanner.take(b',')?;
+        }
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
@@ -106,7 +135,7 @@ impl<'a> Object<'a> {
 impl<'a> Value<'a> {
     /// Its JSON; of a truncated value, what is available.
     fn available(self) -> &'a str {
-        let (Self::Whole(json) | Self::Partial(json)) = self;
+        let (Self::Whole(json, _) | Self::Partial(json)) = self;
         json
     }
 
@@ -122,7 +151,7 @@ impl<'a> Value<'a> {
     pub(crate) fn text(self) -> Option<Text<'a>> {
         let inside = self.available().strip_prefix('"')?;
         Some(match self {
-            Self::Whole(_) => Text::Json(inside.strip_suffix('"')?),
+            Self::Whole(_, surplus) => Text::Json(inside.strip_suffix('"')?, inside.len() - 1 - surplus),
             Self::Partial(_) => Text::cut_json(inside),
         })
     }
@@ -135,8 +164,8 @@ impl<'a> Value<'a> {
     /// Any complete value except `null`, as it stands in the line.
     pub(crate) fn raw(self) -> Option<&'a str> {
         match self {
-            Self::Whole(json) if json != "null" => Some(json),
-            Self::Whole(_) | Self::Partial(_) => None,
+            Self::Whole(json, _) if json != "null" => Some(json),
+            Self::Whole(..) | Self::Partial(_) => None,
         }
     }
 
@@ -160,49 +189,6 @@ impl<'a> Value<'a> {
     pub(crate) fn elements(self) -> Option<impl Iterator<Item = Value<'a>>> {
         let array = self.available().starts_with('[').then(|| Object::read(self.available()))?;
         Some(array.members.into_iter().map(|(_, element)| element))
-    }
-}
-
-/// Reads an object or array; members that were read before an error remain. With `item`, the members of the object in
-/// `item` go there.
-fn read_members<'a>(
-    scanner: &mut Scanner<'a>,
-    members: &mut Members<'a>,
-    mut item: Option<&mut Option<Members<'a>>>,
-) -> Result<(), Ending> {
-    let is_object = scanner.peek() == Some(b'{');
-    let closing = if is_object { b'}' } else { b']' };
-    scanner.take(if is_object { b'{' } else { b'[' })?;
-    if scanner.peek() == Some(closing) {
-        return scanner.take(closing);
-    }
-    members.reserve(USUAL_MEMBERS);
-    loop {
-        let key = if is_object { scanner.key()? } else { "" };
-        let rest = scanner.rest();
-        if key == "item"
-            && rest.starts_with('{')
-            && let Some(item) = item.take()
-        {
-            read_members(scanner, item.insert(Members::new()), None)?;
-        } else {
-            match scanner.skip() {
-                Ok(()) => {
-                    let length = rest.len() - scanner.remaining();
-                    members.push((key, Value::Whole(rest.get(..length).unwrap_or_default())));
-                }
-                Err(ending) => {
-                    if is_object {
-                        members.push((key, Value::Partial(rest)));
-                    }
-                    return Err(ending);
-                }
-            }
-        }
-        if scanner.peek() != Some(b',') {
-            return scanner.take(closing);
-        }
-        scanner.take(b',')?;
     }
 }
 

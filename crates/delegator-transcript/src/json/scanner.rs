@@ -1,34 +1,39 @@
 //! A position in one line of JSON. Values are passed over and checked, never parsed; a property test checks that exactly
 //! what `serde_json` accepts is accepted.
 //!
-//! Nesting never recurses: open brackets are bits in a [`Nesting`] stack. A text that ends inside a value is
-//! [`Ending::Truncated`], not [`Ending::Invalid`], so that the head of an over-long line can still be read.
+//! Nesting never recurses: open brackets are a list. A text that ends inside a value is [`Ending::Truncated`], not
+//! [`Ending::Invalid`], so that the head of an over-long line can still be read.
+
+use smallvec::SmallVec;
 
 use super::Ending;
-use super::nesting::Nesting;
+use super::text::escape;
 
 type Scan<T> = Result<T, Ending>;
+/// For each open bracket, innermost last, whether it is that of an object.
+type OpenBrackets = SmallVec<[bool; 32]>;
 
 /// Whether the text is one JSON value and nothing else.
 pub(crate) fn is_json(text: &str) -> bool {
     let mut scanner = Scanner::new(text);
-    scanner.skip().and_then(|()| scanner.end()).is_ok()
+    scanner.skip().and_then(|_| scanner.end()).is_ok()
+}
+
+/// The end of the checked string at `start`, behind its quote.
+pub(super) fn string_end(text: &str, start: usize) -> usize {
+    let mut scanner = Scanner { text, pos: start };
+    scanner.string().map_or(text.len(), |_| scanner.pos)
 }
 
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     pos: usize,
-    /// Whether the line has any byte below 0x20. Only then are strings searched for them.
-    has_controls: bool,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        // A fold without early exit is vectorised, which is cheaper than checking every string.
-        let has_controls =
-            text.as_bytes().chunks(64).any(|c| c.iter().fold(false, |any, b| any | (*b < 0x20)));
-        Self { text, pos: 0, has_controls }
+        Self { text, pos: 0 }
     }
 
     fn bytes(&self) -> &'a [u8] {
@@ -78,57 +83,43 @@ impl<'a> Scanner<'a> {
     /// A key, still escaped, and its colon.
     #[inline]
     pub(super) fn key(&mut self) -> Scan<&'a str> {
-        let key = self.string()?;
+        self.peek();
+        let start = self.pos + 1;
+        self.string()?;
+        let key = self.text.get(start..self.pos - 1).ok_or(Ending::Invalid)?;
         self.take(b':')?;
         Ok(key)
     }
 
-    /// The inside of a string.
+    /// Passes over a string; returns how many bytes longer its escapes are than their meaning.
     #[inline]
-    fn string(&mut self) -> Scan<&'a str> {
+    fn string(&mut self) -> Scan<usize> {
         self.take(b'"')?;
-        let start = self.pos;
-        let found = self.find_string_end(start);
-        let inside = self.text.get(start..found.unwrap_or(self.text.len())).ok_or(Ending::Invalid)?;
-        if self.has_controls && inside.bytes().any(|byte| byte < 0x20) {
-            return Err(Ending::Invalid);
-        }
-        self.pos = found? + 1;
-        Ok(inside)
-    }
-
-    #[inline]
-    fn find_string_end(&self, start: usize) -> Scan<usize> {
         let bytes = self.bytes();
-        let mut at = start;
+        let mut surplus = 0;
         loop {
-            at = next_quote_or_backslash(bytes, at).ok_or(Ending::Truncated)?;
-            if bytes[at] == b'"' {
-                return Ok(at);
-            }
-            match bytes.get(at + 1) {
-                Some(b'n' | b't' | b'"' | b'\\' | b'r' | b'/' | b'b' | b'f') => at += 2,
-                Some(b'u') => {
-                    let digits = bytes.get(at + 2..).unwrap_or_default();
-                    match digits.iter().take(4).take_while(|byte| byte.is_ascii_hexdigit()).count() {
-                        4 => at += 6,
-                        count if count == digits.len() => return Err(Ending::Truncated),
-                        _ => return Err(Ending::Invalid),
-                    }
+            self.pos = next_special(bytes, self.pos).ok_or(Ending::Truncated)?;
+            match bytes[self.pos] {
+                b'"' => break,
+                b'\\' => {
+                    let (length, meaning) = escape(bytes, self.pos)?;
+                    surplus += length - meaning.len_utf8();
+                    self.pos += length;
                 }
-                Some(_) => return Err(Ending::Invalid),
-                None => return Err(Ending::Truncated),
+                _ => return Err(Ending::Invalid),
             }
         }
+        self.pos += 1;
+        Ok(surplus)
     }
 
-    /// Passes over one value, checking its grammar.
+    /// Passes over one value, checking its grammar; returns what [`Scanner::string`] returns, 0 for other values.
     #[inline]
-    pub(super) fn skip(&mut self) -> Scan<()> {
+    pub(super) fn skip(&mut self) -> Scan<usize> {
         match self.peek().ok_or(Ending::Truncated)? {
-            b'"' => self.string().map(|_| ()),
-            b'{' | b'[' => self.skip_nested(),
-            _ => self.skip_scalar(),
+            b'"' => self.string(),
+            b'{' | b'[' => self.skip_nested().map(|()| 0),
+            _ => self.skip_scalar().map(|()| 0),
         }
     }
 
@@ -144,7 +135,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_nested(&mut self) -> Scan<()> {
-        let mut open = Nesting::default();
+        let mut open = OpenBrackets::new();
         loop {
             match self.peek().ok_or(Ending::Truncated)? {
                 bracket @ (b'{' | b'[') => {
@@ -169,8 +160,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// After a value: closes brackets and moves to the next value; returns false if none follows.
-    fn close(&mut self, open: &mut Nesting) -> Scan<bool> {
-        while let Some(in_object) = open.innermost_is_object() {
+    fn close(&mut self, open: &mut OpenBrackets) -> Scan<bool> {
+        while let Some(&in_object) = open.last() {
             match self.peek().ok_or(Ending::Truncated)? {
                 b',' => {
                     self.pos += 1;
@@ -179,10 +170,11 @@ impl<'a> Scanner<'a> {
                     }
                     return Ok(true);
                 }
-                b'}' if in_object => open.pop(),
-                b']' if !in_object => open.pop(),
+                b'}' if in_object => {}
+                b']' if !in_object => {}
                 _ => return Err(Ending::Invalid),
             }
+            open.pop();
             self.pos += 1;
         }
         Ok(false)
@@ -237,22 +229,26 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where the next `"` or `\\` is. Keys and ids are short, and text of commands has an escape every few words, so the
-/// first bytes are looked at here, eight at a time; a call into memchr pays off only beyond.
+/// Where the next byte is that ends a string, begins an escape or must not be in a string. Text of commands has an
+/// escape every few words, so eight bytes are looked at at a time; a call into memchr rarely pays off.
 #[inline]
-fn next_quote_or_backslash(bytes: &[u8], from: usize) -> Option<usize> {
+fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     const LOW: u64 = u64::MAX / 0xFF;
     const HIGH: u64 = LOW << 7;
-    // Sets the high bit of every zero byte; bytes above the first zero may be set wrongly, the first never is.
-    let zeros = |word: u64| word.wrapping_sub(LOW) & !word & HIGH;
-    let mut at = from;
-    for chunk in bytes.get(from..)?.chunks_exact(8).take(8) {
+    // Sets the high bit of every byte below `limit`; bytes above the first may be set wrongly, the first never is.
+    let below = |word: u64, limit: u8| word.wrapping_sub(LOW * u64::from(limit)) & !word & HIGH;
+    let rest = bytes.get(from..)?;
+    let chunks = rest.chunks_exact(8);
+    let tail = chunks.remainder();
+    for (index, chunk) in chunks.enumerate() {
         let word = u64::from_le_bytes(chunk.try_into().ok()?);
-        let found = zeros(word ^ (LOW * b'"' as u64)) | zeros(word ^ (LOW * b'\\' as u64));
+        let quote = below(word ^ (LOW * u64::from(b'"')), 1);
+        let backslash = below(word ^ (LOW * u64::from(b'\\')), 1);
+        let found = quote | backslash | below(word, 0x20);
         if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
+            return Some(from + index * 8 + found.trailing_zeros() as usize / 8);
         }
-        at += 8;
     }
-    Some(at + memchr::memchr2(b'"', b'\\', &bytes[at..])?)
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    Some(bytes.len() - tail.len() + tail.iter().position(is_special)?)
 }

@@ -5,22 +5,13 @@
 
 use std::borrow::Cow;
 
-/// From here on, counting a text as a whole is faster than escape by escape.
-const LONG_TEXT_BYTES: usize = 512;
-
-/// Why an escape could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EscapeError {
-    Invalid,
-    /// The text ended inside it.
-    Truncated,
-}
+use super::Ending;
 
 /// A string of an event: borrowed from the line and still escaped, or our own.
 #[derive(Clone, Debug)]
 pub enum Text<'a> {
-    /// The inside of a JSON string literal as it stands in the line, checked.
-    Json(&'a str),
+    /// The inside of a JSON string literal as it stands in the line, checked, and the length of the resolved text.
+    Json(&'a str, usize),
     /// Plain text.
     Plain(Cow<'a, str>),
 }
@@ -32,14 +23,19 @@ impl Default for Text<'_> {
 }
 
 impl<'a> Text<'a> {
+    /// The inside of a checked string literal whose escapes have not been counted.
+    pub(crate) fn json(raw: &'a str) -> Self {
+        Self::Json(raw, unescape(raw).len())
+    }
+
     /// The beginning of a string literal whose end is missing; a half escape at the end is dropped.
     pub(super) fn cut_json(raw: &'a str) -> Self {
-        Self::Json(raw.get(..head_end(raw, raw.len())).unwrap_or_default())
+        Self::json(raw.get(..head_end(raw, raw.len())).unwrap_or_default())
     }
 
     /// The end of a string literal whose beginning is missing. `at` may be in the middle of an escape.
     pub(crate) fn cut_json_tail(raw: &'a str, at: usize) -> Self {
-        Self::Json(raw.get(tail_start(raw, at)..).unwrap_or_default())
+        Self::json(raw.get(tail_start(raw, at)..).unwrap_or_default())
     }
 
     /// Text of our own.
@@ -55,7 +51,7 @@ impl<'a> Text<'a> {
     /// Bytes of the resolved text.
     pub fn len(&self) -> usize {
         match self {
-            Self::Json(raw) => resolved_len(raw),
+            Self::Json(_, len) => *len,
             Self::Plain(text) => text.len(),
         }
     }
@@ -68,12 +64,8 @@ impl<'a> Text<'a> {
     /// The resolved text; borrowed when nothing had to be resolved.
     pub fn resolve(&self) -> Cow<'_, str> {
         match self {
-            Self::Json(raw) if has_escapes(raw) => {
-                let mut text = String::with_capacity(raw.len());
-                unescape(raw, &mut text);
-                Cow::Owned(text)
-            }
-            Self::Json(raw) => Cow::Borrowed(raw),
+            Self::Json(raw, len) if *len < raw.len() => Cow::Owned(unescape(raw)),
+            Self::Json(raw, _) => Cow::Borrowed(raw),
             Self::Plain(text) => Cow::Borrowed(text),
         }
     }
@@ -87,7 +79,8 @@ impl<'a> Text<'a> {
     #[inline]
     pub(crate) fn simple(&self) -> Option<&str> {
         match self {
-            Self::Json(raw) => (!has_escapes(raw)).then_some(*raw),
+            // Every escape is longer than its meaning.
+            Self::Json(raw, len) => (*len == raw.len()).then_some(*raw),
             Self::Plain(text) => Some(text),
         }
     }
@@ -95,7 +88,7 @@ impl<'a> Text<'a> {
     /// The text as the inside of a JSON string literal where it already is one, and whether it is.
     pub(crate) fn stored(&self) -> (&str, bool) {
         match self {
-            Self::Json(raw) => (raw, true),
+            Self::Json(raw, _) => (raw, true),
             Self::Plain(text) => (text, false),
         }
     }
@@ -113,19 +106,9 @@ impl PartialEq<str> for Text<'_> {
     }
 }
 
-#[inline]
-fn has_escapes(raw: &str) -> bool {
-    // Names are short: a call into memchr costs more than it saves.
-    if raw.len() < 32 {
-        raw.bytes().any(|byte| byte == b'\\')
-    } else {
-        memchr::memchr(b'\\', raw.as_bytes()).is_some()
-    }
-}
-
 /// Reads `\uXXXX`, or a pair of them, at `at`: how long it is and which character it means. Half a surrogate pair
 /// is grammatical JSON without meaning and becomes U+FFFD.
-fn unicode_escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError> {
+fn unicode_escape(bytes: &[u8], at: usize) -> Result<(usize, char), Ending> {
     let first = hex4(bytes, at + 2)?;
     if let Some(character) = char::from_u32(first) {
         return Ok((6, character));
@@ -142,34 +125,35 @@ fn unicode_escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError>
     Ok((6, char::REPLACEMENT_CHARACTER))
 }
 
-fn hex4(bytes: &[u8], at: usize) -> Result<u32, EscapeError> {
+fn hex4(bytes: &[u8], at: usize) -> Result<u32, Ending> {
     let mut code = 0;
     for index in at..at + 4 {
-        let digit = char::from(*bytes.get(index).ok_or(EscapeError::Truncated)?)
-            .to_digit(16)
-            .ok_or(EscapeError::Invalid)?;
+        let digit =
+            char::from(*bytes.get(index).ok_or(Ending::Truncated)?).to_digit(16).ok_or(Ending::Invalid)?;
         code = code << 4 | digit;
     }
     Ok(code)
 }
 
 /// Resolves the escapes of a checked literal. A broken escape (only possible at a cut) ends the text.
-pub(crate) fn unescape(raw: &str, into: &mut String) {
-    let bytes = raw.as_bytes();
+pub(crate) fn unescape(raw: &str) -> String {
+    let mut text = String::with_capacity(raw.len());
     let mut at = 0;
-    while let Some(step) = memchr::memchr(b'\\', &bytes[at..]) {
-        into.push_str(raw.get(at..at + step).unwrap_or_default());
+    while let Some(step) = memchr::memchr(b'\\', &raw.as_bytes()[at..]) {
+        text.push_str(raw.get(at..at + step).unwrap_or_default());
         at += step;
-        let Ok((length, character)) = escape(bytes, at) else { return };
-        into.push(character);
+        let Ok((length, character)) = escape(raw.as_bytes(), at) else { return text };
+        text.push(character);
         at += length;
     }
-    into.push_str(raw.get(at..).unwrap_or_default());
+    text.push_str(raw.get(at..).unwrap_or_default());
+    text
 }
 
 /// The escape at `at`: its length and its meaning.
-fn escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError> {
-    Ok(match bytes.get(at + 1).ok_or(EscapeError::Truncated)? {
+#[inline(always)]
+pub(super) fn escape(bytes: &[u8], at: usize) -> Result<(usize, char), Ending> {
+    Ok(match bytes.get(at + 1).ok_or(Ending::Truncated)? {
         b'n' => (2, '\n'),
         b't' => (2, '\t'),
         b'r' => (2, '\r'),
@@ -177,40 +161,8 @@ fn escape(bytes: &[u8], at: usize) -> Result<(usize, char), EscapeError> {
         b'f' => (2, '\u{c}'),
         b'u' => unicode_escape(bytes, at)?,
         byte @ (b'"' | b'\\' | b'/') => (2, char::from(*byte)),
-        _ => return Err(EscapeError::Invalid),
+        _ => return Err(Ending::Invalid),
     })
-}
-
-fn resolved_len(raw: &str) -> usize {
-    let bytes = raw.as_bytes();
-    let (mut at, mut len) = if raw.len() < LONG_TEXT_BYTES { (0, raw.len()) } else { counted_start(raw) };
-    while let Some(step) = memchr::memchr(b'\\', &bytes[at..]) {
-        at += step;
-        let Ok((length, character)) = escape(bytes, at) else { break };
-        len -= length - character.len_utf8();
-        at += length;
-    }
-    len
-}
-
-/// Counts the text up to the first escaped backslash as a whole, because every command output is counted: up to there
-/// each backslash begins an escape, and all but `\uXXXX` are one byte longer than their meaning. Returns the end of that
-/// part, and the length of the text if only the escapes of that part are resolved.
-fn counted_start(raw: &str) -> (usize, usize) {
-    let end = memchr::memmem::find(raw.as_bytes(), br"\\").unwrap_or(raw.len());
-    let bytes = &raw.as_bytes()[..end];
-    let mut len = raw.len() - memchr::memchr_iter(b'\\', bytes).count();
-    let mut next = 0;
-    for at in memchr::memmem::find_iter(bytes, br"\u") {
-        // The second half of a surrogate pair was counted with the first.
-        if at >= next
-            && let Ok((length, character)) = unicode_escape(bytes, at)
-        {
-            next = at + length;
-            len -= length - length / 6 - character.len_utf8();
-        }
-    }
-    (end, len)
 }
 
 /// The largest place at or before `at` where an escaped text can be ended.
@@ -241,8 +193,8 @@ fn escape_across(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         }
         let length = match escape(bytes, start) {
             Ok((length, _)) => length,
-            Err(EscapeError::Truncated) => bytes.len() - start + 1,
-            Err(EscapeError::Invalid) => 2,
+            Err(Ending::Truncated) => bytes.len() - start + 1,
+            Err(_) => 2,
         };
         (start + length > at).then_some((start, start + length))
     })

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Text, is_json};
+use super::scanner::{is_json, string_end};
+use super::text::unescape;
 
 /// The text without repeated keys; borrowed when it has none, or is not JSON.
 pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
@@ -55,10 +56,10 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
                 expects_key = matches!(open.last(), Some(Some(_)));
             }
             b'"' => {
-                at = string_end(text, at);
+                at = string_end(text, start);
                 let key = text.get(start + 1..at - 1).filter(|_| std::mem::take(&mut expects_key));
                 if let (Some(key), Some(Some(keys)), None) = (key, open.last_mut(), repeated)
-                    && !keys.insert(resolved(key))
+                    && !keys.insert(if key.contains('\\') { unescape(key).into() } else { key.into() })
                 {
                     repeated = Some((comma, open.len()));
                 }
@@ -68,25 +69,6 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
         value_end = at;
     }
     removed
-}
-
-/// The end of the string whose inside begins at `at`, behind its quote.
-fn string_end(text: &str, mut at: usize) -> usize {
-    loop {
-        let rest = text.as_bytes().get(at..).unwrap_or_default();
-        match memchr::memchr2(b'"', b'\\', rest) {
-            Some(step) if rest[step] == b'"' => return at + step + 1,
-            Some(step) => at += step + 2,
-            None => return text.len(),
-        }
-    }
-}
-
-fn resolved(key: &str) -> Cow<'_, str> {
-    match Text::Json(key) {
-        text if text.simple().is_none() => Cow::Owned(text.resolve().into_owned()),
-        _ => Cow::Borrowed(key),
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::Text;
 /// Appends `text` as a JSON string literal.
 pub(crate) fn string(out: &mut Vec<u8>, text: &Text<'_>) {
     match text {
-        Text::Json(raw) => {
+        Text::Json(raw, _) => {
             out.push(b'"');
             out.extend_from_slice(raw.as_bytes());
             out.push(b'"');
@@ -16,29 +16,8 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &Text<'_>) {
 
 /// Appends plain text as a JSON string literal.
 pub(crate) fn plain_string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let short = match byte {
-            b'"' => b'"',
-            b'\\' => b'\\',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0x08 => b'b',
-            0x0c => b'f',
-            0..0x20 => b'u',
-            _ => continue,
-        };
-        out.extend_from_slice(text.get(from..at).unwrap_or_default().as_bytes());
-        out.extend_from_slice(&[b'\\', short]);
-        if short == b'u' {
-            out.extend_from_slice(format!("{byte:04x}").as_bytes());
-        }
-        from = at + 1;
-    }
-    out.extend_from_slice(text.get(from..).unwrap_or_default().as_bytes());
-    out.push(b'"');
+    // Writing to memory does not fail.
+    serde_json::to_writer(out, text).unwrap_or_default();
 }
 
 /// Writes one JSON object, field by field.

@@ -6,7 +6,7 @@
 //!
 //! The dialect of a stream is that of its first recognised line. `idle`, `done` and a preamble are only a guess, until
 //! a more specific line arrives. Lines of another dialect are still translated, and counted. They never start or end a
-//! turn of the stream.
+//! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
 mod idle;
 mod pending;
@@ -15,7 +15,9 @@ mod response;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, IdleEvent, ThreadEvent, Usage};
+use crate::decode::decode;
+use crate::event::{Event, IdleEvent, Item, ItemDetails, ItemPhase, ThreadEvent, Usage};
+use crate::framer::{Line, LineText};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use idle::IdleMapper;
@@ -33,6 +35,8 @@ pub enum Dialect {
     Protocol,
     /// A session file of Codex.
     Rollout,
+    /// Lines of text, which are the agent's message.
+    Plain,
 }
 
 /// A consequence of an event.
@@ -129,6 +133,22 @@ impl ItemIds {
 }
 
 impl Translator {
+    /// A translator for a stream of this dialect, or of one that its lines show.
+    pub fn new(dialect: Option<Dialect>) -> Self {
+        Self { dialect, ..Self::default() }
+    }
+
+    /// Decodes a line of this stream.
+    pub fn decode<'a>(&self, line: &Line<'_>, text: &'a LineText<'_>) -> Event<'a> {
+        let full_bytes = line.is_truncated().then_some(line.length);
+        match (self.dialect, text) {
+            (Some(Dialect::Plain), LineText::Whole(text) | LineText::Truncated { head: text, .. }) => {
+                Event::Plain { text: Text::plain(text), full_bytes }
+            }
+            _ => decode(text),
+        }
+    }
+
     /// The dialect of the stream, once a line was recognised.
     pub fn dialect(&self) -> Option<Dialect> {
         self.dialect
@@ -143,6 +163,7 @@ impl Translator {
     /// not.
     pub fn announces_turn_ends(&self) -> bool {
         match self.dialect {
+            Some(Dialect::Plain) => false,
             Some(Dialect::Protocol | Dialect::Rollout) => self.protocol.announces_turn_ends(self.dialect),
             _ => true,
         }
@@ -163,6 +184,7 @@ impl Translator {
             }
             Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
+            Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
             Event::Blank => return sink(Effect::Unmapped(UnmappedReason::Blank)),
         };
@@ -192,6 +214,16 @@ impl Translator {
             }
             sink(effect);
         }
+    }
+
+    /// The first line begins the only turn; each line is a message. The exit code of the agent ends the turn.
+    fn plain_line<'a>(&mut self, text: Text<'a>, full_bytes: Option<u64>, sink: &mut impl FnMut(Effect<'a>)) {
+        if !std::mem::replace(&mut self.turn_is_open, true) {
+            sink(Effect::Emit(ThreadEvent::TurnStarted));
+        }
+        let details = ItemDetails::AgentMessage { text };
+        let item = Item { id: self.ids.next(), status: None, details, full_bytes };
+        sink(Effect::Emit(ThreadEvent::Item { phase: ItemPhase::Completed, item }));
     }
 
     fn follow_turn(&mut self, event: &ThreadEvent<'_>) {

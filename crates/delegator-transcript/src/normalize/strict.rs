@@ -21,8 +21,8 @@ enum Rule {
 }
 
 /// Appends the documented fields of an event, whose grammar has been checked.
-pub(super) fn write_named_fields(line: &str, out: &mut Vec<u8>) {
-    let event = Object::read(line);
+pub(super) fn write_named_fields(line: &[u8], out: &mut Vec<u8>) {
+    let event = Object::read(std::str::from_utf8(line).unwrap_or_default());
     let kind = event.text("type").unwrap_or_default();
     write_object(&event, out, &|key| top_rule(&kind.resolve(), key));
 }
@@ -40,7 +40,6 @@ fn top_rule(kind: &str, key: &str) -> Rule {
     }
 }
 
-/// The same fields are written for translated events.
 fn item_rule(kind: &str, key: &str) -> Rule {
     match (kind, key) {
         (_, "id" | "type") => Rule::Copy,
@@ -60,7 +59,7 @@ fn write_object(source: &Object<'_>, out: &mut Vec<u8>, rule: &dyn Fn(&str) -> R
     let mut written: Vec<Text<'_>> = Vec::new();
     let mut target = write::Object::open(out);
     for (key, value) in source.members() {
-        let (key, Value::Whole(json)) = (Text::Json(key), value) else { continue };
+        let (key, Value::Whole(json, _)) = (Text::json(key), value) else { continue };
         if written.contains(&key) {
             continue;
         }
@@ -95,6 +94,6 @@ fn write_named(value: Value<'_>, out: &mut Vec<u8>, named: &[&str]) {
     let rule = |key: &str| if named.contains(&key) { Rule::Copy } else { Rule::Drop };
     match (value.object(), value) {
         (Some(object), _) => write_object(&object, out, &rule),
-        (None, Value::Whole(json) | Value::Partial(json)) => out.extend_from_slice(json.as_bytes()),
+        (None, Value::Whole(json, _) | Value::Partial(json)) => out.extend_from_slice(json.as_bytes()),
     }
 }

@@ -25,7 +25,7 @@ fn the_codex_exec_example_is_unchanged_strict_or_not() {
     for strict in [false, true] {
         let mut out = Vec::new();
         let mut normalizer =
-            Normalizer::new(NormalizeOptions { strict, keep_unknown: false }, LineLimits::STANDARD);
+            Normalizer::new(NormalizeOptions { strict, ..NormalizeOptions::default() }, LineLimits::STANDARD);
         normalizer.push(EXAMPLE.as_bytes(), &mut out);
         let summary = normalizer.finish(&mut out);
         assert_eq!(String::from_utf8(out).expect("UTF-8"), EXAMPLE);

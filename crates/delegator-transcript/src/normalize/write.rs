@@ -1,5 +1,5 @@
-//! Writes Codex exec events as JSON, in the shape that Codex uses today, or in the documented shape with `strict`.
-//! Fields that an event does not have are omitted, never null.
+//! Writes Codex exec events as JSON, in the shape that Codex uses today. Fields that an event does not have are
+//! omitted, never null.
 
 use crate::event::{
     CollabToolCall, CommandExecution, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
@@ -12,7 +12,7 @@ use crate::json::write::{Object, array};
 use super::long_lines::with_omission_mark;
 
 /// Appends one event, without a line end. `source` is the line it came from; it supplies the missing parts of a text.
-pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, source: &LineText<'_>, out: &mut Vec<u8>) {
+pub(super) fn event(event: &ThreadEvent<'_>, source: &LineText<'_>, out: &mut Vec<u8>) {
     let mut line = Object::open(out);
     match event {
         ThreadEvent::ThreadStarted { thread_id } => {
@@ -22,7 +22,7 @@ pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, source: &LineText<'_>
         ThreadEvent::TurnStarted => line.plain("type", "turn.started"),
         ThreadEvent::TurnCompleted { usage } => {
             line.plain("type", "turn.completed");
-            line.with("usage", |out| write_usage(usage.unwrap_or_default(), strict, out));
+            line.with("usage", |out| write_usage(usage.unwrap_or_default(), out));
         }
         ThreadEvent::TurnFailed { message } => {
             line.plain("type", "turn.failed");
@@ -39,21 +39,21 @@ pub(super) fn event(event: &ThreadEvent<'_>, strict: bool, source: &LineText<'_>
                 ItemPhase::Completed => "item.completed",
             };
             line.plain("type", kind);
-            line.with("item", |out| write_item(item, strict, source, out));
+            line.with("item", |out| write_item(item, source, out));
         }
     }
     line.close();
 }
 
-fn write_usage(usage: Usage, strict: bool, out: &mut Vec<u8>) {
+fn write_usage(usage: Usage, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.integer("input_tokens", usage.input_tokens);
     object.integer("cached_input_tokens", usage.cached_input_tokens);
-    if let (Some(tokens), false) = (usage.cache_write_input_tokens, strict) {
+    if let Some(tokens) = usage.cache_write_input_tokens {
         object.integer("cache_write_input_tokens", tokens);
     }
     object.integer("output_tokens", usage.output_tokens);
-    if let (Some(tokens), false) = (usage.reasoning_output_tokens, strict) {
+    if let Some(tokens) = usage.reasoning_output_tokens {
         object.integer("reasoning_output_tokens", tokens);
     }
     object.close();
@@ -65,7 +65,7 @@ fn write_message(message: &Text<'_>, out: &mut Vec<u8>) {
     object.close();
 }
 
-fn write_item(item: &Item<'_>, strict: bool, source: &LineText<'_>, out: &mut Vec<u8>) {
+fn write_item(item: &Item<'_>, source: &LineText<'_>, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
     object.text("id", &item.id);
     match &item.details {
@@ -89,11 +89,11 @@ fn write_item(item: &Item<'_>, strict: bool, source: &LineText<'_>, out: &mut Ve
                 });
             });
         }
-        ItemDetails::McpToolCall(call) => write_mcp_call(call, strict, &mut object),
+        ItemDetails::McpToolCall(call) => write_mcp_call(call, &mut object),
         ItemDetails::WebSearch { query, action } => {
             object.plain("type", "web_search");
             object.text("query", query);
-            if let (Some(action), false) = (action, strict) {
+            if let Some(action) = action {
                 object.raw("action", action);
             }
         }
@@ -112,11 +112,10 @@ fn write_item(item: &Item<'_>, strict: bool, source: &LineText<'_>, out: &mut Ve
             object.plain("type", "error");
             write_text("message", message, source, &mut object);
         }
-        ItemDetails::CollabToolCall(call) => write_collab_call(call, strict, &mut object),
+        ItemDetails::CollabToolCall(call) => write_collab_call(call, &mut object),
         ItemDetails::Other { kind } => object.text("type", kind),
     }
-    let is_named = !matches!(item.details, ItemDetails::CollabToolCall(_) | ItemDetails::Other { .. });
-    if let Some(status) = item.status.filter(|status| *status != ItemStatus::Other && (is_named || !strict)) {
+    if let Some(status) = item.status.filter(|status| *status != ItemStatus::Other) {
         object.plain("status", status.name());
     }
     object.close();
@@ -139,13 +138,10 @@ fn write_command(command: &CommandExecution<'_>, source: &LineText<'_>, object: 
     }
 }
 
-fn write_mcp_call(call: &McpToolCall<'_>, strict: bool, object: &mut Object<'_>) {
+fn write_mcp_call(call: &McpToolCall<'_>, object: &mut Object<'_>) {
     object.plain("type", "mcp_tool_call");
     object.text("server", &call.server);
     object.text("tool", &call.tool);
-    if strict {
-        return;
-    }
     for (key, json) in [("arguments", &call.arguments), ("result", &call.result)] {
         if let Some(json) = json {
             object.raw(key, &json.resolve());
@@ -156,11 +152,8 @@ fn write_mcp_call(call: &McpToolCall<'_>, strict: bool, object: &mut Object<'_>)
     }
 }
 
-fn write_collab_call(call: &CollabToolCall<'_>, strict: bool, object: &mut Object<'_>) {
+fn write_collab_call(call: &CollabToolCall<'_>, object: &mut Object<'_>) {
     object.plain("type", "collab_tool_call");
-    if strict {
-        return;
-    }
     object.text("tool", &call.tool);
     if let Some(sender) = &call.sender_thread_id {
         object.text("sender_thread_id", sender);

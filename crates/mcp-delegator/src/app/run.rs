@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::app::{logging, signals};
 use crate::commands::context::{Context, Surface, sources};
 use crate::commands::local::attach::complete;
-use crate::commands::{CommandList, help, manifest, schema, version};
+use crate::commands::{CommandList, help, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::input::argv::{self, Invocation};
@@ -190,7 +190,7 @@ fn execute(
     let (spec, globals) = (parsed.spec, &parsed.globals);
     let mut problems = parsed.problems.clone();
     if !globals.fields.is_empty() {
-        problems.extend(fields::unknown(&globals.fields, &manifest::output_schema(spec)));
+        problems.extend(fields::unknown(&globals.fields, &spec.output_schema()));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
     // Preflight checks need a valid configuration.

@@ -4,6 +4,7 @@
 //! without ids, `all` or a filter is refused: an empty call must never cancel everything.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::CancelReport;
@@ -13,55 +14,74 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::outcome::{CommandOutput, Completion, Warning};
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
-/// State of a task that can be cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LiveState {
-    Queued,
-    Working,
-}
-
-fn ids() -> Value {
-    json!({"type": "string", "pattern": TASK_ID})
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
     /// Task ids
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = ids(), "x-positional" = true, "default" = null))]
-    pub task_ids: Vec<String>,
+    #[serde(default)]
+    #[schemars(extend("x-positional" = true, "default" = null))]
+    pub task_ids: Vec<TaskRef>,
     /// All tasks that have not ended
     #[serde(default)]
     pub all: bool,
     /// Only queued or only working tasks
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<LiveState>,
+    #[serde(default)]
+    #[schemars(schema_with = "inputs::live_states")]
+    pub state: Option<State>,
     /// Only tasks in or below this directory
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
-    pub working_dir: Option<String>,
+    pub working_dir: Option<PathBuf>,
     /// Only tasks with all of these labels
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Reason, stored with the task
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub reason: Option<String>,
     /// Report what would be cancelled; change nothing
     #[serde(default)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledTasks {
+    pub operation: &'static str,
+    pub dry_run: bool,
+    pub count: usize,
+    pub tasks: Vec<CancelledEntry>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledEntry {
+    pub task_id: String,
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_state: Option<&'static str>,
+    pub title: String,
+    /// Processes that could not be killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survivors: Option<Vec<i32>>,
+}
+
+impl CancelledEntry {
+    fn of(task: &Task, cancelled: Option<&CancelReport>) -> CancelledEntry {
+        CancelledEntry {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            previous_state: cancelled.map(|cancelled| cancelled.previous.public_name()),
+            title: task.title.clone(),
+            survivors: cancelled.map(|cancelled| survivors(cancelled).to_vec()),
+        }
+    }
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -81,7 +101,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check,
-    ..CommandSpec::new::<CancelMany>(&["cancel"], "Cancel several tasks")
+    ..CommandSpec::new::<CancelMany, CancelledTasks>(&["cancel"], "Cancel several tasks")
 };
 
 pub const COMMAND: Command =
@@ -129,42 +149,25 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
 }
 
 fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
-    let states = match input.state {
-        Some(LiveState::Queued) => vec![State::Queued],
-        Some(LiveState::Working) => vec![State::Starting, State::Working],
-        None => Vec::new(),
-    };
+    let states = input.state.map(State::with_same_public_name).unwrap_or_default();
     let working_dir = input.working_dir.as_deref().map(|dir| absolute_dir(context, dir));
     Filter { states, working_dir, labels: input.labels.clone(), since_ms: None }
 }
 
 fn dry_run_output(tasks: &[Task]) -> CommandOutput {
-    let items: Vec<Value> = tasks
-        .iter()
-        .map(|task| json!({"task_id": task.id.as_str(), "state": task.state.public_name(), "title": task.title}))
-        .collect();
-    let data = json!({"operation": "cancel", "dry_run": true, "count": items.len(), "tasks": items});
-    CommandOutput::done(data).fact("dry_run", true)
+    let tasks = tasks.iter().map(|task| CancelledEntry::of(task, None)).collect::<Vec<_>>();
+    let count = tasks.len();
+    CommandOutput::done(CancelledTasks { operation: "cancel", dry_run: true, count, tasks })
+        .fact("dry_run", true)
 }
 
 fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
-    let items: Vec<Value> = cancelled
-        .iter()
-        .map(|entry| {
-            json!({
-                "task_id": entry.task.id.as_str(),
-                "state": entry.task.state.public_name(),
-                "previous_state": entry.previous.public_name(),
-                "title": entry.task.title,
-                "survivors": survivors(entry),
-            })
-        })
-        .collect();
+    let tasks = cancelled.iter().map(|entry| CancelledEntry::of(&entry.task, Some(entry))).collect();
     let count = cancelled.iter().filter(|entry| entry.task.state == State::Cancelled).count();
-    let data = json!({"operation": "cancel", "dry_run": false, "count": count, "tasks": items});
+    let data = json!(CancelledTasks { operation: "cancel", dry_run: false, count, tasks });
     let unfinished: Vec<&str> = cancelled
         .iter()
-        .filter(|entry| entry.still_ending || survivors(entry) != json!([]))
+        .filter(|entry| entry.still_ending || !survivors(entry).is_empty())
         .map(|entry| entry.task.id.as_str())
         .collect();
     let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
@@ -177,22 +180,17 @@ fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
     output
 }
 
-fn survivors(cancelled: &CancelReport) -> Value {
-    let ended = cancelled.task.ended.as_ref();
-    ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]))
+fn survivors(cancelled: &CancelReport) -> &[i32] {
+    cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
 
 fn describe(data: &Value) -> Document {
     let count = data["count"].as_u64().unwrap_or(0);
     let plural = if count == 1 { "" } else { "s" };
     let would = if data["dry_run"] == true { " would be" } else { "" };
-    let mut document = Document::titled(format!("{count} task{plural}{would} cancelled"));
-    let tasks = data["tasks"].as_array().into_iter().flatten();
-    let rows: Vec<Vec<String>> = tasks
-        .map(|task| ["task_id", "previous_state", "state", "title"].map(|key| scalar(&task[key])).to_vec())
-        .collect();
-    if !rows.is_empty() {
-        document = document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows });
+    let document = Document::titled(format!("{count} task{plural}{would} cancelled"));
+    match rows(&data["tasks"], &["task_id", "previous_state", "state", "title"]) {
+        rows if rows.is_empty() => document,
+        rows => document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows }),
     }
-    document
 }

@@ -5,21 +5,24 @@
 //! on the command line.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use delegator_engine::{CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task as task_data;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::data::registry::{
+    Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
+};
+use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::values::UtcTime;
 use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
     /// End tasks active for longer without a supervisor
     #[serde(default = "one_hour")]
@@ -57,7 +60,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Registry,
     failures: &[ErrorCode::LockHeld],
     former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
-    ..CommandSpec::new::<CleanupRegistry>(
+    ..CommandSpec::new::<CleanupRegistry, Cleanup>(
         &["cleanup-registry"],
         "End stuck tasks and delete old finished ones",
     )
@@ -112,7 +115,7 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
     Ok(output)
 }
 
-fn report(cleaned: &CleanReport, dry_run: bool) -> Value {
+fn report(cleaned: &CleanReport, dry_run: bool) -> Cleanup {
     let ids =
         |ids: &[delegator_domain::task::TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (ended, deleted) = (cleaned.stuck_ended as u64, cleaned.old_deleted);
@@ -123,33 +126,37 @@ fn report(cleaned: &CleanReport, dry_run: bool) -> Value {
     } else {
         format!("Cleaned {}, deleted {}", count_tasks(ended, "stuck"), count_tasks(deleted, "old"))
     };
-    json!({
-        "stuck_tasks": {"found": cleaned.stuck.len(), "cleaned": ended, "task_ids": ids(&cleaned.stuck)},
-        "old_tasks": {
-            "found": cleaned.old_found,
-            "deleted": deleted,
-            "oldest_age_hours": cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
+    let counts = CleanupCounts {
+        stuck_tasks: StuckTasks {
+            found: cleaned.stuck.len(),
+            cleaned: cleaned.stuck_ended,
+            task_ids: ids(&cleaned.stuck),
         },
-        "leftovers": {"found": cleaned.leftovers.len(), "removed": cleaned.leftovers_removed},
-        "unclaimed": ids(&cleaned.unclaimed),
-        "restore_points": {
-            "kept": cleaned.retained_points_found,
-            "dropped": cleaned.points_dropped,
-            "items": cleaned.retained_points.iter().map(restore_point_json).collect::<Vec<_>>(),
-            "dropped_items": cleaned.dropped_points.iter().map(restore_point_json).collect::<Vec<_>>(),
+        old_tasks: OldTasks {
+            found: cleaned.old_found,
+            deleted,
+            oldest_age_hours: cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
         },
-        "summary": summary,
-    })
+        leftovers: Leftovers { found: cleaned.leftovers.len(), removed: cleaned.leftovers_removed },
+        unclaimed: ids(&cleaned.unclaimed),
+        restore_points: RestorePointCounts {
+            retained: cleaned.retained_points_found,
+            dropped: cleaned.points_dropped,
+            items: cleaned.retained_points.iter().map(restore_point).collect(),
+            dropped_items: cleaned.dropped_points.iter().map(restore_point).collect(),
+        },
+    };
+    Cleanup { counts, summary }
 }
 
-fn restore_point_json(point: &RetainedRestorePoint) -> Value {
-    json!({
-        "task_id": point.task.as_str(),
-        "repository": point.repository,
-        "ref": point.reference,
-        "reason": retention_reason(&point.reason),
-        "expires_ts": point.expires_at_ms.map(task_data::format_timestamp),
-    })
+fn restore_point(point: &RetainedRestorePoint) -> TaskRestorePoint {
+    TaskRestorePoint {
+        task_id: point.task.to_string(),
+        repository: point.repository.clone(),
+        reference: point.reference.clone(),
+        reason: retention_reason(&point.reason),
+        expires_ts: point.expires_at_ms.map(UtcTime::from_ms),
+    }
 }
 
 fn retention_reason(reason: &RetentionReason) -> String {
@@ -185,17 +192,13 @@ fn describe(data: &Value) -> Document {
         ("dropped_items", "Restore points deleted, or to be deleted:"),
     ];
     lists.into_iter().fold(document, |document, (key, heading)| {
-        match data["restore_points"][key].as_array() {
-            Some(points) if !points.is_empty() => {
-                document.block(Block::Text(heading.to_owned())).block(restore_point_table(points))
-            }
-            _ => document,
+        let keys = ["task_id", "repository", "ref", "reason", "expires_ts"];
+        match rows(&data["restore_points"][key], &keys) {
+            rows if rows.is_empty() => document,
+            rows => document.block(Block::Text(heading.to_owned())).block(Block::Table {
+                columns: vec!["task", "repository", "ref", "reason", "expires"],
+                rows,
+            }),
         }
     })
-}
-
-fn restore_point_table(points: &[Value]) -> Block {
-    let columns = ["task_id", "repository", "ref", "reason", "expires_ts"];
-    let rows = points.iter().map(|point| columns.iter().map(|column| scalar(&point[*column])).collect());
-    Block::Table { columns: vec!["task", "repository", "ref", "reason", "expires"], rows: rows.collect() }
 }

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
@@ -10,7 +9,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::input::tree;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, FormerName, RawOutput, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -22,7 +21,7 @@ pub enum Shell {
     Zsh,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Completions {
     /// The shell
     #[schemars(extend("x-positional" = true))]
@@ -46,8 +45,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "completions for bash, active in new shells",
     }],
     former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
-    ..CommandSpec::new::<Completions>(&["completions"], "Print a completion script for a shell")
+    ..CommandSpec::new::<Completions, RawText>(&["completions"], "Print a completion script for a shell")
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
@@ -68,5 +66,5 @@ fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppEr
 
 pub fn raw_text(bytes: Vec<u8>) -> CommandOutput {
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    CommandOutput::done(json!(RawText { text: text.clone() })).raw(text)
+    CommandOutput::done(RawText { text: text.clone() }).raw(text)
 }

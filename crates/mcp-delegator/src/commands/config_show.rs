@@ -11,15 +11,14 @@ use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, facts, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ConfigShow {
     /// Only this setting
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub key: Option<String>,
     /// Only settings that differ from the default
@@ -66,8 +65,10 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "one setting and where it comes from",
         },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Settings>),
-    ..CommandSpec::new::<ConfigShow>(&["config", "show"], "Show every setting and where it comes from")
+    ..CommandSpec::new::<ConfigShow, Settings>(
+        &["config", "show"],
+        "Show every setting and where it comes from",
+    )
 };
 
 pub const COMMAND: Command =
@@ -103,7 +104,7 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
         project_file: text(&config.project_file),
         state_dir: text(&context.state_dir),
     };
-    let mut output = CommandOutput::done(json!(data));
+    let mut output = CommandOutput::done(data);
     output.page = Some(page);
     // The warnings of the call itself are added to every response.
     let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
@@ -155,12 +156,8 @@ fn describe(data: &Value) -> Document {
             vec![scalar(&setting["key"]), scalar(&setting["value"]), source]
         })
         .collect();
-    let files = ["user_file", "project_file", "state_dir"]
-        .into_iter()
-        .filter(|key| data[*key].is_string())
-        .map(|key| (key.replace('_', " "), scalar(&data[key])))
-        .collect();
+    let files = [("user file", "/user_file"), ("project file", "/project_file"), ("state dir", "/state_dir")];
     Document::default()
         .block(Block::Table { columns: vec!["setting", "value", "source"], rows })
-        .block(Block::Facts(files))
+        .block(Block::Facts(facts(data, &files)))
 }

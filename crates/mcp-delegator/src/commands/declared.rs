@@ -4,23 +4,22 @@
 //! implemented.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::commands::inputs::{TASK_ID, TaskIdInput};
+use crate::commands::inputs::{TaskIdInput, TaskRef};
 use crate::spec::{CommandSpec, Danger, NoInputs, RawOutput, Shape, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Debug, JsonSchema)]
         pub struct $name { $($(#[$meta])* pub $field: $type,)* }
     };
 }
 
 inputs!(Send {
     /// Task id
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    task_id: String,
+    #[schemars(extend("x-positional" = true))]
+    task_id: TaskRef,
     /// Message text
     #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true, "x-stdin" = true))]
     text: String,
@@ -28,24 +27,21 @@ inputs!(Send {
 
 inputs!(Watch {
     /// Only these tasks
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-positional" = true, "default" = null))]
     task_ids: Vec<String>,
 });
 
 inputs!(Dashboard {
     /// Port on the loopback address
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     port: Option<u32>,
 });
 
 inputs!(Worker {
     /// Database URL, without a password
-    #[serde(skip_serializing_if = "Option::is_none")]
     database_url: Option<String>,
     /// File that contains the database URL
-    #[serde(skip_serializing_if = "Option::is_none")]
     database_url_file: Option<String>,
     /// Name of the worker
     #[schemars(length(min = 1, max = 128))]
@@ -55,18 +51,17 @@ inputs!(Worker {
     #[schemars(range(min = 1, max = 1024))]
     slots: u32,
     /// Labels of this machine, as key=value
-    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     labels: std::collections::BTreeMap<String, String>,
     /// Directory for checkouts
-    #[serde(skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
 });
 
 inputs!(Discard {
     /// Task id
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    task_id: String,
+    #[schemars(extend("x-positional" = true))]
+    task_id: TaskRef,
     /// Confirm the deletion
     #[serde(default)]
     confirm_destructive: bool,

@@ -9,11 +9,11 @@
     reason = "the demo creates its repository with git and prints git's diff"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command as Process;
 
 use delegator_domain::task::Mode;
-use delegator_engine::{AgentProgram, Engine};
+use delegator_engine::{Agent, Engine};
 use delegator_scripted_agent::demo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,12 +28,12 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Completion, WaitHint};
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Example, Shape, Toolset};
 
 /// First argument of the scripted agent mode.
 pub const SCRIPTED_AGENT: &str = "scripted-agent";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Demo {
     /// Keep the repository and the state directory for inspection
     #[serde(default)]
@@ -61,8 +61,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator demo --keep",
         shows: "the same, and keeps the repository",
     }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<DemoOutput>),
-    ..CommandSpec::new::<Demo>(&["demo"], "Run an example task offline with a built-in agent")
+    ..CommandSpec::new::<Demo, DemoOutput>(&["demo"], "Run an example task offline with a built-in agent")
 };
 
 pub const COMMAND: Command =
@@ -79,10 +78,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         .with_max_concurrent(2)
         .with_connections(context.connections.clone());
     let request = inputs(&repository);
-    let program = AgentProgram {
-        program: PathBuf::from("/proc/self/exe"),
-        leading_args: [SCRIPTED_AGENT, "--script", "demo"].map(Into::into).to_vec(),
-        version: Some((0, 166, 0)),
+    let program = Agent {
+        args: [SCRIPTED_AGENT, "--script", "demo"].map(Into::into).to_vec(),
+        ..Agent::built_in("/proc/self/exe", Some((0, 166, 0)))
     };
     let (task, agent) = &request;
     let submitted = engine.submit(build_submission(
@@ -123,13 +121,13 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
 }
 
 fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {
-    let task = json!({"task": demo::task()});
-    let agent = json!({"working_dir": repository.display().to_string(), "idle_timeout_sec": 30, "hard_timeout_sec": 60});
-    // Both are constant values of the right type; a test runs this code.
-    (
-        serde_json::from_value(task).unwrap_or_else(|_| unreachable!()),
-        serde_json::from_value(agent).unwrap_or_else(|_| unreachable!()),
-    )
+    let agent = AgentInputs {
+        working_dir: Some(repository.to_owned()),
+        idle_timeout_sec: Some(30),
+        hard_timeout_sec: Some(60),
+        ..AgentInputs::default()
+    };
+    (SubmissionInputs { task: demo::task().to_owned(), ..SubmissionInputs::default() }, agent)
 }
 
 fn make_repository(repository: &Path) -> std::io::Result<()> {

@@ -3,30 +3,28 @@
 //! Each check reports ok, warning or problem, with a suggestion. The command changes nothing unless
 //! `--set-aside-damaged` is given.
 
-use std::ffi::OsStr;
-
 use delegator_config::Containment;
-use delegator_engine::best_containment;
+use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
+use delegator_engine::{HealthStatus, Variables, best_containment, check_environment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::status::long_log_message;
-use crate::commands::local::tasks::{configured_agent, engine};
+use crate::commands::local::tasks::{engine, variables};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, OutputSchema, Shape};
+use crate::spec::{CommandSpec, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Doctor {
     /// If the registry is damaged, rename its files and start with an empty registry
     #[serde(default)]
     pub set_aside_damaged: bool,
     /// Write a report for a bug report
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true))]
     pub bundle: Option<String>,
 }
@@ -40,7 +38,7 @@ pub struct Checks {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Check {
-    pub name: &'static str,
+    pub name: String,
     /// ok, warning or problem.
     pub status: &'static str,
     pub message: String,
@@ -52,8 +50,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Checks the agent and its version, its sandbox, process containment and the state directory.",
     idempotent: true,
     shape: Shape::List("checks"),
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Checks>),
-    ..CommandSpec::new::<Doctor>(&["doctor"], "Check that everything a task needs is available")
+    ..CommandSpec::new::<Doctor, Checks>(&["doctor"], "Check that everything a task needs is available")
 };
 
 pub const COMMAND: Command =
@@ -65,64 +62,55 @@ fn run(context: &Context<'_>, input: Doctor) -> Result<CommandOutput, AppError> 
         let moved: Vec<String> = moved.iter().map(|path| path.display().to_string()).collect();
         tracing::warn!(?moved, "the damaged registry was set aside");
     }
-    let checks =
-        vec![agent(context), codex_home(context), sandbox(), containment(context), state_dir(context)];
+    let mut checks = agents(context);
+    checks.extend([sandbox(), containment(context), state_dir(context)]);
     let is_healthy = checks.iter().all(|check| check.status != "problem");
-    Ok(CommandOutput::done(json!(Checks { checks, is_healthy })))
+    Ok(CommandOutput::done(Checks { checks, is_healthy }))
 }
 
-fn check(name: &'static str, status: &'static str, message: String, suggestion: Option<&str>) -> Check {
+fn check(name: String, status: &'static str, message: String, suggestion: Option<&str>) -> Check {
     Check { name, status, message, suggestion: suggestion.map(str::to_owned) }
 }
 
-fn agent(context: &Context<'_>) -> Check {
-    let result =
-        engine(context).and_then(|engine| configured_agent(context, &engine, &context.process.current_dir));
-    match result {
+/// Finds the program of every agent. The check of the built-in agent is named `agent`.
+fn agents(context: &Context<'_>) -> Vec<Check> {
+    let variables = variables(context);
+    let mut checks = Vec::new();
+    for name in context.config.agent_names() {
+        let Some(configured) = context.config.agent(name) else { continue };
+        checks.push(agent(context, &configured, &variables));
+        let found = check_environment(configured.protocol, &variables);
+        let found = found
+            .map(|found| check(found.name.into(), status(found.status), found.message, found.suggestion));
+        checks.extend(found);
+    }
+    checks
+}
+
+fn agent(context: &Context<'_>, configured: &ConfiguredAgent, variables: &Variables) -> Check {
+    let name = match configured.name.as_str() {
+        BUILT_IN_AGENT => "agent".to_owned(),
+        name => format!("agents.{name}"),
+    };
+    let workdir = &context.process.current_dir;
+    match engine(context).and_then(|engine| Ok(engine.locate_agent(configured, workdir, variables)?)) {
         Err(error) => {
             let syntax = context.screen.presentation.call_syntax();
             let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
-            Check { suggestion, ..check("agent", "problem", error.message, None) }
+            Check { suggestion, ..check(name, "problem", error.message, None) }
         }
         Ok(agent) => {
-            let program = agent.program.display();
-            match agent.version {
-                None => check("agent", "warning", format!("{program} does not report its version"), None),
-                Some(version) if version > (0, 166, 0) => {
-                    let (major, minor, patch) = version;
-                    let message = format!(
-                        "{program} is version {major}.{minor}.{patch}, newer than the last tested version (0.166.0); it will be used anyway"
-                    );
-                    check("agent", "warning", message, None)
-                }
-                Some((major, minor, patch)) => {
-                    check("agent", "ok", format!("{program}, version {major}.{minor}.{patch}"), None)
-                }
-            }
+            let (health, message) = agent.describe_program();
+            check(name, status(health), message, None)
         }
     }
 }
 
-/// Codex cannot create its sandbox helper if CODEX_HOME is below the temporary directory, and reports that only on
-/// stderr.
-fn codex_home(context: &Context<'_>) -> Check {
-    let variable =
-        |name: &str| context.process.environment.get(OsStr::new(name)).map(std::path::PathBuf::from);
-    let home = variable("CODEX_HOME").or_else(|| variable("HOME").map(|home| home.join(".codex")));
-    let temporary = variable("TMPDIR").unwrap_or_else(|| "/tmp".into());
-    match home {
-        Some(home) if home.starts_with(&temporary) => check(
-            "codex_home",
-            "problem",
-            format!(
-                "{} is below {}; Codex cannot run sandboxed commands there",
-                home.display(),
-                temporary.display()
-            ),
-            Some("Set CODEX_HOME or TMPDIR to another directory."),
-        ),
-        Some(home) => check("codex_home", "ok", home.display().to_string(), None),
-        None => check("codex_home", "warning", "neither CODEX_HOME nor HOME is set".into(), None),
+fn status(health: HealthStatus) -> &'static str {
+    match health {
+        HealthStatus::Ok => "ok",
+        HealthStatus::Warning => "warning",
+        HealthStatus::Problem => "problem",
     }
 }
 
@@ -131,10 +119,10 @@ fn sandbox() -> Check {
     let landlock = read("/sys/kernel/security/lsm").contains("landlock");
     let namespaces = read("/proc/sys/user/max_user_namespaces").trim().parse::<u64>().unwrap_or(0) > 0;
     match (landlock, namespaces) {
-        (_, true) => check("sandbox", "ok", "user namespaces are available".into(), None),
-        (true, false) => check("sandbox", "ok", "landlock is available".into(), None),
+        (_, true) => check("sandbox".into(), "ok", "user namespaces are available".into(), None),
+        (true, false) => check("sandbox".into(), "ok", "landlock is available".into(), None),
         (false, false) => check(
-            "sandbox",
+            "sandbox".into(),
             "warning",
             "neither user namespaces nor landlock are available; sandboxed modes may not work".into(),
             Some("Raise user.max_user_namespaces, or use mode danger-full-access where that is acceptable."),
@@ -149,40 +137,39 @@ fn containment(context: &Context<'_>) -> Check {
         (_, "cgroup") => "cgroup: every task runs in its own control group",
         _ => "subreaper: control groups (cgroup v2) cannot be created here",
     };
-    check("containment", "ok", message.to_owned(), None)
+    check("containment".into(), "ok", message.to_owned(), None)
 }
 
 fn state_dir(context: &Context<'_>) -> Check {
     let counts = engine(context).and_then(|engine| Ok((engine.counts()?, engine.state_dir)));
     match counts {
         Err(error) => check(
-            "state_dir",
+            "state_dir".into(),
             "problem",
             error.message,
             Some(
                 "If the registry is damaged, run 'mcp-delegator doctor --set-aside-damaged' to rename it and start with an empty one.",
             ),
         ),
-        Ok((None, path)) => check("state_dir", "ok", format!("{} (empty)", path.display()), None),
+        Ok((None, path)) => check("state_dir".into(), "ok", format!("{} (empty)", path.display()), None),
         Ok((Some((counts, long_log)), path)) => {
             let tasks: u64 = counts.iter().map(|(_, count)| count).sum();
             let message = format!("{}, {tasks} tasks", path.display());
             match long_log {
-                None => check("state_dir", "ok", message, None),
-                Some(log) => {
-                    check("state_dir", "warning", format!("{message}; {}", long_log_message(log)), None)
-                }
+                None => check("state_dir".into(), "ok", message, None),
+                Some(log) => check(
+                    "state_dir".into(),
+                    "warning",
+                    format!("{message}; {}", long_log_message(log)),
+                    None,
+                ),
             }
         }
     }
 }
 
 fn describe(data: &Value) -> Document {
-    let rows = data["checks"].as_array().into_iter().flatten();
-    let rows =
-        rows.map(|check| ["status", "name", "message", "suggestion"].map(|key| scalar(&check[key])).to_vec());
-    Document::default().block(Block::Table {
-        columns: vec!["status", "check", "message", "suggestion"],
-        rows: rows.collect(),
-    })
+    let rows = rows(&data["checks"], &["status", "name", "message", "suggestion"]);
+    Document::default()
+        .block(Block::Table { columns: vec!["status", "check", "message", "suggestion"], rows })
 }

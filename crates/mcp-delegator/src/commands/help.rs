@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
@@ -10,12 +10,12 @@ use crate::error::AppError;
 use crate::input::help;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Help {
     /// Command or group
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
 }
@@ -38,8 +38,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<HelpOutput>),
-    ..CommandSpec::new::<Help>(&["help"], "Show help for a command")
+    ..CommandSpec::new::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 
 pub const COMMAND: Command =
@@ -57,7 +56,7 @@ fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
         .collect();
     let text = help::render_help(&command);
     let usage = command.render_usage().to_string();
-    Ok(CommandOutput::done(json!(HelpOutput { usage, commands, text })))
+    Ok(CommandOutput::done(HelpOutput { usage, commands, text }))
 }
 
 fn describe(data: &Value) -> Document {

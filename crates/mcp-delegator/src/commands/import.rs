@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use delegator_engine::EngineError;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::{Context, Surface};
 use crate::commands::events::source::open_allowed_file;
@@ -20,13 +20,13 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, OutputSchema, Shape};
+use crate::spec::{CommandSpec, Example, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {
     /// Session file of Codex
     #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
-    pub rollout: String,
+    pub rollout: PathBuf,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,29 +48,28 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
         shows: "the session as a task",
     }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Imported>),
-    ..CommandSpec::new::<Import>(&["import"], "Import a past Codex session as a task")
+    ..CommandSpec::new::<Import, Imported>(&["import"], "Import a past Codex session as a task")
 };
 
 pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
-    let path = Path::new(&input.rollout);
+    let path = &input.rollout;
     let file = match context.surface {
         Surface::CommandLine => open_rollout(path)?,
-        Surface::Server => open_allowed_file(context, "rollout", &input.rollout)?,
+        Surface::Server => open_allowed_file(context, "rollout", path)?,
     };
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
     let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;
     let task = imported.task;
-    let mut output = CommandOutput::done(json!(Imported {
+    let mut output = CommandOutput::done(Imported {
         task_id: task.id.to_string(),
         thread_id: task.thread_id.clone(),
         state: task.state.public_name().to_owned(),
         summary: task.ended.as_ref().and_then(|ended| ended.summary.clone()),
         replayed: imported.replayed,
-    }));
+    });
     output.message = Some(format!("Imported as {}", task.id));
     Ok(output)
 }

@@ -4,17 +4,20 @@
 //! checks look only at the input; checks against configuration and file system are in `preflight`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use delegator_domain::history_rewriting;
-use schemars::JsonSchema;
+use delegator_domain::task::{EnvPolicyName, Mode, TaskId};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ErrorCode, Problem, truncate_text};
+use crate::input::preflight::requested_mode;
 use crate::output::data::structured_output;
 
 /// Ids become parts of file names, so their alphabet is closed.
-pub const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
+const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
 pub const THREAD_ID: &str = "^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$";
 /// Model names may contain slashes. No part may be empty, `.` or `..`, so that a model name is never a path.
 pub const MODEL: &str = "^[0-9A-Za-z_@]([./]?[0-9A-Za-z_:@+-]){0,127}$";
@@ -30,32 +33,63 @@ fn non_empty_strings() -> Value {
     json!({"type": "string", "minLength": 1})
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModeInput {
-    #[default]
-    ReadOnly,
-    WorkspaceWrite,
-    DangerFullAccess,
+/// The schema of a text that is one of these names.
+pub fn choices(names: impl IntoIterator<Item = &'static str>) -> Schema {
+    let names: Vec<&str> = names.into_iter().collect();
+    json_schema!({"type": "string", "enum": names})
 }
 
-impl From<ModeInput> for delegator_domain::task::Mode {
-    fn from(mode: ModeInput) -> Self {
-        match mode {
-            ModeInput::ReadOnly => delegator_domain::task::Mode::ReadOnly,
-            ModeInput::WorkspaceWrite => delegator_domain::task::Mode::WorkspaceWrite,
-            ModeInput::DangerFullAccess => delegator_domain::task::Mode::DangerFullAccess,
-        }
+/// The schema of a [`Mode`].
+pub fn modes(_: &mut SchemaGenerator) -> Schema {
+    choices(Mode::ALL.map(Mode::name))
+}
+
+/// The schema of a [`RunMode`].
+pub fn run_modes(_: &mut SchemaGenerator) -> Schema {
+    choices(Mode::ALL.map(Mode::name).into_iter().chain(["preview"]))
+}
+
+fn env_policies(_: &mut SchemaGenerator) -> Schema {
+    choices(["inherit-none", "inherit-all", "allow-list"])
+}
+
+/// The schema of a [`State`](delegator_domain::task::State) that a filter accepts.
+pub fn states(_: &mut SchemaGenerator) -> Schema {
+    choices(["queued", "working", "completed", "failed", "cancelled", "timeout"])
+}
+
+/// The schema of the states of a task that has not ended.
+pub fn live_states(_: &mut SchemaGenerator) -> Schema {
+    choices(["queued", "working"])
+}
+
+/// The schema of a [`WaitGoal`](delegator_engine::wait_thread::WaitGoal).
+pub fn wait_goals(_: &mut SchemaGenerator) -> Schema {
+    choices(["all", "any"])
+}
+
+/// Sandbox mode, or `preview`: the agent only plans and may only read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunMode {
+    Preview,
+    #[serde(untagged)]
+    Sandbox(Mode),
+}
+
+impl Default for RunMode {
+    fn default() -> RunMode {
+        RunMode::Sandbox(Mode::default())
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum EnvPolicy {
-    #[default]
-    InheritNone,
-    InheritAll,
-    AllowList,
+impl RunMode {
+    pub fn sandbox(self) -> Mode {
+        match self {
+            RunMode::Preview => Mode::ReadOnly,
+            RunMode::Sandbox(mode) => mode,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -66,17 +100,8 @@ pub enum Isolation {
     Worktree,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stack {
-    Node,
-    Python,
-    Go,
-    Rust,
-}
-
 /// Inputs of every command that submits a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SubmissionInputs {
     /// Task text
     #[schemars(
@@ -103,12 +128,12 @@ pub struct SubmissionInputs {
 }
 
 /// Agent settings: inputs of run, exec and resume.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
     /// Absolute path (default: current or the thread's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
-    pub working_dir: Option<String>,
+    pub working_dir: Option<PathBuf>,
     /// Model, 1..128 chars (default: the agent's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL))]
@@ -121,9 +146,9 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("x-default" = 1200))]
     pub hard_timeout_sec: Option<u32>,
-    /// Name of a configured agent (default codex)
+    /// Name of a configured agent (default: the thread's, or codex)
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64), extend("x-unbuilt" = true))]
+    #[schemars(length(min = 1, max = 64), extend("x-advanced" = true))]
     pub agent: Option<String>,
     /// Where the agent works: in the directory itself, or in its own git worktree
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,19 +173,19 @@ pub struct AgentInputs {
     /// Absolute paths of images to attach
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
-    pub images: Vec<String>,
+    pub images: Vec<PathBuf>,
     /// Additional directories the agent may write to, as absolute paths
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
-    pub add_dirs: Vec<String>,
+    pub add_dirs: Vec<PathBuf>,
     /// Allow running outside a git repository
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub skip_git_repo_check: bool,
     /// Environment variables visible to the commands that the agent runs
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
-    pub env_policy: EnvPolicy,
+    #[schemars(schema_with = "env_policies", extend("x-advanced" = true))]
+    pub env_policy: EnvPolicyName,
     /// Names of the visible variables for env_policy allow-list
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = variable_names(), "x-advanced" = true, "default" = null))]
@@ -191,12 +216,29 @@ pub struct AgentInputs {
     pub on_failure: Option<String>,
 }
 
-/// The task that a command refers to.
+// A task id, or the beginning of one: the engine resolves it. No doc comment, which would be a description in the schema.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TaskRef(#[schemars(regex(pattern = TASK_ID))] String);
+
+impl TaskRef {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<TaskId> for TaskRef {
+    fn from(id: TaskId) -> TaskRef {
+        TaskRef(id.to_string())
+    }
+}
+
+/// The task that a command refers to.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct TaskIdInput {
     /// Task id
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: String,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: TaskRef,
 }
 
 /// The task text must not be blank.
@@ -210,11 +252,14 @@ pub fn check_task_text(input: &Value) -> Vec<Problem> {
     }
 }
 
+/// Whether the requested mode lets the agent write.
+pub fn writes(input: &Value) -> bool {
+    requested_mode(input).is_some_and(Mode::writes)
+}
+
 /// Refuses a writing task whose text asks to rewrite git history, unless the caller allows it.
 fn history_rewrite_problem(input: &Value) -> Option<Problem> {
-    let writes =
-        matches!(input.get("mode").and_then(Value::as_str), Some("workspace-write" | "danger-full-access"));
-    if !writes || input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
+    if !writes(input) || input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
         return None;
     }
     let found = history_rewriting::find(input.get("task")?.as_str()?)?;

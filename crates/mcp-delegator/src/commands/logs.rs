@@ -19,9 +19,9 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape};
+use crate::spec::{CommandSpec, Danger, Example, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Logs {
     #[serde(flatten)]
     pub task: TaskIdInput,
@@ -49,8 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
     examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "the agent's output" }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<LogsOutput>),
-    ..CommandSpec::new::<Logs>(&["logs"], "Show the output of a task's agent")
+    ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show the output of a task's agent")
 };
 
 pub const COMMAND: Command =
@@ -65,13 +64,13 @@ fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let task = if input.follow { engine.wait(&id, None, |_| {})?.task } else { engine.task(&id)? };
     let text =
         |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(CommandOutput::done(json!(LogsOutput {
+    Ok(CommandOutput::done(LogsOutput {
         task_id: task.id.to_string(),
         state: task.state.public_name().to_owned(),
         stdout: text(TaskFile::Events)?,
         stderr: text(TaskFile::Stderr)?,
         verify: Some(text(TaskFile::Verify)?).filter(|text| !text.is_empty()),
-    })))
+    }))
 }
 
 /// Poll interval for new output.
@@ -102,7 +101,7 @@ fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<Command
             let state = task.state.public_name().to_owned();
             let (stdout, stderr, verify) = (String::new(), String::new(), None);
             let task_id = id.to_string();
-            return Ok(CommandOutput::done(json!(LogsOutput { task_id, state, stdout, stderr, verify })));
+            return Ok(CommandOutput::done(LogsOutput { task_id, state, stdout, stderr, verify }));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `man`: print a manual page, for `man -l -` or a package.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::context::Context;
@@ -9,12 +9,12 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, io_error};
 use crate::input::help;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Man {
     /// Command (default: the page of the program)
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-positional" = true, "default" = null))]
     pub command: Vec<String>,
 }
@@ -29,8 +29,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator man | man -l -", shows: "the manual page" },
         Example { command: "mcp-delegator man config show", shows: "the page of one command" },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RawText>),
-    ..CommandSpec::new::<Man>(&["man"], "Print the manual page")
+    ..CommandSpec::new::<Man, RawText>(&["man"], "Print the manual page")
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };

@@ -12,23 +12,20 @@ use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
-use crate::output::envelopes::{cli as cli_envelope, schema as envelope_schema, tool as tool_envelope};
+use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{
-    self, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset, tool_schema,
-};
+use crate::spec::{self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset, tool_schema};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
     /// Only commands that are available in this version
     #[serde(default)]
     pub available_only: bool,
     /// Return "not modified" if the manifest still has this etag
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
     #[serde(flatten)]
@@ -101,8 +98,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     former_names: &[FormerName { path: &["tools"], code: ErrorCode::CommandRenamed }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Manifest>),
-    ..CommandSpec::new::<ManifestInputs>(&["manifest"], "Describe every command for programs")
+    ..CommandSpec::new::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
 pub const COMMAND: Command =
@@ -130,7 +126,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         schema_version: cli_envelope::SCHEMA_VERSION,
         commands,
     };
-    let mut output = CommandOutput::done(json!(manifest)).fact("etag", etag).fact("count", count);
+    let mut output = CommandOutput::done(manifest).fact("etag", etag).fact("count", count);
     output.page = Some(page);
     Ok(output)
 }
@@ -195,12 +191,4 @@ fn describe(data: &Value) -> Document {
         .collect();
     Document::titled(format!("mcp-delegator {}", data["version"].as_str().unwrap_or(PRODUCT_VERSION)))
         .block(Block::Table { columns: vec!["command", "tool", "available", "what it does"], rows })
-}
-
-/// The schema of a command's `data`.
-pub fn output_schema(spec: &CommandSpec) -> Value {
-    match spec.output {
-        OutputSchema::Category => envelope_schema::category_data(spec.category),
-        OutputSchema::Type(schema) => schema().to_value(),
-    }
 }

@@ -70,12 +70,14 @@ where
     Ok(Box::new(Request { input: input.parse()?, run }))
 }
 
+pub type Prepare = fn(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>;
+
 /// A command: its spec, its handler, and how its data is shown to readers.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
     pub spec: &'static CommandSpec,
     /// Calls [`prepare`] with the handler. `None` if the command is only declared.
-    pub prepare: Option<fn(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>>,
+    pub prepare: Option<Prepare>,
     /// Describes the data for readers.
     pub describe: fn(&Value) -> Document,
 }

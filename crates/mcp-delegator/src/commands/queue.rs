@@ -3,7 +3,9 @@
 //! A pause is stored in the registry, so it affects all processes that use the state directory. It never stops a running
 //! task.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
@@ -13,11 +15,19 @@ use crate::output::documents::document::Document;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, NoInputs, Shape};
 
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QueueState {
+    pub paused: bool,
+    pub was_paused: bool,
+    pub running: u64,
+    pub queued: u64,
+}
+
 pub const PAUSE: CommandSpec = CommandSpec {
     details: "Running tasks continue, and new tasks are still accepted. This affects every user of the state directory.",
     shape: Shape::Action("queue_paused"),
     idempotent: true,
-    ..CommandSpec::new::<NoInputs>(
+    ..CommandSpec::new::<NoInputs, QueueState>(
         &["queue", "pause"],
         "Pause the queue: start no queued task until it is resumed",
     )
@@ -29,7 +39,10 @@ pub const PAUSE_COMMAND: Command =
 pub const RESUME: CommandSpec = CommandSpec {
     shape: Shape::Action("queue_resumed"),
     idempotent: true,
-    ..CommandSpec::new::<NoInputs>(&["queue", "resume"], "Resume the queue: start queued tasks again")
+    ..CommandSpec::new::<NoInputs, QueueState>(
+        &["queue", "resume"],
+        "Resume the queue: start queued tasks again",
+    )
 };
 
 pub const RESUME_COMMAND: Command =
@@ -45,12 +58,12 @@ fn resume(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError>
 
 fn set_paused(context: &Context<'_>, paused: bool) -> Result<CommandOutput, AppError> {
     let queue = engine(context)?.set_queue_paused(paused)?;
-    Ok(CommandOutput::done(json!({
-        "paused": paused,
-        "was_paused": queue.was_paused,
-        "running": queue.running,
-        "queued": queue.queued,
-    })))
+    Ok(CommandOutput::done(QueueState {
+        paused,
+        was_paused: queue.was_paused,
+        running: queue.running,
+        queued: queue.queued,
+    }))
 }
 
 fn describe(data: &Value) -> Document {

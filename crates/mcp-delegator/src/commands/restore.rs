@@ -9,28 +9,27 @@ use std::path::{Path, PathBuf};
 use delegator_domain::task::TaskId;
 use delegator_engine::{Engine, EngineError, RestoreRequest, resolve_allowed_dir};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::TaskRef;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, PreflightContext, Shape};
+use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape};
 
 mod output;
 
 use output::{RestoreOutput, describe, summary_sentence, warnings};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Restore {
     /// Task id
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: Option<String>,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: Option<TaskRef>,
     /// Confirm the change
     #[serde(default)]
     pub confirm_destructive: bool,
@@ -52,9 +51,8 @@ pub struct Restore {
     pub list: bool,
     /// Directory in the repository, for --list and for tasks that are no longer in the registry (default: the current
     /// directory)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
-    pub working_dir: Option<String>,
+    pub working_dir: Option<PathBuf>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -86,8 +84,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check,
     preflight: preflight_directory,
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<RestoreOutput>),
-    ..CommandSpec::new::<Restore>(&["restore"], "Restore the work tree to its state before a task")
+    ..CommandSpec::new::<Restore, RestoreOutput>(
+        &["restore"],
+        "Restore the work tree to its state before a task",
+    )
 };
 
 pub const COMMAND: Command =
@@ -151,7 +151,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     if input.list {
         return list(&engine, &start_dir, &environment);
     }
-    let id = resolve(&engine, input.task_id.as_deref().unwrap_or_default())?;
+    let id = resolve(&engine, input.task_id.as_ref().map(TaskRef::as_str).unwrap_or_default())?;
     if input.drop {
         let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &start_dir))?;
         let done = if input.dry_run { "would be deleted" } else { "deleted" };
@@ -166,7 +166,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
 }
 
 fn command_output(data: RestoreOutput, message: String) -> CommandOutput {
-    let mut output = CommandOutput::done(json!(data));
+    let mut output = CommandOutput::done(data);
     output.message = Some(message);
     output
 }
@@ -193,7 +193,7 @@ fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
     }
 }
 
-fn absolute_directory(context: &Context<'_>, given: Option<&str>) -> PathBuf {
-    let path = context.process.current_dir.join(given.unwrap_or_default());
+fn absolute_directory(context: &Context<'_>, given: Option<&Path>) -> PathBuf {
+    let path = context.process.current_dir.join(given.unwrap_or(Path::new("")));
     path.canonicalize().unwrap_or(path)
 }

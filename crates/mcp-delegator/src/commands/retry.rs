@@ -3,29 +3,30 @@
 //! It reuses the stored text and inputs. A stored value with a redacted secret cannot be reused: the call is refused
 //! instead of running with the marker.
 
-use delegator_domain::task::Mode;
+use std::path::PathBuf;
+
 use delegator_engine::EngineError;
 use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs, TaskIdInput, check_task_text};
+use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
     #[serde(flatten)]
     pub target: TaskIdInput,
     /// New task text (default: the same)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub task: Option<String>,
 }
@@ -34,9 +35,11 @@ pub struct Retry {
 #[derive(Debug, Deserialize)]
 struct StoredInputs {
     #[serde(flatten)]
-    submission: inputs::SubmissionInputs,
+    submission: SubmissionInputs,
     #[serde(flatten)]
     agent: AgentInputs,
+    #[serde(default)]
+    mode: RunMode,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -46,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     failures: AGENT_FAILURES,
     check: check_task_text,
-    ..CommandSpec::new::<Retry>(&["retry"], "Start an ended task again as a new task")
+    ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
 pub const COMMAND: Command = Command {
@@ -74,7 +77,7 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     }
     // An idempotency key belongs to one task, which has ended.
     stored.submission.idempotency_key = None;
-    stored.agent.working_dir = Some(task.working_dir.clone());
+    stored.agent.working_dir = Some(PathBuf::from(&task.working_dir));
     let mut record = task.input.clone();
     if let Some(object) = record.as_object_mut() {
         object.shift_remove("idempotency_key");
@@ -85,7 +88,7 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         submission: &stored.submission,
         agent: &stored.agent,
         mode: task.mode,
-        preview: task.mode == Mode::ReadOnly && task.input["mode"] == "preview",
+        preview: stored.mode == RunMode::Preview,
         thread: task.resumed_thread.clone(),
         resume: task
             .resumed_thread
@@ -98,7 +101,7 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    let mut output = accepted_output(&engine, submitted, "background")?;
+    let mut output = accepted_output(&engine, submitted, Capability::Background)?;
     output.facts.insert("retry_of".into(), task.id.as_str().into());
     Ok(output)
 }

@@ -7,27 +7,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::manifest::output_schema;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::documents::document::{Block, Document};
+use crate::output::documents::document::{Block, Document, rows};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{
-    Category, CommandSpec, Danger, Example, FormerName, OutputSchema, RawOutput, Shape, Toolset,
-};
+use crate::spec::{Category, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
     /// Name of the schema (default: list all names)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
     pub name: Option<String>,
     /// Return "not modified" if the schema still has this etag
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub etag: Option<String>,
     #[serde(flatten)]
@@ -62,8 +57,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
     ],
     former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SchemaOutput>),
-    ..CommandSpec::new::<SchemaInputs>(&["schema"], "Show a JSON Schema, or list them")
+    ..CommandSpec::new::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 
 pub const COMMAND: Command =
@@ -86,7 +80,7 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
     let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
     let mut output =
-        CommandOutput::done(json!(SchemaOutput { schemas: Some(schemas) })).raw(text).fact("etag", etag);
+        CommandOutput::done(SchemaOutput { schemas: Some(schemas) }).raw(text).fact("etag", etag);
     output.page = Some(page);
     output.shape = Some(Shape::List("schemas"));
     Ok(output)
@@ -143,7 +137,7 @@ pub fn command_schema(spec: &CommandSpec) -> Value {
         "command": spec.name(),
         "available": spec.is_available(),
         "input": spec.inputs().published_schema(),
-        "output": output_schema(spec),
+        "output": spec.output_schema(),
     })
 }
 
@@ -162,11 +156,10 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
 }
 
 fn describe(data: &Value) -> Document {
-    let Some(schemas) = data.get("schemas").and_then(Value::as_array) else {
+    if !data["schemas"].is_array() {
         return Document::default()
             .block(Block::Verbatim(serde_json::to_string_pretty(data).unwrap_or_default()));
-    };
-    let cell = |schema: &Value, key: &str| schema[key].as_str().unwrap_or_default().to_owned();
-    let rows = schemas.iter().map(|schema| vec![cell(schema, "name"), cell(schema, "describes")]).collect();
+    }
+    let rows = rows(&data["schemas"], &["name", "describes"]);
     Document::titled("Schemas").block(Block::Table { columns: vec!["name", "describes"], rows })
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use delegator_config::replace_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::setup::hosts::{Edit, EntryError, Host, HostDirs};
@@ -21,38 +21,16 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, OutputSchema, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, Example, RawOutput, Shape, Toolset};
 
 /// Suffix of the backup file.
 const BACKUP: &str = ".before-mcp-delegator";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostName {
-    ClaudeCode,
-    Codex,
-    Cursor,
-    Vscode,
-    ClaudeDesktop,
-}
-
-impl HostName {
-    fn host(self) -> Host {
-        match self {
-            HostName::ClaudeCode => Host::ClaudeCode,
-            HostName::Codex => Host::Codex,
-            HostName::Cursor => Host::Cursor,
-            HostName::Vscode => Host::Vscode,
-            HostName::ClaudeDesktop => Host::ClaudeDesktop,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Setup {
     /// Program that uses this server
     #[schemars(extend("x-positional" = true))]
-    pub host: HostName,
+    pub host: Host,
     /// Print only the entry instead of writing it
     #[serde(default)]
     pub print: bool,
@@ -60,7 +38,7 @@ pub struct Setup {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupOutput {
-    pub host: HostName,
+    pub host: Host,
     /// Configuration file of the host
     pub file: String,
     /// The file was changed
@@ -83,20 +61,19 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
         Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<SetupOutput>),
-    ..CommandSpec::new::<Setup>(&["setup"], "Register this server with an MCP client")
+    ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
 pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
-    let host = input.host.host();
+    let host = input.host;
     let program = context.process.program.as_deref().and_then(Path::to_str);
     let command = program.unwrap_or(crate::spec::version::PROGRAM);
     let file = file_of(context, host)?;
     let mut output = SetupOutput {
-        host: input.host,
+        host,
         file: file.display().to_string(),
         changed: false,
         backup: None,
@@ -120,7 +97,7 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
             }
         }
     };
-    let mut command_output = CommandOutput::done(json!(output)).raw(output.entry);
+    let mut command_output = CommandOutput::done(&output).raw(output.entry);
     command_output.message = Some(message);
     Ok(command_output)
 }

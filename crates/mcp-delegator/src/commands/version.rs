@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
@@ -11,7 +11,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
-use crate::spec::{CommandSpec, Danger, NoInputs, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
@@ -25,8 +25,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Version>),
-    ..CommandSpec::new::<NoInputs>(&["version"], "Show the version")
+    ..CommandSpec::new::<NoInputs, Version>(&["version"], "Show the version")
 };
 
 pub const COMMAND: Command =
@@ -38,7 +37,7 @@ fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
         version: PRODUCT_VERSION,
         envelope_version: tool_envelope::ENVELOPE_VERSION,
     };
-    Ok(CommandOutput::done(json!(version)))
+    Ok(CommandOutput::done(version))
 }
 
 fn describe(data: &Value) -> Document {

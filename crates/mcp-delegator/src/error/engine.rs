@@ -5,13 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
+use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
 use delegator_engine::{DirectoryProblem, EngineError, FileProblem, RestoreError, VariableAccess};
 use delegator_registry::RegistryError;
 
 use crate::error::os_limits::os_limit_error;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AGENT, AppError, ErrorCode, Problem, Retry};
+use crate::error::{AppError, ErrorCode, Problem, Retry};
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
@@ -29,24 +30,25 @@ impl From<EngineError> for AppError {
             }
             EngineError::NotEnded { task, state } => not_ended(message, state, &task),
             EngineError::AlreadyEnded { task, state } => wrong_state(message, state, "task_id", &task),
-            EngineError::ModeTooWide { requested, allowed } => {
-                AppError::from_problems(vec![mode_too_wide(requested, allowed)])
-            }
+            EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
             EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Choose a directory that contains only the project.")
                 .context("field", input),
-            EngineError::VariableNotAllowed { name, right } => {
-                AppError::from_problems(vec![variable_not_allowed("env_allow_list", &name, right)])
+            EngineError::VariableNotAllowed { agent, name, right } => {
+                refused(variable_not_allowed("env_allow_list", &agent, &name, right))
             }
+            EngineError::ModeNotEnforced { agent, mode } => refused(mode_not_enforced(&agent, mode)),
+            EngineError::NoThreads { agent } => no_threads(message, &agent),
+            EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
             EngineError::NestingTooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Do the work in this task, or raise max_depth in your own configuration."),
             EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
                 .suggest("Wait for a child task to end, or raise max_children in your own configuration."),
             EngineError::UnusableDirectory { input, path, problem } => {
-                AppError::from_problems(vec![directory_problem(input, &path, &problem)])
+                refused(directory_problem(input, &path, &problem))
             }
             EngineError::UnusableFile { input, path, problem } => {
-                AppError::from_problems(vec![file_problem(input, &path, &problem)])
+                refused(file_problem(input, &path, &problem))
             }
             EngineError::NoRestorePoint { task, .. } => {
                 AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
@@ -63,8 +65,7 @@ impl From<EngineError> for AppError {
             EngineError::Restore(error) => restore_error(error, message),
             EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
                 .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
-            EngineError::Agent(_) => AppError::new(ErrorCode::DependencyMissing, message)
-                .suggest("Install it, or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN."),
+            EngineError::Agent { name, .. } => missing_agent(message, &name),
             EngineError::NoSandbox { .. } => no_sandbox(message),
             EngineError::Plan(_) => AppError::new(ErrorCode::DependencyVersion, message),
             EngineError::Launch { .. } | EngineError::Randomness { .. } => {
@@ -76,6 +77,10 @@ impl From<EngineError> for AppError {
             }
         }
     }
+}
+
+fn refused(problem: Problem) -> AppError {
+    AppError::from_problems(vec![problem])
 }
 
 fn unreadable_record(message: String, file: &Path) -> AppError {
@@ -167,8 +172,39 @@ pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
         .suggest(Some("Request a lower mode, or have the user raise max_mode in their own configuration."))
 }
 
+fn missing_agent(message: String, agent: &str) -> AppError {
+    let suggestion = match agent {
+        BUILT_IN_AGENT => "Install it, or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN.".to_owned(),
+        _ => format!("Install it, or correct agents.{agent}.command in your own configuration."),
+    };
+    AppError::new(ErrorCode::DependencyMissing, message).suggest(suggestion)
+}
+
+/// The agent has no sandbox, and the user has not accepted that.
+pub fn mode_not_enforced(agent: &str, mode: Mode) -> Problem {
+    let message = format!("is not enforced: the agent {agent} runs without a sandbox");
+    let suggestion = format!(
+        "Use another agent, or have the user set agents.{agent}.unsandboxed in their own configuration."
+    );
+    Problem::new(ErrorCode::PolicyBlocked, "mode", message)
+        .value(mode.name().into())
+        .suggest(Some(suggestion))
+}
+
+/// An input that the agent cannot honour.
+pub fn unsupported_input(agent: &str, input: &str) -> Problem {
+    Problem::new(ErrorCode::Unsupported, input, format!("is not supported by the agent {agent}"))
+        .suggest(Some(format!("Remove {input}, or use another agent.")))
+}
+
+fn no_threads(message: String, agent: &str) -> AppError {
+    AppError::new(ErrorCode::Unsupported, message).context("agent", agent).suggest(
+        "Start a new task with 'mcp-delegator local exec', and repeat in it what the agent needs to know.",
+    )
+}
+
 /// `env_allow_list` names a variable that the agent does not receive.
-pub fn variable_not_allowed(field: &str, name: &str, permission: VariableAccess) -> Problem {
+pub fn variable_not_allowed(field: &str, agent: &str, name: &str, permission: VariableAccess) -> Problem {
     let (message, suggestion) = match permission {
         VariableAccess::Never => (
             format!("contains {name}, which is never passed to an agent"),
@@ -177,7 +213,7 @@ pub fn variable_not_allowed(field: &str, name: &str, permission: VariableAccess)
         VariableAccess::Passed | VariableAccess::NotListed => (
             format!("contains {name}, which is not passed to the agent"),
             format!(
-                "Remove {name}, or have the user add it to agents.{AGENT}.env in their own configuration."
+                "Remove {name}, or have the user add it to agents.{agent}.env in their own configuration."
             ),
         ),
     };

@@ -16,14 +16,13 @@ use std::time::Duration;
 
 use delegator_config::ProblemSource;
 use delegator_domain::similar_names;
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
 pub use exit::ExitCode;
 use suggestion::Suggestion;
-
-/// Name of the built-in agent.
-pub const AGENT: &str = "codex";
 
 /// Longest part of a caller's input that a message repeats.
 const MAX_ECHO_CHARS: usize = 200;
@@ -108,7 +107,7 @@ pub enum Retry {
 }
 
 /// The command to run instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Redirect {
     pub command: String,
     pub permanent: bool,
@@ -178,6 +177,12 @@ impl AppError {
 
     pub fn fix_command(mut self, command: impl Into<String>) -> Self {
         self.fix_command = Some(command.into());
+        self
+    }
+
+    /// Adds the fields of `facts` to the context.
+    pub fn with_context(mut self, facts: impl Serialize) -> Self {
+        self.context.extend(json!(facts).as_object().cloned().unwrap_or_default());
         self
     }
 

@@ -4,6 +4,7 @@
 //! command's input schema and reports all problems at once; `preflight` checks it against the configuration and the file
 //! system. Nothing here runs a command or prints.
 
+pub mod agent_selection;
 pub mod argv;
 pub mod globals;
 pub mod help;

@@ -6,17 +6,25 @@
 use std::path::{Path, PathBuf};
 
 use delegator_config::Config;
+use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
 use delegator_domain::task::Mode;
-use delegator_engine::{VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access};
+use delegator_engine::{
+    Capabilities, VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access,
+};
 use serde_json::Value;
 
-use crate::error::engine::{directory_problem, file_problem, mode_too_wide, variable_not_allowed};
-use crate::error::{AGENT, ErrorCode, Problem};
+use crate::error::engine::{
+    directory_problem, file_problem, mode_not_enforced, mode_too_wide, unsupported_input,
+    variable_not_allowed,
+};
+use crate::error::{ErrorCode, Problem};
+use crate::input::agent_selection::select_agent;
 use crate::spec::PreflightContext;
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
 pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, Some(context.current_dir));
+    problems.extend(selected_agent_problems(input, context.config, BUILT_IN_AGENT));
     if input.get("working_dir").is_none() {
         let roots = &context.config.settings.allowed_roots;
         problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
@@ -32,9 +40,13 @@ pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Prob
     problems
 }
 
-/// Checks for a resumed thread: without `working_dir` it runs in the thread's directory, which only the registry knows.
+/// Checks for a resumed thread: without `working_dir` and `agent` it has those of the thread, which only the registry knows.
 pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
-    agent_problems_in(input, context, None)
+    let mut problems = agent_problems_in(input, context, None);
+    let given = input.get("agent").and_then(Value::as_str);
+    problems
+        .extend(given.into_iter().flat_map(|given| selected_agent_problems(input, context.config, given)));
+    problems
 }
 
 /// Checks for an agent in its `working_dir`, or else in `default_dir` if that is known.
@@ -62,12 +74,40 @@ fn agent_problems_in(
         problems
             .extend(relative_path(&field, path, context).or_else(|| unreadable_file(&field, path, context)));
     }
-    for (field, given) in list_items(input, "env_allow_list") {
-        let right = variable_access(given, context.config.settings.agent_variables(AGENT));
-        problems
-            .extend((right != VariableAccess::Passed).then(|| variable_not_allowed(&field, given, right)));
-    }
     problems
+}
+
+/// What the selected agent cannot do: enforce the mode, honour an input, get a variable.
+fn selected_agent_problems(input: &Value, config: &Config, default_agent: &str) -> Vec<Problem> {
+    let given = input.get("agent").and_then(Value::as_str).unwrap_or(default_agent);
+    let agent = match select_agent(config, given) {
+        Ok(agent) => agent,
+        Err(problem) => return vec![problem],
+    };
+    let capabilities = Capabilities::of(agent.protocol);
+    let is_given = |name: &str| {
+        input
+            .get(name)
+            .is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
+    };
+    let unsupported = capabilities.unsupported_inputs.iter().map(|input| input.name());
+    let mut problems: Vec<Problem> =
+        unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
+    // A preview is read-only.
+    let mode = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name).unwrap_or(Mode::ReadOnly);
+    if !capabilities.sandbox && !agent.unsandboxed && mode != Mode::DangerFullAccess {
+        problems.push(mode_not_enforced(&agent.name, mode));
+    }
+    if problems.is_empty() { variable_problems(input, &agent) } else { problems }
+}
+
+fn variable_problems(input: &Value, agent: &ConfiguredAgent) -> Vec<Problem> {
+    let problem =
+        |(field, given): (String, &str)| match variable_access(agent.protocol, given, &agent.variables) {
+            VariableAccess::Passed => None,
+            right => Some(variable_not_allowed(&field, &agent.name, given, right)),
+        };
+    list_items(input, "env_allow_list").into_iter().filter_map(problem).collect()
 }
 
 /// Problems with the project file of the task's work tree.
@@ -87,8 +127,13 @@ fn project_file_problems(input: &Value, context: &PreflightContext<'_>, director
     }
 }
 
+/// The sandbox mode in a raw input, if it is given and valid.
+pub fn requested_mode(input: &Value) -> Option<Mode> {
+    input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)
+}
+
 fn mode_problem(input: &Value, config: &Config) -> Option<Problem> {
-    let requested = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name)?;
+    let requested = requested_mode(input)?;
     let allowed = config.settings.max_mode;
     (requested > allowed).then(|| mode_too_wide(requested, allowed))
 }

@@ -1,7 +1,7 @@
 //! The MCP server: the same commands as tools.
 //!
 //! ```text
-//! transport/stdio ─┐             ┌ tools            admit ▸ confirm ▸ run (or begin ▸ wait ▸ end) ▸ render ▸ redact
+//! transport/stdio ─┐             ┌ tools            admit ▸ confirm ▸ run (▸ wait) ▸ render ▸ redact
 //!                  ├─ server ────┤ tasks_extension  handles for runs and waits that outlive the server
 //! transport/http ──┘  (rmcp)     ├ codex_compat     the two tools of Codex's former server
 //!                                └ resources, prompts, instructions

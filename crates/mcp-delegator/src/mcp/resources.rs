@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 
 use crate::commands::cloud::environment_template::{self, Template};
 use crate::commands::context::Context;
-use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task as task_data;
+use crate::output::data::status::RunningTask;
+use crate::output::data::task::TaskResult;
 use crate::output::envelopes::schema as envelope_schema;
+use crate::output::values::UtcTime;
 use crate::spec::Category;
 
 const SCHEMA: &str = "codex://schema/v3.6/";
@@ -96,30 +98,27 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let path = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;
     if let Some(id) = path.strip_suffix(EVENTS) {
-        let stored = engine.read_stored(&resolve_task(&engine, id)?, TaskFile::Events)?;
+        let stored = engine.read_stored(&engine.resolve(id)?, TaskFile::Events)?;
         let text = String::from_utf8_lossy(last_lines(&stored)).into_owned();
         return Ok(contents(uri, "application/x-ndjson", text));
     }
-    let task = engine.task(&resolve_task(&engine, path)?)?;
+    let task = engine.task(&engine.resolve(path)?)?;
     let files = engine.files(&task.id)?;
     if task.state.is_terminal() {
         engine.mark_read(&task.id)?;
     }
     let mut report = match task.state.is_terminal() {
-        true => {
-            Value::Object(task_data::result(&task, &files, None, context.screen.presentation.call_syntax()))
+        true => json!(TaskResult::of(&task, &files, None, context.screen.presentation.call_syntax())),
+        false => {
+            let now_ms = jiff::Timestamp::now().as_millisecond();
+            json!(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms))
         }
-        false => task_data::running(
-            &(&task).into(),
-            files.snapshot.as_ref(),
-            jiff::Timestamp::now().as_millisecond(),
-        ),
     };
     report["title"] = task.title.clone().into();
     report["working_dir"] = task.working_dir.clone().into();
     report["mode"] = task.mode.name().into();
     report["labels"] = json!(task.labels);
-    report["created_ts"] = task_data::format_timestamp(task.created_at_ms).into();
+    report["created_ts"] = json!(UtcTime::from_ms(task.created_at_ms));
     Ok(contents(uri, "application/json", pretty(&report)))
 }
 

@@ -3,14 +3,18 @@
 //! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`. Stdout
 //! belongs to the protocol; this command prints only to stderr.
 
+use std::path::PathBuf;
+
+use delegator_config::ToolFormat;
 use delegator_engine::ConnectionPool;
 use delegator_engine::wait_thread::WaitThread;
 use rmcp::handler::server::ServerHandler;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
+use crate::commands::inputs::choices;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
@@ -21,45 +25,39 @@ use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, NoInputs, RawOutput, Toolset};
 
-/// Format of responses to calls without `format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ToolFormat {
-    Markdown,
-    Json,
+fn tool_formats(_: &mut SchemaGenerator) -> Schema {
+    choices(["markdown", "json"])
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Serve {
     /// Address to serve HTTP on instead of stdio, as in 127.0.0.1:7777
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
     /// File with the bearer token for HTTP (default: http-token in the state directory, created on first use)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
-    pub token_file: Option<String>,
+    pub token_file: Option<PathBuf>,
     /// Toolsets to serve: local, cloud, registry (the default three), extra, codex-compat
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,
     /// Serve only these tools
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub tools: Vec<String>,
     /// Do not serve these tools
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(extend("default" = null))]
     pub exclude_tools: Vec<String>,
     /// Serve only read-only tools
     #[serde(default)]
     pub read_only: bool,
     /// Format of responses to calls without format (default markdown)
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
+    #[schemars(schema_with = "tool_formats")]
     pub default_format: Option<ToolFormat>,
     /// Prefix of the tool names (default _codex_)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9_-]{0,32}$"))]
     pub tool_prefix: Option<String>,
     /// Declare output schemas in the tool list (with --default-format json)
@@ -83,7 +81,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "the address and the token file, on stderr",
         },
     ],
-    ..CommandSpec::new::<Serve>(&["serve"], "Serve the tools over MCP")
+    ..CommandSpec::new::<Serve, NoInputs>(&["serve"], "Serve the tools over MCP")
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
@@ -156,15 +154,11 @@ fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
         tools: names(&input.tools, &settings.tools),
         exclude_tools: names(&input.exclude_tools, &settings.exclude_tools),
         read_only: input.read_only || settings.read_only,
-        default_format: default_format(context, input),
+        default_format: match input.default_format.unwrap_or(settings.default_format) {
+            ToolFormat::Json => Format::Json,
+            ToolFormat::Markdown => Format::Markdown,
+        },
         output_schemas: input.output_schemas || settings.output_schemas,
-    }
-}
-
-fn default_format(context: &Context<'_>, input: &Serve) -> Format {
-    match (input.default_format, context.config.settings.default_format) {
-        (Some(ToolFormat::Json), _) | (None, delegator_config::ToolFormat::Json) => Format::Json,
-        _ => Format::Markdown,
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
@@ -22,10 +24,11 @@ use crate::spec::{Category, CommandSpec, Shape};
 pub const SOME_ITEMS_FAILED: &str = "Some items failed; the others succeeded.";
 
 /// Something the caller should know although the command succeeded.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Warning {
     pub code: &'static str,
     pub message: String,
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub context: Map<String, Value>,
 }
 
@@ -52,8 +55,10 @@ pub struct Truncation {
 }
 
 /// The exit code of the agent's process, for commands that report one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChildExit {
+    #[serde(rename = "exit_code")]
+    #[schemars(extend("x-optional" = true))]
     pub code: Option<i32>,
 }
 
@@ -200,8 +205,22 @@ impl CommandOutput {
         }
     }
 
-    pub fn done(data: Value) -> Self {
-        CommandOutput::new(Completion::Done(data))
+    pub fn done(data: impl Serialize) -> Self {
+        CommandOutput::new(Completion::Done(json!(data)))
+    }
+
+    pub fn incomplete(data: impl Serialize, reason: IncompleteReason) -> Self {
+        CommandOutput::new(Completion::Incomplete(json!(data), reason))
+    }
+
+    pub fn failed(error: AppError, data: impl Serialize) -> Self {
+        CommandOutput::new(Completion::Failed(Box::new(error), Some(json!(data))))
+    }
+
+    /// Adds the fields of `facts` to `meta`.
+    pub fn with_facts(mut self, facts: impl Serialize) -> Self {
+        self.facts.extend(json!(facts).as_object().cloned().unwrap_or_default());
+        self
     }
 
     pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {

@@ -3,11 +3,24 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::error::{AppError, Redirect};
+use crate::error::{AppError, Problem};
 use crate::output::outcome::{SizeUnit, Truncation};
-use crate::spec::paging::Page;
+
+/// A time in our JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("format" = "date-time"))]
+pub struct UtcTime(pub String);
+
+impl UtcTime {
+    pub fn from_ms(milliseconds: i64) -> UtcTime {
+        UtcTime(Timestamp::from_millisecond(milliseconds).map(rfc3339).unwrap_or_default())
+    }
+}
 
 /// RFC 3339, UTC, milliseconds: the only time format of this program.
 pub fn rfc3339(at: Timestamp) -> String {
@@ -15,17 +28,12 @@ pub fn rfc3339(at: Timestamp) -> String {
 }
 
 /// Seconds with three decimals, for the standard envelope.
-pub(super) fn seconds(duration: Duration) -> Value {
-    let milliseconds = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
-    Value::from(f64::from(milliseconds) / 1000.0)
+pub(super) fn seconds(duration: Duration) -> f64 {
+    f64::from(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)) / 1000.0
 }
 
-pub(super) fn milliseconds(duration: Duration) -> Value {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
-}
-
-pub(super) fn pagination(page: &Page) -> Value {
-    json!({"page": page.number, "page_size": page.size, "total_count": page.total, "filtered_count": page.filtered})
+pub(super) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// JSON that is safe on a terminal: control characters are escaped, which does not change the parsed value.
@@ -55,39 +63,50 @@ pub fn escape_terminal_controls(text: &str) -> String {
 }
 
 /// The `meta` facts of truncated output, in the unit of its limit.
-pub(super) fn truncation_facts(truncation: &Truncation) -> [(&'static str, Value); 3] {
-    let limit_key = match truncation.unit {
-        SizeUnit::Bytes => "max_bytes",
-        SizeUnit::Characters => "max_characters",
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TruncationFacts {
+    pub truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_characters: Option<usize>,
+    pub original_size: usize,
+}
+
+impl From<Truncation> for TruncationFacts {
+    fn from(truncation: Truncation) -> TruncationFacts {
+        let Truncation { max_size, unit, original_size } = truncation;
+        TruncationFacts {
+            truncated: true,
+            max_bytes: (unit == SizeUnit::Bytes).then_some(max_size),
+            max_characters: (unit == SizeUnit::Characters).then_some(max_size),
+            original_size,
+        }
+    }
+}
+
+/// A problem of an input.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProblemData {
+    pub field: String,
+    pub problem: String,
+    pub code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    #[serde(flatten)]
+    pub context: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+pub(super) fn problems(error: &AppError) -> Vec<ProblemData> {
+    let data = |problem: &Problem| ProblemData {
+        field: problem.field.clone(),
+        problem: problem.problem.clone(),
+        code: problem.code.facts().agent,
+        value: problem.value.clone(),
+        context: problem.context.clone(),
+        suggestion: problem.advice(),
     };
-    [
-        ("truncated", true.into()),
-        (limit_key, truncation.max_size.into()),
-        ("original_size", truncation.original_size.into()),
-    ]
-}
-
-pub(super) fn redirect_value(redirect: &Redirect) -> Value {
-    json!({"command": redirect.command, "permanent": redirect.permanent, "reason": redirect.reason})
-}
-
-pub(super) fn problem_values(error: &AppError) -> Value {
-    error
-        .problems
-        .iter()
-        .map(|problem| {
-            let mut object = Map::new();
-            object.insert("field".into(), problem.field.clone().into());
-            object.insert("problem".into(), problem.problem.clone().into());
-            object.insert("code".into(), problem.code.facts().agent.into());
-            if let Some(value) = &problem.value {
-                object.insert("value".into(), value.clone());
-            }
-            object.extend(problem.context.clone());
-            if let Some(advice) = problem.advice() {
-                object.insert("suggestion".into(), advice.into());
-            }
-            Value::Object(object)
-        })
-        .collect()
+    error.problems.iter().map(data).collect()
 }

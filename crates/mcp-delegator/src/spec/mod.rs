@@ -12,6 +12,7 @@ pub mod exit_codes;
 pub mod formats;
 pub mod globals;
 pub mod input_schema;
+pub mod output_schema;
 pub mod paging;
 pub mod process;
 pub mod shell;
@@ -27,6 +28,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem};
 pub use input_schema::{InputSchema, Property, PropertyType};
+pub use output_schema::output_schema;
 use version::PROGRAM;
 
 /// The input of a command that takes none.
@@ -181,14 +183,6 @@ impl RawOutput {
     }
 }
 
-/// Where the schema of `data` comes from.
-#[derive(Debug, Clone, Copy)]
-pub enum OutputSchema {
-    /// The schema of the command's tool envelope category.
-    Category,
-    Type(fn() -> schemars::Schema),
-}
-
 #[derive(Debug)]
 pub struct CommandSpec {
     pub path: &'static [&'static str],
@@ -217,13 +211,17 @@ pub struct CommandSpec {
     pub check: fn(&Value) -> Vec<Problem>,
     /// Checks the input against configuration and file system. It must not change anything.
     pub preflight: fn(&Value, &PreflightContext<'_>) -> Vec<Problem>,
-    pub output: OutputSchema,
+    /// The schema of `data`.
+    pub output: fn() -> schemars::Schema,
 }
 
 impl CommandSpec {
-    /// The spec of an implemented command, with cautious defaults; each command states where it differs.
-    pub const fn new<I: JsonSchema>(path: &'static [&'static str], about: &'static str) -> CommandSpec {
-        CommandSpec { available: true, ..CommandSpec::declare::<I>(path, about) }
+    /// The spec of an implemented command with input `I` and data `O`, with cautious defaults; each command states where it differs.
+    pub const fn new<I: JsonSchema, O: JsonSchema>(
+        path: &'static [&'static str],
+        about: &'static str,
+    ) -> CommandSpec {
+        CommandSpec { available: true, output: output_schema::<O>, ..CommandSpec::declare::<I>(path, about) }
     }
 
     /// The spec of a command that is not implemented yet.
@@ -249,7 +247,7 @@ impl CommandSpec {
             input: input_schema::schema_of::<I>,
             check: |_| Vec::new(),
             preflight: |_, _| Vec::new(),
-            output: OutputSchema::Category,
+            output: output_schema::<Map<String, Value>>,
         }
     }
 
@@ -288,5 +286,9 @@ impl CommandSpec {
 
     pub fn inputs(&self) -> InputSchema {
         InputSchema::of(self)
+    }
+
+    pub fn output_schema(&self) -> Value {
+        (self.output)().to_value()
     }
 }

@@ -11,25 +11,28 @@ use sha2::{Digest, Sha256};
 use crate::error::{AppError, ErrorCode};
 
 /// Pagination inputs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Paging {
     /// Items per page (default: all)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<u32>,
     /// next_cursor of the previous page
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub cursor: Option<String>,
 }
 
 /// Which part of a list the output contains.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Page {
+    #[serde(rename = "page")]
     pub number: usize,
+    #[serde(rename = "page_size")]
     pub size: usize,
+    #[serde(rename = "total_count")]
     pub total: usize,
+    #[serde(rename = "filtered_count")]
     pub filtered: usize,
+    #[serde(skip)]
     pub next_cursor: Option<String>,
 }
 

@@ -20,8 +20,8 @@ pub(crate) struct ExampleWorld {
 }
 
 impl ExampleWorld {
-    /// A world for these commands.
-    pub(crate) fn new(commands: &[&String]) -> ExampleWorld {
+    /// A world for these commands, with this configuration of the user.
+    pub(crate) fn new(commands: &[&String], config: &str) -> ExampleWorld {
         let stage = stage_in_repository(
             &[("code.txt", "committed\n")],
             successful_turn(&[json!({"write_file": {"path": "code.txt", "text": "agent\n"}})]),
@@ -31,6 +31,7 @@ impl ExampleWorld {
         }
         stage.world.write("home/.config/Claude/claude_desktop_config.json", "{}\n");
         stage.world.write("home/.codex/config.toml", "");
+        stage.world.write("home/.config/mcp-delegator/config.toml", config);
         let task_id = commands.iter().any(|command| command.contains(TASK_ID)).then(|| {
             let id = stage.exec(&["--mode", "workspace-write"]);
             assert_eq!(stage.wait(&id)["data"]["state"], "completed");

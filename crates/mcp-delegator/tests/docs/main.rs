@@ -1,6 +1,6 @@
 //! Runs every command of the README and of the pages in `docs/`, in a hermetic world with a scripted agent.
 //!
-//! Each `sh` block is one world: its lines run in order and must exit with 0, or with the code of a comment such as
+//! Each `sh` block is one world, with the last `toml` block before it as the user's configuration: its lines run in order and must exit with 0, or with the code of a comment such as
 //! `# exit 14`. The `console` block of the README is generated from a real session. A line that is neither run nor
 //! listed in `other_programs` fails the test, so no new example escapes.
 
@@ -28,7 +28,7 @@ fn run_pages(is_selected: impl Fn(&str) -> bool) -> usize {
         if ours.is_empty() {
             continue;
         }
-        let world = ExampleWorld::new(&ours);
+        let world = ExampleWorld::new(&ours, &block.config);
         for command in ours {
             commands::run(&world, &block.location(), command);
             count += 1;

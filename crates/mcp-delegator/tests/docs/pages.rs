@@ -17,6 +17,8 @@ pub(crate) struct Block {
     pub(crate) page: String,
     line: usize,
     pub(crate) commands: Vec<String>,
+    /// The user's configuration: the last `toml` block before it.
+    pub(crate) config: String,
 }
 
 impl Block {
@@ -52,25 +54,35 @@ impl Page {
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut fence: Option<&str> = None;
-        let mut paragraph = String::new();
+        let (mut paragraph, mut config) = (String::new(), String::new());
         // The empty line ends the last paragraph.
         for (index, line) in self.text.lines().chain([""]).enumerate() {
-            let block = |commands: Vec<String>| Block { page: self.path.clone(), line: index + 1, commands };
+            let block = |commands: Vec<String>, config: &str| Block {
+                page: self.path.clone(),
+                line: index + 1,
+                commands,
+                config: config.to_owned(),
+            };
             if let Some(language) = line.trim_start().strip_prefix("```") {
                 fence = if fence.is_some() { None } else { Some(language.trim()) };
-                if fence == Some("sh") {
-                    blocks.push(block(Vec::new()));
+                match fence {
+                    Some("sh") => blocks.push(block(Vec::new(), &config)),
+                    Some("toml") => config.clear(),
+                    _ => {}
                 }
             } else if let Some(language) = fence {
                 let command = line.trim();
                 if language == "sh" && !command.is_empty() && !command.starts_with('#') {
                     blocks.last_mut().unwrap().commands.push(command.to_owned());
                 }
+                if language == "toml" {
+                    config += &format!("{line}\n");
+                }
                 let is_hidden =
                     !["sh", "console"].contains(&language) && command.starts_with("mcp-delegator ");
                 assert!(!is_hidden, "{}:{}: put commands into a `sh` block", self.path, index + 1);
             } else if line.trim().is_empty() {
-                blocks.extend(code_spans(&paragraph).map(|command| block(vec![command])));
+                blocks.extend(code_spans(&paragraph).map(|command| block(vec![command], &config)));
                 paragraph.clear();
             } else {
                 paragraph.push_str(line);

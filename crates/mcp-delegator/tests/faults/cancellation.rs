@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{AgentProgram, Ending, Engine, EngineError, Limits, Nesting, Settings, Submission};
+use delegator_engine::{Agent, Ending, Engine, EngineError, Limits, Nesting, Settings, Submission};
 use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
 use serde_json::{Value, json};
 
@@ -39,8 +39,7 @@ fn submission(stage: &Stage, text: &str) -> Submission {
     Submission {
         text: text.to_owned(),
         settings,
-        agent: AgentProgram { program, leading_args: Vec::new(), version: Some((0, 166, 0)) },
-        agent_name: "codex".to_owned(),
+        agent: Agent::built_in(program, Some((0, 166, 0))),
         max_mode: Mode::ReadOnly,
         environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         passed_variables: Vec::new(),

@@ -17,6 +17,7 @@ mod http_waits;
 mod idempotency;
 mod markdown;
 mod paths;
+mod plain_agents;
 mod resources_and_prompts;
 mod sdks;
 mod shutdown;

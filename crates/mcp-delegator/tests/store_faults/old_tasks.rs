@@ -54,11 +54,9 @@ pub(crate) fn ended_task(registry: &mut Registry, at_ms: i64) -> TaskId {
         ended_at_ms: at_ms,
         imported_at_ms: at_ms,
     };
-    let task = registry.import(&new_task(), &past, &Finish::bare(TaskEnd::Completed), &[]).unwrap().task;
-    let dir = registry.dir().task(&task.id);
-    // A concurrent cleanup may already have removed the directory.
-    let _ = dir.write(TaskFile::Events, b"{}\n");
-    task.id
+    // The files come with the task: a concurrent cleanup may remove it as soon as it exists.
+    let files: [(TaskFile, &[u8]); 1] = [(TaskFile::Events, b"{}\n")];
+    registry.import(&new_task(), &past, &Finish::bare(TaskEnd::Completed), &files).unwrap().task.id
 }
 
 /// The same, with a restore point in a repository.

@@ -152,7 +152,7 @@ fn ends(
         let task = id.map(|id| registry.get(&id)).transpose()?.flatten();
         let ended =
             task.as_ref().filter(|task| task.state == State::Cancelled).and_then(|task| task.ended.as_ref());
-        match ended.filter(|ended| ended.kill_incomplete.is_none()) {
+        match ended.filter(|ended| ended.survivors.is_empty()) {
             Some(ended) => durations.push((index, (ended.at_ms - requested_ms) as f64)),
             None => other_ends += 1,
         }

@@ -12,7 +12,7 @@ use delegator_domain::task::TaskId;
 use delegator_git::{Baseline, ChangeKind, LeftOut, LeftOutReason, Limits};
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
-use delegator_transcript::Report;
+use delegator_transcript::{Dialect, Report};
 
 use super::artifacts::{Artifacts, Budget};
 use super::finding::Finding;
@@ -203,7 +203,8 @@ impl Observation {
         });
         Claims {
             files: claims.collect(),
-            is_whole: report.files.not_listed == 0,
+            // An agent that prints text names no files.
+            is_whole: report.files.not_listed == 0 && report.dialect != Some(Dialect::Plain),
             ran_commands: report.commands.finished > 0,
         }
     }

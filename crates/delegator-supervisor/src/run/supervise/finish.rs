@@ -4,13 +4,12 @@ use std::io;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_transcript::{LineSummarizer, RecentLine, Report};
+use delegator_transcript::{RecentLine, Report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::super::ports::{PartialOutput, RunResult, RunSpec, StreamSummary};
+use super::super::ports::{RunResult, RunSpec, StreamSummary};
 use super::Run;
-use crate::agent::shell_snapshots::remove_shell_snapshots;
 use crate::process::SweepReport;
 use crate::verdict::{Facts, RefusedCalls, verdict};
 
@@ -44,25 +43,25 @@ impl Run<'_> {
             let pids: Vec<String> = sweep.survivors.iter().map(|survivor| survivor.pid.to_string()).collect();
             warnings.push(format!("kill_incomplete: could not kill processes {}", pids.join(", ")));
         }
-        let was_forced = self.cause.is_some() || self.exit.is_none();
-        warnings.extend(self.remove_snapshots(&report, was_forced));
+        if self.cause.is_some() || self.exit.is_none() {
+            warnings.extend(self.spec.leftovers.remove(report.thread_id.as_deref()));
+        }
         let stderr = self.stderr.store().summary(self.stderr.pipe.received());
         for (name, summary) in [("events", &stdout), ("stderr", &stderr)] {
             let problem = summary.problem.as_ref();
             warnings.extend(problem.map(|problem| format!("could not store all of {name}: {problem}")));
         }
-        let partial = PartialOutput { last_output, last_stderr: self.stderr.store().tail(LAST_BYTES) };
         let redacted_report = redacted_report(redactor, &report, &mut warnings);
         let elapsed = self.ended_at.unwrap_or_default();
         let result = RunResult {
             end: redacted_end(redactor, run_verdict.end),
             exit: self.exit,
-            thread_id: report.thread_id.clone(),
             report,
             redacted_report,
             refused: RefusedCalls { last: redact_all(&run_verdict.refused.last), ..run_verdict.refused },
             warnings: redact_all(&warnings),
-            partial,
+            last_output,
+            last_stderr: self.stderr.store().tail(LAST_BYTES),
             stdout,
             stderr,
             signals: self.signals,
@@ -78,40 +77,28 @@ impl Run<'_> {
     /// Ends the event stream. Returns the report, the sizes of the stored stream and its last bytes.
     fn finish_stdout(&mut self) -> (Report, StreamSummary, String) {
         let Some(events) = &mut self.stdout else {
-            return (
-                LineSummarizer::new(self.spec.fold.clone()).report(),
-                StreamSummary::default(),
-                String::new(),
-            );
+            return Default::default();
         };
         events.finish();
         let summary = events.store().summary(events.pipe.received());
         (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
     }
-
-    fn remove_snapshots(&self, report: &Report, was_forced: bool) -> Option<String> {
-        let home = self.spec.codex_home.as_deref().filter(|_| was_forced)?;
-        let thread = report.thread_id.as_deref()?;
-        let error = remove_shell_snapshots(home, thread).err()?;
-        Some(format!("could not remove a shell snapshot in {}: {error}", home.display()))
-    }
 }
 
 /// The result of a run that could not be started.
 pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
-    let report = LineSummarizer::new(spec.fold.clone()).report();
     let program = spec.plan.program.display();
     let message = format!("could not start {program}: {problem}");
     let end = TaskEnd::Failed { kind: FailureKind::SpawnFailed, message, retry_at: None };
     RunResult {
         end: redacted_end(&spec.redactor, end),
         exit: None,
-        thread_id: None,
-        redacted_report: report.clone(),
-        report,
+        report: Report::default(),
+        redacted_report: Report::default(),
         refused: RefusedCalls::default(),
         warnings: Vec::new(),
-        partial: PartialOutput::default(),
+        last_output: String::new(),
+        last_stderr: String::new(),
         stdout: StreamSummary::default(),
         stderr: StreamSummary::default(),
         signals: Vec::new(),
@@ -138,7 +125,7 @@ pub(super) fn redacted_end(redactor: &Redactor, end: TaskEnd) -> TaskEnd {
 pub fn redacted_report(redactor: &Redactor, report: &Report, warnings: &mut Vec<String>) -> Report {
     let redacted = redact_record(redactor, report).unwrap_or_else(|_| {
         warnings.push("the agent's report is not stored, because it could not be redacted".to_owned());
-        LineSummarizer::default().report()
+        Report::default()
     });
     let recent_lines = report.recent_lines.iter().map(|line| redacted_line(redactor, line)).collect();
     Report { recent_lines, ..redacted }
@@ -169,9 +156,7 @@ mod tests {
 
     #[test]
     fn a_report_that_cannot_be_redacted_is_not_stored() {
-        let mut summarizer = LineSummarizer::default();
-        summarizer.finish();
-        let report = Report { thread_id: Some("hunter2".to_owned()), ..summarizer.report() };
+        let report = Report { thread_id: Some("hunter2".to_owned()), ..Report::default() };
         let redact = |secret: &str| {
             let mut warnings = Vec::new();
             let redactor = Redactor::builder().named_secret(secret).build();

@@ -3,16 +3,38 @@
 //! The scripts are files under `templates/`, so that tests can check them with a shell. Values that differ between users
 //! are set as quoted variables at the top.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::spec::shell::shell_word;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stack {
+    Node,
+    Python,
+    Go,
+    Rust,
+}
+
+impl Stack {
+    pub fn name(self) -> &'static str {
+        match self {
+            Stack::Node => "node",
+            Stack::Python => "python",
+            Stack::Go => "go",
+            Stack::Rust => "rust",
+        }
+    }
+}
 
 /// One template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template {
     pub name: &'static str,
     pub about: &'static str,
-    pub stack: Option<&'static str>,
+    pub stack: Option<Stack>,
     /// The setup script configures git access to GitHub first.
     github: bool,
     setup: &'static str,
@@ -25,7 +47,7 @@ pub const ALL: [Template; 5] = [
     Template {
         name: "github-node-typescript",
         about: "Node or TypeScript, with access to GitHub",
-        stack: Some("node"),
+        stack: Some(Stack::Node),
         github: true,
         setup: include_str!("../../../templates/node.setup.sh"),
         maintenance: include_str!("../../../templates/node.maintenance.sh"),
@@ -33,7 +55,7 @@ pub const ALL: [Template; 5] = [
     Template {
         name: "github-python",
         about: "Python, with access to GitHub",
-        stack: Some("python"),
+        stack: Some(Stack::Python),
         github: true,
         setup: include_str!("../../../templates/python.setup.sh"),
         maintenance: include_str!("../../../templates/python.maintenance.sh"),
@@ -41,7 +63,7 @@ pub const ALL: [Template; 5] = [
     Template {
         name: "github-go",
         about: "Go, with access to GitHub",
-        stack: Some("go"),
+        stack: Some(Stack::Go),
         github: true,
         setup: include_str!("../../../templates/go.setup.sh"),
         maintenance: include_str!("../../../templates/go.maintenance.sh"),
@@ -49,7 +71,7 @@ pub const ALL: [Template; 5] = [
     Template {
         name: "github-rust",
         about: "Rust, with access to GitHub",
-        stack: Some("rust"),
+        stack: Some(Stack::Rust),
         github: true,
         setup: include_str!("../../../templates/rust.setup.sh"),
         maintenance: include_str!("../../../templates/rust.maintenance.sh"),
@@ -69,7 +91,7 @@ impl Template {
         ALL.iter().find(|template| template.name == name)
     }
 
-    pub fn for_stack(stack: &str) -> Option<&'static Template> {
+    pub fn for_stack(stack: Stack) -> Option<&'static Template> {
         ALL.iter().find(|template| template.stack == Some(stack))
     }
 
@@ -101,7 +123,7 @@ impl Template {
                 "env_myproject": {
                     "name": "My Project",
                     "repoUrl": "https://github.com/user/myproject",
-                    "stack": self.stack.unwrap_or("node"),
+                    "stack": self.stack.unwrap_or(Stack::Node),
                     "provider": "codex-cloud",
                 },
             },

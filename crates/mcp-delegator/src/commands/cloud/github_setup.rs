@@ -5,23 +5,22 @@
 
 use delegator_config::environments::{self, Environment, EnvironmentsError, Provider};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::commands::cloud::environment_template::Template;
+use crate::commands::cloud::environment_template::{Stack, Template};
 use crate::commands::context::{Context, sources};
-use crate::commands::inputs::Stack;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::documents::github_guide::{Guide, TokenLocation};
+use crate::output::documents::github_guide::{GithubGuide, Guide, TokenLocation};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::shell::shell_word;
 use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 const REPOSITORY_URL: &str = r"^https://github\.com/[0-9A-Za-z_.-]+/[0-9A-Za-z_.-]+/?$";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[allow(rustdoc::bare_urls, reason = "the doc comment is also the help text, which has no Markdown links")]
 pub struct GithubSetup {
     /// https://github.com/owner/name
@@ -36,7 +35,6 @@ pub struct GithubSetup {
     #[schemars(regex(pattern = r"^[^@\s]+@[^@\s]+$"))]
     pub git_user_email: String,
     /// Environment id
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub env_id: Option<String>,
 }
@@ -46,7 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
-    ..CommandSpec::new::<GithubSetup>(
+    ..CommandSpec::new::<GithubSetup, GithubGuide>(
         &["cloud", "github-setup"],
         "Guide: give an environment access to a repository",
     )
@@ -56,14 +54,13 @@ pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppError> {
-    let stack = scalar(&json!(input.stack));
     let repository = input.repo_url.trim_end_matches('/').trim_end_matches(".git").to_owned();
     let (known, warning) = match &input.env_id {
         None => (None, None),
         Some(id) => find_environment(context, id, &repository)?,
     };
     let name = repository.trim_start_matches("https://github.com/").to_owned();
-    let template = Template::for_stack(&stack);
+    let template = Template::for_stack(input.stack);
     let guide = Guide {
         env_id: match (&known, &input.env_id) {
             (Some(known), _) => known.id.clone(),
@@ -82,11 +79,11 @@ fn run(context: &Context<'_>, input: GithubSetup) -> Result<CommandOutput, AppEr
         identity: (shell_word(&input.git_user_name), shell_word(&input.git_user_email)),
         repository,
         name,
-        stack: stack.clone(),
+        stack: input.stack.name().to_owned(),
     };
-    let mut output = CommandOutput::done(guide.to_value())
+    let mut output = CommandOutput::done(guide.data())
         .fact("repository", guide.repository.as_str())
-        .fact("tech_stack", stack)
+        .fact("tech_stack", input.stack.name())
         .fact("env_id", guide.env_id.as_str());
     output.warnings.extend(warning);
     Ok(output)

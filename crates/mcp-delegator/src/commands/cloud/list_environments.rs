@@ -6,6 +6,7 @@ use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_list, list_output};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
@@ -15,7 +16,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Cloud,
     failures: &[ErrorCode::NotFound],
-    ..CommandSpec::new::<NoInputs>(&["cloud", "list-environments"], "List the environments for cloud tasks")
+    ..CommandSpec::new::<NoInputs, EnvironmentList>(
+        &["cloud", "list-environments"],
+        "List the environments for cloud tasks",
+    )
 };
 
 pub const COMMAND: Command =

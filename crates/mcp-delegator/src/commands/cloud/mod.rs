@@ -31,6 +31,7 @@ pub const WAIT: CommandSpec = CommandSpec {
         ErrorCode::NetworkError,
     ],
     check: local::wait::check,
+    output: local::wait::SPEC.output,
     ..CommandSpec::declare::<local::wait::Wait>(&["cloud", "wait"], "Wait until a cloud task ends")
 };
 
@@ -50,6 +51,7 @@ pub const RESULTS: CommandSpec = CommandSpec {
         ErrorCode::Unauthenticated,
         ErrorCode::NetworkError,
     ],
+    output: local::results::SPEC.output,
     ..CommandSpec::declare::<local::results::Results>(
         &["cloud", "results"],
         "Show a finished cloud task's results",
@@ -68,5 +70,6 @@ pub const CANCEL: CommandSpec = CommandSpec {
         ErrorCode::WrongState,
         ErrorCode::NetworkError,
     ],
+    output: local::cancel::SPEC.output,
     ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "Cancel a cloud task")
 };

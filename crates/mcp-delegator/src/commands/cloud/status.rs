@@ -1,18 +1,18 @@
 //! `cloud status`: running, queued and recent cloud tasks.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::commands::local::status::StatusInputs;
 use crate::error::ErrorCode;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::output::data::status::StatusSnapshot;
+use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, output_schema};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CloudStatus {
     #[serde(flatten)]
     pub filter: StatusInputs,
     /// Only this environment
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub env_id: Option<String>,
 }
@@ -31,5 +31,6 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unauthenticated,
         ErrorCode::NetworkError,
     ],
+    output: output_schema::<StatusSnapshot>,
     ..CommandSpec::declare::<CloudStatus>(&["cloud", "status"], "Show cloud tasks")
 };

@@ -1,13 +1,14 @@
 //! `cloud submit`: delegate a task to a cloud environment.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::commands::inputs::{SubmissionInputs, check_task_text};
 use crate::error::ErrorCode;
-use crate::spec::{Category, CommandSpec, Shape, Toolset};
+use crate::output::data::acknowledgement::ExecutionAck;
+use crate::spec::{Category, CommandSpec, Shape, Toolset, output_schema};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Submit {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
@@ -19,7 +20,6 @@ pub struct Submit {
     #[schemars(range(min = 1, max = 4))]
     pub attempts: u8,
     /// Branch
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
 }
@@ -43,5 +43,6 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::NetworkError,
     ],
     check: check_task_text,
+    output: output_schema::<ExecutionAck>,
     ..CommandSpec::declare::<Submit>(&["cloud", "submit"], "Delegate a coding task to a cloud environment")
 };

@@ -2,32 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use delegator_config::{environments, environments_file};
-use schemars::JsonSchema;
+use delegator_config::environments::{self, OnLost, Provider};
+use delegator_config::environments_file;
+use delegator_domain::task::Mode;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
+use crate::commands::inputs::choices;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::output::values::rfc3339;
 use crate::spec::{CommandSpec, Example, Shape};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProviderName {
-    CodexCloud,
-    Fleet,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnLostAction {
-    Fail,
-    Retry,
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvAdd {
@@ -48,8 +38,9 @@ pub struct EnvAdd {
     #[schemars(length(min = 1, max = 2000))]
     pub description: Option<String>,
     /// Provider that runs the tasks (default: codex-cloud)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<ProviderName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "providers")]
+    pub provider: Option<Provider>,
     /// Branch
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
@@ -60,8 +51,8 @@ pub struct EnvAdd {
     pub setup: Option<String>,
     /// Sandbox mode of its tasks: read-only, workspace-write (default), danger-full-access
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32))]
-    pub mode: Option<String>,
+    #[schemars(with = "Option<String>", length(min = 1, max = 32))]
+    pub mode: Option<Mode>,
     /// Labels that a worker must have, as key=value
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("default" = null))]
@@ -71,8 +62,9 @@ pub struct EnvAdd {
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub priority: Option<i32>,
     /// What happens to a task whose worker is lost (default: fail)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_lost: Option<OnLostAction>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "on_lost_actions")]
+    pub on_lost: Option<OnLost>,
     /// Maximum number of workers that claim a task, one after another (default: 2)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
@@ -80,6 +72,14 @@ pub struct EnvAdd {
     /// Push the branch of a finished task
     #[serde(default)]
     pub push: bool,
+}
+
+fn providers(_: &mut SchemaGenerator) -> Schema {
+    choices(Provider::NAMES)
+}
+
+fn on_lost_actions(_: &mut SchemaGenerator) -> Schema {
+    choices(["fail", "retry"])
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -91,7 +91,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "the new environment",
     }],
     check,
-    ..CommandSpec::new::<EnvAdd>(&["env", "add"], "Add an environment")
+    ..CommandSpec::new::<EnvAdd, ChangedEnvironment>(&["env", "add"], "Add an environment")
 };
 
 pub const COMMAND: Command =

@@ -6,6 +6,7 @@ use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_list, list_output};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, NoInputs, Shape};
 
@@ -15,7 +16,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     shape: Shape::List("environments"),
     failures: &[ErrorCode::NotFound],
-    ..CommandSpec::new::<NoInputs>(&["env", "check"], "Check the environments file")
+    ..CommandSpec::new::<NoInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
 };
 
 pub const COMMAND: Command =

@@ -2,17 +2,18 @@
 
 use delegator_config::{environments, environments_file};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::registry::ChangedEnvironment;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Shape};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct EnvRemove {
     /// Environment id
     #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
@@ -29,7 +30,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::NotFound],
     check,
-    ..CommandSpec::new::<EnvRemove>(&["env", "remove"], "Remove an environment")
+    ..CommandSpec::new::<EnvRemove, ChangedEnvironment>(&["env", "remove"], "Remove an environment")
 };
 
 pub const COMMAND: Command =

@@ -15,8 +15,7 @@ use delegator_transcript::{
     headline,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 
 use crate::commands::context::Context;
 use crate::commands::events::TranscriptInput;
@@ -25,20 +24,18 @@ use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Warning};
+use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Follow {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
     /// Stop after this many seconds without a new event (default: never)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout_sec: Option<u32>,
     /// Working directory of the agent: paths below it are shown as relative paths
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
 }
@@ -62,8 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator events follow events.jsonl", shows: "one line of text per event" },
         Example { command: "codex exec --json … | mcp-delegator events follow", shows: "the same, live" },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
-    ..CommandSpec::new::<Follow>(&["events", "follow"], "Show events as they are written")
+    ..CommandSpec::new::<Follow, Summary>(&["events", "follow"], "Show events as they are written")
 };
 
 pub const COMMAND: Command = Command {
@@ -90,8 +86,8 @@ struct FollowState<'a> {
 }
 
 fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> {
-    let mut state = FollowState::new(context, input.working_dir.clone());
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
+    let mut state = FollowState::new(context, input.working_dir.clone(), source.dialect(context)?);
     let mut warnings = Vec::new();
     let expired = match &mut source {
         Source::File { file, name, task }
@@ -112,11 +108,11 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
         state.finish()?;
     }
     let report = state.summarizer.report();
-    let data = json!(Summary::of(&report, input.working_dir.as_deref()));
-    let mut output = CommandOutput::new(match expired {
-        true => Completion::Incomplete(data, IncompleteReason::CallExpired(None)),
-        false => Completion::Done(data),
-    });
+    let summary = Summary::of(&report, input.working_dir.as_deref());
+    let mut output = match expired {
+        true => CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None)),
+        false => CommandOutput::done(summary),
+    };
     output.warnings = warnings;
     output.warnings.extend(summary::warnings(&report));
     Ok(output)
@@ -212,16 +208,16 @@ fn follow_file(
 }
 
 impl<'a> FollowState<'a> {
-    fn new(context: &'a Context<'a>, working_dir: Option<String>) -> Self {
-        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None };
+    fn new(context: &'a Context<'a>, working_dir: Option<String>, dialect: Option<Dialect>) -> Self {
+        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None, dialect };
+        let normalize_options = NormalizeOptions { dialect, ..NormalizeOptions::default() };
         let for_programs = context.screen.presentation.items() == ItemFormat::Json;
         FollowState {
             context,
             working_dir,
             framer: Framer::new(LineLimits::STANDARD),
             summarizer: LineSummarizer::new(options),
-            normalizer: for_programs
-                .then(|| Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD)),
+            normalizer: for_programs.then(|| Normalizer::new(normalize_options, LineLimits::STANDARD)),
             tail: Some(Vec::new()),
             ended: false,
         }

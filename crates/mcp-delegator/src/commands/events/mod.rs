@@ -8,15 +8,14 @@ pub mod summary;
 pub mod tail;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::error::ErrorCode;
 
 /// The transcript to read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct TranscriptInput {
     /// Task id or absolute path; on the command line also any file, or - for standard input (the default)
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
     pub source: Option<String>,
 }

@@ -12,9 +12,9 @@ use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Normalize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
@@ -67,8 +67,10 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "only fields that the schema defines",
         },
     ],
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Normalized>),
-    ..CommandSpec::new::<Normalize>(&["events", "normalize"], "Convert a transcript to Codex's JSONL events")
+    ..CommandSpec::new::<Normalize, Normalized>(
+        &["events", "normalize"],
+        "Convert a transcript to Codex's JSONL events",
+    )
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
@@ -76,7 +78,8 @@ pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)
 fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
     let bar = context.screen.progress(source.size());
-    let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown };
+    let dialect = source.dialect(context)?;
+    let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown, dialect };
     let mut normalizer = Normalizer::new(options, LineLimits::STANDARD);
     let streams = context.screen.presentation.items() != ItemFormat::Collected;
     let (mut out, mut collected) = (Vec::new(), Vec::new());
@@ -128,7 +131,7 @@ fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> Com
         no_place: json!(summary.no_place),
         events,
     };
-    let mut output = CommandOutput::done(json!(data)).raw(String::new());
+    let mut output = CommandOutput::done(data).raw(String::new());
     output.warnings = warnings(summary);
     output
 }

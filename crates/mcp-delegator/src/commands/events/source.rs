@@ -8,8 +8,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, EngineError};
+use delegator_engine::{Engine, EngineError, dialect_of};
 use delegator_registry::TaskFile;
+use delegator_transcript::Dialect;
 
 use crate::commands::context::{Context, Surface};
 use crate::commands::local::tasks::engine;
@@ -71,10 +72,17 @@ impl Source {
             Some("-") => Err(refuse(ErrorCode::InvalidValue, "cannot be standard input in a tool call")),
             Some(name) if looks_like_task_id(name) => open_task_events(context, name),
             Some(name) => {
-                let file = open_allowed_file(context, SOURCE, name)?;
+                let file = open_allowed_file(context, SOURCE, Path::new(name))?;
                 Ok(Source::File { file, name: name.to_owned(), task: None })
             }
         }
+    }
+
+    /// The dialect of a task's events, if the lines do not show it and the agent is still configured.
+    pub fn dialect(&self, context: &Context<'_>) -> Result<Option<Dialect>, AppError> {
+        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
+        let agent = context.config.agent(&engine.task(id)?.agent);
+        Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
     }
 
     /// Size in bytes, if known.
@@ -163,19 +171,18 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
 
 /// Opens a file named in a tool call. It must be a regular file below `allowed_roots` and outside the state directory,
 /// and not the server's own standard input.
-pub fn open_allowed_file(context: &Context<'_>, field: &'static str, name: &str) -> Result<File, AppError> {
-    let path = Path::new(name);
+pub fn open_allowed_file(context: &Context<'_>, field: &'static str, path: &Path) -> Result<File, AppError> {
     let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
     if path.is_relative() {
         let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
-        return Err(refuse(problem.value(name.into())));
+        return Err(refuse(problem.value(path.display().to_string().into())));
     }
     let roots = &context.config.settings.allowed_roots;
     let (file, _) = delegator_engine::open_allowed_file(path, roots, context.state_dir.as_deref())
         .map_err(|problem| refuse(file_problem(field, path, &problem)))?;
     if is_standard_input(&file) {
         let problem = Problem::new(ErrorCode::InvalidValue, field, "is the server's standard input");
-        return Err(refuse(problem.value(name.into())));
+        return Err(refuse(problem.value(path.display().to_string().into())));
     }
     Ok(file)
 }

@@ -2,8 +2,8 @@
 
 use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::commands::context::Context;
 use crate::commands::events::source::Source;
@@ -12,18 +12,16 @@ use crate::commands::events::{SOURCE_FAILURES, TranscriptInput};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, OutputSchema, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Summarize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
     /// Working directory of the agent: paths below it are shown as relative paths
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<String>,
     /// Token usage of the thread before this run, as in token_usage; it is subtracted
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Map<String, Value>>,
 }
 
@@ -43,8 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
     ],
     check: check_usage,
-    output: OutputSchema::Type(crate::spec::input_schema::schema_of::<Summary>),
-    ..CommandSpec::new::<Summarize>(&["events", "summarize"], "Summarize a transcript")
+    ..CommandSpec::new::<Summarize, Summary>(&["events", "summarize"], "Summarize a transcript")
 };
 
 pub const COMMAND: Command = Command {
@@ -91,6 +88,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     let options = FoldOptions {
         workdir: input.working_dir.clone(),
         usage_before: input.usage_before.as_ref().map(usage),
+        dialect: source.dialect(context)?,
     };
     let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
     source.read_all(|bytes| {
@@ -100,7 +98,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     })?;
     bar.finish_and_clear();
     let report = summarizer.finish();
-    let mut output = CommandOutput::done(json!(Summary::of(&report, input.working_dir.as_deref())));
+    let mut output = CommandOutput::done(Summary::of(&report, input.working_dir.as_deref()));
     output.warnings = summary::warnings(&report);
     Ok(output)
 }

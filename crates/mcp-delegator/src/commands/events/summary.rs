@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::data::task;
+use crate::output::data::task::{Progress, TestResults};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::task as task_document;
 use crate::output::outcome::Warning;
@@ -26,11 +26,11 @@ pub struct Summary {
     /// The final message as JSON, if it is an object or a list.
     pub structured_output: Option<Value>,
     pub turn_count: u64,
-    pub progress: Option<ProgressSummary>,
+    pub progress: Option<Progress>,
     pub file_operations: FileSummary,
     pub commands: CommandsSummary,
     /// Final test counts: passed, failed, skipped, failed_tests; null if no tests were counted.
-    pub test_results: Option<Value>,
+    pub test_results: Option<TestResults>,
     /// The test runs behind these counts, oldest first.
     pub test_runs: Vec<Value>,
     /// Commands that failed and did not succeed later, with the source locations they reported.
@@ -49,14 +49,6 @@ pub struct Summary {
     /// Anomalies in the stream.
     pub oddities: Vec<Value>,
     pub counts: CountsSummary,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ProgressSummary {
-    pub percent: u8,
-    pub completed_steps: u64,
-    pub total_steps: u64,
-    pub current_activity: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -143,7 +135,7 @@ impl Summary {
             final_message_truncated: report.final_message.as_ref().is_some_and(|message| message.truncated),
             structured_output: report.structured_output(),
             turn_count: report.turns,
-            progress: report.progress.as_ref().map(|progress| ProgressSummary {
+            progress: report.progress.as_ref().map(|progress| Progress {
                 percent: progress.percent,
                 completed_steps: progress.completed_steps,
                 total_steps: progress.total_steps,
@@ -151,7 +143,7 @@ impl Summary {
             }),
             file_operations: file_summary(report, working_dir),
             commands: commands_summary(report),
-            test_results: report.tests.as_ref().and_then(task::test_results),
+            test_results: report.tests.as_ref().and_then(TestResults::of),
             test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(|run| json!(run)).collect(),
             failures: report.failures.iter().map(|failure| json!(failure)).collect(),
             mcp_calls: json!(report.mcp_calls),

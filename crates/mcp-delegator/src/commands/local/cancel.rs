@@ -5,7 +5,7 @@
 
 use delegator_domain::task::State;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use serde_json::{Value, json};
 
@@ -15,17 +15,17 @@ use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task as task_data;
+use crate::output::data::registry::{CancelledTask, Swept};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
+use crate::output::values::UtcTime;
 use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Cancel {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Reason
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), extend("x-length" = true))]
     pub reason: Option<String>,
 }
@@ -36,7 +36,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
-    ..CommandSpec::new::<Cancel>(&["local", "cancel"], "Cancel a task and kill all its processes")
+    ..CommandSpec::new::<Cancel, CancelledTask>(
+        &["local", "cancel"],
+        "Cancel a task and kill all its processes",
+    )
 };
 
 pub const COMMAND: Command =
@@ -50,27 +53,23 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
     }
-    let ended = cancelled.task.ended.as_ref();
-    let survivors = ended.and_then(|ended| ended.kill_incomplete.clone()).unwrap_or_else(|| json!([]));
-    let mut data = json!({
-        "operation": "cancel",
-        "task_id": id.as_str(),
-        "state": cancelled.task.state.public_name(),
-        "previous_state": cancelled.previous.public_name(),
-        "survivors": survivors,
+    let survivors = cancelled.task.ended.as_ref().map_or_else(Vec::new, |ended| ended.survivors.clone());
+    let record = engine.files(&id)?.record;
+    let swept = record.as_ref().map(|record| record.swept).filter(|swept| swept.processes > 0);
+    let mut output = CommandOutput::done(CancelledTask {
+        operation: "cancel",
+        task_id: id.to_string(),
+        state: cancelled.task.state.public_name(),
+        previous_state: cancelled.previous.public_name(),
+        survivors: survivors.clone(),
+        signals: record.map(|record| record.signals),
+        swept: swept.map(|swept| Swept { processes: swept.processes, killed: swept.killed }),
     });
-    if let Some(record) = engine.files(&id)?.record {
-        data["signals"] = json!(record.signals);
-        if record.swept.processes > 0 {
-            data["swept"] = json!({"processes": record.swept.processes, "killed": record.swept.killed});
-        }
-    }
-    let mut output = CommandOutput::done(data);
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
-    output.facts.insert("ack_ts".into(), task_data::format_timestamp(acknowledged).into());
-    if survivors != json!([]) || cancelled.still_ending {
-        let message = format!("kill_incomplete: some processes could not be killed: {survivors}");
+    output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));
+    if !survivors.is_empty() || cancelled.still_ending {
+        let message = format!("kill_incomplete: some processes could not be killed: {}", json!(survivors));
         output.warnings.push(Warning::new("W_CANCEL_001", message));
     }
     output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));

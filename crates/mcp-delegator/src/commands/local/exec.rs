@@ -7,16 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use std::time::{Duration, Instant};
 
+use delegator_domain::task::Mode;
 use delegator_engine::{Engine, SubmitOutcome};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, ModeInput, SubmissionInputs, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::input::preflight::agent_problems;
+use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::{estimate, task as task_data};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
@@ -27,7 +29,8 @@ pub struct Exec {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
-    pub mode: ModeInput,
+    #[schemars(schema_with = "inputs::modes")]
+    pub mode: Mode,
     #[serde(flatten)]
     pub agent: AgentInputs,
     /// Number of agents that attempt the task, each in its own worktree
@@ -49,7 +52,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
         shows: "the task id; the task runs in the background",
     }],
-    ..CommandSpec::new::<Exec>(&["local", "exec"], "Start a coding task in the background")
+    ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")
 };
 
 pub const COMMAND: Command = Command {
@@ -66,7 +69,7 @@ fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode: input.mode.into(),
+        mode: input.mode,
         preview: false,
         resume: None,
         thread: None,
@@ -75,14 +78,14 @@ fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    accepted_output(&engine, submitted, "background")
+    accepted_output(&engine, submitted, Capability::Background)
 }
 
 /// The output for an accepted task, with its thread id if the agent announces it in time.
 pub fn accepted_output(
     engine: &Engine,
     submitted: SubmitOutcome,
-    capability: &str,
+    capability: Capability,
 ) -> Result<CommandOutput, AppError> {
     let deadline = Instant::now() + THREAD_WAIT;
     let id = submitted.task.id.clone();
@@ -90,44 +93,20 @@ pub fn accepted_output(
         0 => engine.wait_for_thread(&id, deadline)?,
         _ => submitted.task.clone(),
     };
-    let mut data = acknowledgement(&task, capability);
-    if let Some(expected) = submitted.expected {
-        data.insert("expected_duration".into(), estimate::format_estimate(expected).into());
-    }
     // A task that has ended (found by its idempotency key) is not in the queue.
     let has_ended = task.ended.is_some();
-    if has_ended {
-        data.insert("summary".into(), task_data::summary(&task).into());
-    }
-    let mut output = CommandOutput::done(Value::Object(data));
-    if !has_ended {
-        output.facts.insert("queue_position".into(), submitted.queue_position.into());
-    }
-    if let Some(start_ms) = submitted.estimated_start_ms {
-        output.facts.insert("estimated_start_ms".into(), start_ms.into());
-    }
-    if submitted.replayed {
-        output.facts.insert("replayed".into(), true.into());
-    }
-    if let Some(blocker) = &submitted.waiting_for {
-        output.facts.insert("waiting_for".into(), task_data::waiting_for(blocker));
-    }
-    if submitted.queue_paused {
-        output.facts.insert("queue_paused".into(), true.into());
-    }
+    let acknowledgement = ExecutionAck {
+        expected_duration: submitted.expected.map(estimate::format_estimate),
+        summary: has_ended.then(|| task_data::summary(&task)),
+        ..ExecutionAck::of(&task, capability)
+    };
+    let mut output = CommandOutput::done(acknowledgement).with_facts(AckFacts {
+        queue_position: (!has_ended).then_some(submitted.queue_position),
+        estimated_start_ms: submitted.estimated_start_ms,
+        replayed: submitted.replayed,
+        waiting_for: submitted.waiting_for.as_ref().map(Into::into),
+        queue_paused: submitted.queue_paused,
+    });
     output.message = Some(format!("Task {id} accepted"));
     Ok(output)
-}
-
-pub fn acknowledgement(task: &delegator_registry::Task, capability: &str) -> Map<String, Value> {
-    let mut data = Map::new();
-    data.insert("task_id".into(), task.id.as_str().into());
-    if let Some(thread) = task_data::thread(task) {
-        data.insert("thread_id".into(), thread.into());
-    }
-    data.insert("accepted".into(), true.into());
-    data.insert("capability".into(), capability.into());
-    data.insert("started_at".into(), task_data::format_timestamp(task.created_at_ms).into());
-    data.insert("state".into(), task.state.public_name().into());
-    data
 }

@@ -3,24 +3,27 @@
 //! The data comes from the stored record of the run. An unfinished task is an error that suggests `wait`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use delegator_engine::{Engine, EngineError, TaskFiles};
 use delegator_registry::{Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{ended_task_json, engine, resolve_task};
+use crate::commands::local::tasks::{engine, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::events::EventsPage;
+use crate::output::data::task::{ResultFacts, ResultSet};
 use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
+use crate::output::values::UtcTime;
 use crate::spec::paging::{cursor_position, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Results {
     #[serde(flatten)]
     pub task: TaskIdInput,
@@ -35,7 +38,6 @@ pub struct Results {
     #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
     pub max_output_bytes: u32,
     /// Older events: next_cursor of the events in the previous response
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub events_cursor: Option<String>,
 }
@@ -53,7 +55,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::InvalidCursor,
         ErrorCode::WrongState,
     ],
-    ..CommandSpec::new::<Results>(&["local", "results"], "Show a finished task's results")
+    ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show a finished task's results")
 };
 
 pub const COMMAND: Command = Command {
@@ -72,26 +74,32 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
         return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
     }
     let files = engine.files(&task.id)?;
-    let events = events_json(&engine, &task, &files, &input)?;
+    let events = events_page(&engine, &task, &files, &input)?;
     engine.mark_read(&task.id)?;
-    let mut data =
-        ended_task_json(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?;
-    data.insert("duration_seconds".into(), (task_data::ran_ms(&task) / 1000).into());
-    let ended_at = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
-    data.insert("completed_ts".into(), task_data::format_timestamp(ended_at).into());
-    data.insert("events".into(), events);
-    let mut output = CommandOutput::done(Value::Object(data)).fact("count", 1);
+    let results = ResultSet {
+        result: task_result(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?,
+        duration_seconds: task_data::ran_ms(&task) / 1000,
+        completed_ts: UtcTime::from_ms(task_data::ended_ms(&task)),
+        events,
+    };
+    let mut output = CommandOutput::done(results).with_facts(ResultFacts { count: 1 });
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     output.warnings.extend(warnings::for_task(&task, &files));
     Ok(output)
 }
 
 /// The last events, or those before the position of the cursor.
-fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results) -> Result<Value, AppError> {
+fn events_page(
+    engine: &Engine,
+    task: &Task,
+    files: &TaskFiles,
+    input: &Results,
+) -> Result<EventsPage, AppError> {
     let count = files.record.as_ref().map(|record| record.report.counts.lines);
     if !input.include_events && input.events_cursor.is_none() {
-        let reason = "Events excluded by default (use include_events=true)";
-        return Ok(json!({"included": false, "count": count.unwrap_or(0), "reason": reason}));
+        let reason = Some("Events excluded by default (use include_events=true)");
+        let count = count.unwrap_or(0);
+        return Ok(EventsPage { included: false, count, reason, items: None, next_cursor: None });
     }
     let stored = engine.read_stored(&task.id, TaskFile::Events)?;
     let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
@@ -109,9 +117,11 @@ fn events_json(engine: &Engine, task: &Task, files: &TaskFiles, input: &Results)
             serde_json::from_str(&without_repeated_keys(&text)).unwrap_or_else(|_| text.into())
         })
         .collect();
-    let mut page = json!({"included": true, "count": count.unwrap_or(lines.len() as u64), "items": items});
-    if from > 0 {
-        page["next_cursor"] = position_cursor(i64::try_from(from).unwrap_or(i64::MAX), &query).into();
-    }
-    Ok(page)
+    Ok(EventsPage {
+        included: true,
+        count: count.unwrap_or(lines.len() as u64),
+        reason: None,
+        items: Some(items),
+        next_cursor: (from > 0).then(|| position_cursor(i64::try_from(from).unwrap_or(i64::MAX), &query)),
+    })
 }

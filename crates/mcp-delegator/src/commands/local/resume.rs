@@ -3,21 +3,23 @@
 //! The thread is given by its id or by one of its tasks. The new task runs in the directory of the earlier task,
 //! unless `working_dir` is given.
 
+use delegator_domain::task::Mode;
+use delegator_engine::{Capabilities, EngineError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{
-    AgentInputs, ModeInput, SubmissionInputs, TASK_ID, THREAD_ID, check_agent_inputs,
-};
+use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, THREAD_ID, TaskRef, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::input::agent_selection::select_agent;
 use crate::input::preflight::resumed_agent_problems;
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
@@ -31,11 +33,11 @@ pub struct Resume {
     pub thread_id: Option<String>,
     /// A task of that thread
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID))]
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskRef>,
     /// Sandbox mode
     #[serde(default)]
-    pub mode: ModeInput,
+    #[schemars(schema_with = "inputs::modes")]
+    pub mode: Mode,
     #[serde(flatten)]
     pub agent: AgentInputs,
 }
@@ -49,7 +51,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: AGENT_FAILURES,
     check,
     preflight: resumed_agent_problems,
-    ..CommandSpec::new::<Resume>(&["local", "resume"], "Continue an earlier thread")
+    ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
 
 pub const COMMAND: Command = Command {
@@ -81,6 +83,9 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         (None, Some(thread)) => engine.last_task_of_thread(thread)?,
         (None, None) => None,
     };
+    if let Some(task) = &earlier {
+        check_agent(context, &input, &task.agent)?;
+    }
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));
     let Some(thread) = thread else {
         let message = "The task has no thread to continue: its agent never announced one.";
@@ -96,7 +101,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode: input.mode.into(),
+        mode: input.mode,
         preview: false,
         resume: earlier,
         thread: Some(thread),
@@ -105,5 +110,26 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         call_budget: None,
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    accepted_output(&engine, submitted, "background")
+    accepted_output(&engine, submitted, Capability::Background)
+}
+
+/// A thread belongs to the agent that began it, and not every agent has threads.
+fn check_agent(context: &Context<'_>, input: &Resume, agent: &str) -> Result<(), AppError> {
+    let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
+    let configured = select_agent(context.config, agent).map_err(refuse)?;
+    if !Capabilities::of(configured.protocol).threads {
+        return Err(EngineError::NoThreads { agent: configured.name }.into());
+    }
+    match &input.agent.agent {
+        Some(given) if given != agent => Err(refuse(
+            Problem::new(
+                ErrorCode::InvalidValue,
+                "agent",
+                format!("is not the agent of the thread, {agent}"),
+            )
+            .value(given.as_str().into())
+            .suggest(Some("Remove agent, or start a new task.")),
+        )),
+        _ => Ok(()),
+    }
 }

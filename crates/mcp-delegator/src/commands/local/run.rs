@@ -3,9 +3,9 @@
 //! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far. The end of
 //! the call never ends the task. Modes that write require `confirm`.
 
-use delegator_domain::task::{FailureKind, LimitKind, Mode, TaskEnd};
+use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, Record, WaitOutcome};
+use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,29 +14,19 @@ use std::time::Duration;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, SubmissionInputs, check_agent_inputs};
+use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::AGENT_FAILURES;
-use crate::commands::local::exec::{accepted_output, acknowledgement};
+use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
-use crate::output::data::error_context::LocatedError;
-use crate::output::data::failure::describe;
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
+use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
+use crate::output::data::task::TaskReport;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
+use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
-
-/// Sandbox mode; with `preview` the agent only plans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunMode {
-    #[default]
-    ReadOnly,
-    WorkspaceWrite,
-    DangerFullAccess,
-    Preview,
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -44,6 +34,7 @@ pub struct Run {
     pub submission: SubmissionInputs,
     /// Sandbox mode
     #[serde(default)]
+    #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
     /// Required to write
     #[serde(default)]
@@ -73,7 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator local run 'explain the build'",
         shows: "the agent's final message, with progress while it runs",
     }],
-    ..CommandSpec::new::<Run>(&["local", "run"], "Run a coding task and wait for it")
+    ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")
 };
 
 pub const COMMAND: Command = Command {
@@ -84,9 +75,7 @@ pub const COMMAND: Command = Command {
 
 fn check(input: &Value) -> Vec<Problem> {
     let mut problems = check_agent_inputs(input);
-    let writes =
-        matches!(input.get("mode").and_then(Value::as_str), Some("workspace-write" | "danger-full-access"));
-    if writes && input.get("confirm") != Some(&Value::Bool(true)) {
+    if inputs::writes(input) && input.get("confirm") != Some(&Value::Bool(true)) {
         problems.push(
             Problem::new(ErrorCode::ConfirmationRequired, "confirm", "must be true for a mode that writes")
                 .suggest(Some("Set confirm to true, or use mode read-only or preview.")),
@@ -97,19 +86,13 @@ fn check(input: &Value) -> Vec<Problem> {
 
 fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let engine = engine(context)?;
-    let (mode, preview) = match input.mode {
-        RunMode::ReadOnly => (Mode::ReadOnly, false),
-        RunMode::Preview => (Mode::ReadOnly, true),
-        RunMode::WorkspaceWrite => (Mode::WorkspaceWrite, false),
-        RunMode::DangerFullAccess => (Mode::DangerFullAccess, false),
-    };
     let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = budget.or(context.call_budget);
     let request = TaskRequest {
         submission: &input.submission,
         agent: &input.agent,
-        mode,
-        preview,
+        mode: input.mode.sandbox(),
+        preview: input.mode == RunMode::Preview,
         resume: None,
         thread: None,
         input: json!(input),
@@ -118,7 +101,7 @@ fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     if input.is_async {
-        return Ok(accepted_output(&engine, submitted, "background")?.into());
+        return Ok(accepted_output(&engine, submitted, Capability::Background)?.into());
     }
     let id = submitted.task.id;
     let wait = TaskWait { ids: vec![id.clone()], goal: WaitGoal::All, timeout };
@@ -146,33 +129,22 @@ pub fn foreground_output(
 ) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     let files = engine.files(&task.id)?;
-    let mut data = acknowledgement(&task, "foreground");
+    let acknowledgement = ExecutionAck::of(&task, Capability::Foreground);
     if expired {
-        data.insert("progress".into(), task_data::progress(files.snapshot.as_ref()));
+        let progress = Some(task_data::progress(files.snapshot.as_ref()));
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
-        return Ok(CommandOutput::new(Completion::Incomplete(Value::Object(data), parting)));
-    }
-    let result = task_data::result(&task, &files, None, context.screen.presentation.call_syntax());
-    for key in [
-        "summary",
-        "final_message",
-        "structured_output",
-        "structured_output_violations",
-        "metadata",
-        "labels",
-        "git",
-        "artifacts",
-        "verification",
-        "restore_point",
-    ] {
-        data.extend(result.get(key).map(|value| (key.to_owned(), value.clone())));
+        return Ok(CommandOutput::incomplete(ExecutionAck { progress, ..acknowledgement }, parting));
     }
     engine.mark_read(&task.id)?;
-    let data = Value::Object(data);
+    let data = ExecutionAck {
+        summary: Some(task_data::summary(&task)),
+        report: Some(TaskReport::of(&task, &files, (false, None), context.screen.presentation.call_syntax())),
+        ..acknowledgement
+    };
     let mut output = match task_error(&task, &files) {
         None => CommandOutput::done(data),
-        Some(error) => CommandOutput::new(Completion::Failed(Box::new(error), Some(data))),
+        Some(error) => CommandOutput::failed(error, data),
     };
     output.warnings.extend(warnings::for_task(&task, &files));
     output.child = task
@@ -192,40 +164,34 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         TaskEnd::Timeout(limit) => {
             let code =
                 if *limit == LimitKind::Idle { ErrorCode::TimeoutIdle } else { ErrorCode::TimeoutHard };
-            let error = AppError::new(code, format!("Task exceeded {} timeout.", limit.name()))
-                .context("timeout_type", limit.name())
-                .context("elapsed_seconds", task_data::ran_ms(task) / 1000);
-            match &files.record {
-                Some(record) => error
-                    .context("idle_seconds", record.quiet_ms / 1000)
-                    .context("limit_seconds", record.limits.map(|limits| limits.of(*limit)))
-                    .context(
-                        "partial_results",
-                        json!({
-                            "last_events": task_data::last_events(record),
-                            "last_output": record.last_output,
-                        }),
-                    ),
-                None => error,
-            }
+            let run = files.record.as_ref().map(|record| TimedOutRun {
+                idle_seconds: record.quiet_ms / 1000,
+                limit_seconds: record.limits.map(|limits| limits.of(*limit)),
+                partial_results: PartialResults {
+                    last_events: task_data::last_events(record),
+                    last_output: record.last_output.clone(),
+                },
+            });
+            AppError::new(code, format!("Task exceeded {} timeout.", limit.name())).with_context(
+                TimeoutContext {
+                    timeout_type: limit.name(),
+                    elapsed_seconds: task_data::ran_ms(task) / 1000,
+                    run,
+                },
+            )
         }
         TaskEnd::Failed { kind, message, retry_at } => {
             let code = failure_code(*kind, agent_acted(files));
             let described = describe(*kind, message, task_data::exit_code(task));
-            let error = AppError::new(code, described.message).context("failure_kind", kind.name());
-            let error = match described.agent_message {
-                Some(agent_message) => error.context("agent_message", agent_message),
-                None => error,
-            };
-            let error = match retry_at {
-                Some(retry_at) => error.context("retry_at", retry_at.clone()),
-                None => error,
-            };
             let tail = files.record.as_ref().map(|record| last_bytes(&record.last_stderr, 1024).to_owned());
-            let error = error
-                .context("exit_code", json!(task_data::exit_code(task)))
-                .context("stderr_tail", tail.unwrap_or_default());
-            with_location(error, files.record.as_ref())
+            AppError::new(code, described.message).with_context(FailureContext {
+                failure_kind: kind.name(),
+                agent_message: described.agent_message,
+                retry_at: retry_at.clone(),
+                exit_code: task_data::exit_code(task),
+                stderr_tail: tail.unwrap_or_default(),
+                position: error_context::position(files.record.as_ref()),
+            })
         }
     };
     let error = error.context("task_id", task.id.as_str());
@@ -233,14 +199,6 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })
-}
-
-fn with_location(error: AppError, record: Option<&Record>) -> AppError {
-    let Some(LocatedError { file, line, column, .. }) = error_context::first_location(record) else {
-        return error;
-    };
-    let error = error.context("file", file).context("line", line);
-    column.into_iter().fold(error, |error, column| error.context("column", column))
 }
 
 /// Before its first item an agent has changed nothing, so a precise code (which may be retryable) is safe.

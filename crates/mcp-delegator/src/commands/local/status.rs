@@ -4,9 +4,10 @@
 //! does not mark a task as read.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use delegator_domain::task::State;
 use delegator_engine::{Engine, LongLog, OverviewRequest};
@@ -15,44 +16,35 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::{task as task_data, usage};
+use crate::output::data::status::{
+    NotListed, RunningTask, StatusCounts, StatusFacts, StatusSnapshot, Unread,
+};
 use crate::output::outcome::{CommandOutput, ListCursors, Warning};
+use crate::output::values::UtcTime;
 use crate::spec::paging::{cursor_position, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskState {
-    Queued,
-    Working,
-    Completed,
-    Failed,
-    Cancelled,
-    Timeout,
-}
-
 /// Filters shared by the local and the cloud command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct StatusInputs {
     /// Only this task
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: Option<String>,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: Option<TaskRef>,
     /// Only tasks in or below this directory
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-advanced" = true))]
-    pub working_dir: Option<String>,
+    pub working_dir: Option<PathBuf>,
     /// Only tasks with all of these labels
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     #[schemars(extend("x-advanced" = true, "default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Only this state
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<TaskState>,
+    #[serde(default)]
+    #[schemars(schema_with = "inputs::states")]
+    pub state: Option<State>,
     /// Maximum number of finished tasks; above 50 also of running and queued tasks
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
@@ -61,12 +53,11 @@ pub struct StatusInputs {
     #[serde(default)]
     pub verbose: bool,
     /// next_cursor of the previous page
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub cursor: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Status {
     #[serde(flatten)]
     pub filter: StatusInputs,
@@ -87,7 +78,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor],
-    ..CommandSpec::new::<Status>(&["local", "status"], "Show running, queued and recent tasks")
+    ..CommandSpec::new::<Status, StatusSnapshot>(
+        &["local", "status"],
+        "Show running, queued and recent tasks",
+    )
 };
 
 pub const COMMAND: Command = Command {
@@ -108,46 +102,46 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
     let wanted = overview_query(context, &engine, &input.filter, now_ms)?;
-    let Some(overview) = engine.overview(&wanted)? else { return Ok(empty_snapshot(now_ms)) };
+    let Some(overview) = engine.overview(&wanted)? else {
+        return Ok(snapshot_output(now_ms, StatusSnapshot::default()));
+    };
+    let not_listed = NotListed {
+        running: overview.running_count.saturating_sub(overview.running.len() as u64),
+        queued: overview.queued_count.saturating_sub(overview.queued.len() as u64),
+    };
     let mut tasks = Vec::new();
-    for running in &overview.running {
-        let mut item = task_data::running(&running.task, running.snapshot.as_ref(), now_ms);
+    for running in overview.running {
+        let id = running.task.id.clone();
+        let mut task = RunningTask::of(running.task, running.snapshot.as_ref(), now_ms);
         if input.filter.verbose {
-            let stored = engine.read_stored_tail(&running.task.id, TaskFile::Events, VERBOSE_BYTES)?;
-            item["last_lines"] = last_lines(&stored).into();
+            let stored = engine.read_stored_tail(&id, TaskFile::Events, VERBOSE_BYTES)?;
+            task.last_lines = Some(last_lines(&stored));
         }
-        tasks.push(item);
+        tasks.push(task);
     }
-    let mut data = json!({
-        "summary": {
-            "running": overview.running_count,
-            "queued": overview.queued_count,
-            "recently_completed": overview.ended.total,
+    let usage = match input.usage {
+        true => Some(engine.usage(&wanted, input.filter.limit.max(MIN_LISTED))?.unwrap_or_default().into()),
+        false => None,
+    };
+    let unread = overview.unread;
+    let snapshot = StatusSnapshot {
+        summary: StatusCounts {
+            running: overview.running_count,
+            queued: overview.queued_count,
+            recently_completed: overview.ended.total,
         },
-    });
-    data["tasks"] = Value::Array(tasks);
-    data["queue"] = overview.queued.iter().map(task_data::queued).collect();
-    data["recently_completed"] = overview.ended.tasks.iter().map(task_data::ended).collect();
-    let not_listed = [
-        ("running", overview.running_count.saturating_sub(overview.running.len() as u64)),
-        ("queued", overview.queued_count.saturating_sub(overview.queued.len() as u64)),
-    ];
-    if not_listed.iter().any(|(_, count)| *count > 0) {
-        data["not_listed"] =
-            not_listed.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count))).collect();
-    }
-    if input.usage {
-        let usage_rows = engine.usage(&wanted, input.filter.limit.max(MIN_LISTED))?;
-        data["usage"] = usage::table(&usage_rows.unwrap_or_default());
-    }
-    if overview.queue_paused {
-        data["queue_paused"] = true.into();
-    }
-    if overview.unread.count > 0 {
-        let ids: Vec<&str> = overview.unread.ids.iter().map(|id| id.as_str()).collect();
-        data["unread"] = json!({"count": overview.unread.count, "task_ids": ids});
-    }
-    let mut output = snapshot_output(now_ms, data, overview.running_count + overview.queued_count);
+        tasks,
+        queue: overview.queued.into_iter().map(Into::into).collect(),
+        recently_completed: overview.ended.tasks.iter().map(Into::into).collect(),
+        not_listed: (not_listed.running + not_listed.queued > 0).then_some(not_listed),
+        usage,
+        queue_paused: overview.queue_paused,
+        unread: (unread.count > 0).then(|| Unread {
+            count: unread.count,
+            task_ids: unread.ids.iter().map(ToString::to_string).collect(),
+        }),
+    };
+    let mut output = snapshot_output(now_ms, snapshot);
     if let Some(log) = overview.long_log {
         output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
@@ -174,15 +168,7 @@ fn overview_query(
     inputs: &StatusInputs,
     now_ms: i64,
 ) -> Result<OverviewRequest, AppError> {
-    let states = match inputs.state {
-        None => Vec::new(),
-        Some(TaskState::Queued) => vec![State::Queued],
-        Some(TaskState::Working) => vec![State::Starting, State::Working],
-        Some(TaskState::Completed) => vec![State::Completed],
-        Some(TaskState::Failed) => vec![State::Failed],
-        Some(TaskState::Cancelled) => vec![State::Cancelled],
-        Some(TaskState::Timeout) => vec![State::Timeout],
-    };
+    let states = inputs.state.map(State::with_same_public_name).unwrap_or_default();
     Ok(OverviewRequest {
         filter: Filter {
             states,
@@ -190,7 +176,7 @@ fn overview_query(
             labels: inputs.labels.clone(),
             since_ms: None,
         },
-        only: inputs.task_id.as_deref().map(|given| resolve_task(engine, given)).transpose()?,
+        only: inputs.task_id.as_ref().map(|given| resolve_task(engine, given)).transpose()?,
         under: context.process.current_dir.display().to_string(),
         unfinished_limit: inputs.limit.max(MIN_LISTED),
         ended_since_ms: now_ms - RECENT_MS,
@@ -209,21 +195,15 @@ fn cursor_query(inputs: &StatusInputs) -> Value {
 }
 
 /// The directory as stored with tasks: absolute, with symbolic links resolved if it exists.
-pub fn absolute_dir(context: &Context<'_>, given: &str) -> String {
+pub fn absolute_dir(context: &Context<'_>, given: &Path) -> String {
     let path = context.process.current_dir.join(given);
     path.canonicalize().unwrap_or(path).display().to_string()
 }
 
-fn empty_snapshot(now_ms: i64) -> CommandOutput {
-    let data = json!({
-        "summary": {"running": 0, "queued": 0, "recently_completed": 0},
-        "tasks": [], "queue": [], "recently_completed": [],
-    });
-    snapshot_output(now_ms, data, 0)
-}
-
-fn snapshot_output(now_ms: i64, data: Value, total: u64) -> CommandOutput {
-    CommandOutput::done(data).fact("snapshot_ts", task_data::format_timestamp(now_ms)).fact("total", total)
+fn snapshot_output(now_ms: i64, snapshot: StatusSnapshot) -> CommandOutput {
+    let total = snapshot.summary.running + snapshot.summary.queued;
+    let facts = StatusFacts { snapshot_ts: UtcTime::from_ms(now_ms), total };
+    CommandOutput::done(snapshot).with_facts(facts)
 }
 
 fn last_lines(stored: &[u8]) -> Vec<String> {

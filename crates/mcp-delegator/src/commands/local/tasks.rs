@@ -4,26 +4,26 @@
 //! collects values: the engine validates and decides.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
-use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    AgentProgram, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Verify, WaitOutcome,
+    Agent, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{self, AgentInputs};
-use crate::error::{self, AppError, ErrorCode};
+use crate::commands::inputs::{self, AgentInputs, TaskRef};
+use crate::error::{AppError, ErrorCode};
+use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
-use crate::output::data::task::OutputExcerpt;
-use crate::output::outcome::CommandOutput;
+use crate::output::data::task::{OutputExcerpt, TaskResult};
 use crate::spec::paging::fingerprint;
 
 /// The engine for the state directory of this call.
@@ -54,7 +54,7 @@ pub struct TaskRequest<'a> {
     /// The canonical input, stored with the task.
     pub input: Value,
     /// A program to use instead of the configured agent.
-    pub program: Option<AgentProgram>,
+    pub program: Option<Agent>,
     /// How long the call waits for the task, if it does.
     pub call_budget: Option<Duration>,
 }
@@ -66,15 +66,19 @@ pub fn build_submission(
     request: TaskRequest<'_>,
 ) -> Result<Submission, AppError> {
     let working_dir = match (&request.agent.working_dir, &request.resume) {
-        (Some(given), _) => PathBuf::from(given),
+        (Some(given), _) => given.clone(),
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(Path::new);
+    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
-    let program = match request.program {
-        Some(program) => program,
-        None => configured_agent(context, engine, &working_dir)?,
+    let agent_name =
+        request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
+    let configured = select_agent(config, agent_name.unwrap_or(BUILT_IN_AGENT))
+        .map_err(|problem| AppError::from_problems(vec![problem]))?;
+    let agent = match request.program {
+        Some(agent) => agent,
+        None => engine.locate_agent(&configured, &working_dir, &variables(context))?,
     };
     let mut input = request.input;
     if let Some(object) = input.as_object_mut() {
@@ -95,11 +99,10 @@ pub fn build_submission(
     Ok(Submission {
         text: request.submission.task.clone(),
         settings,
-        agent: program,
-        agent_name: error::AGENT.to_owned(),
+        agent,
         max_mode: config.settings.max_mode,
         environment: context.process.environment.clone(),
-        passed_variables: config.settings.agent_variables(error::AGENT).to_vec(),
+        passed_variables: configured.variables,
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
         title: title(context, &request.submission.task),
@@ -127,17 +130,9 @@ fn resolved_input(input: &Value, settings: &Settings, call_budget: Option<Durati
     resolved
 }
 
-/// The configured agent program.
-pub fn configured_agent(
-    context: &Context<'_>,
-    engine: &Engine,
-    workdir: &Path,
-) -> Result<AgentProgram, AppError> {
-    let program = context.config.settings.codex_bin.as_os_str();
-    let variable = |name: &str| context.process.environment.get(OsStr::new(name)).map(OsString::as_os_str);
-    let environment: Vec<(OsString, OsString)> =
-        context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    Ok(engine.agent(program, variable("PATH"), workdir, &environment)?)
+/// The environment of this process.
+pub fn variables(context: &Context<'_>) -> Variables {
+    context.process.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The configuration of a task in these directories, with the strictest limits of their work trees.
@@ -173,7 +168,7 @@ fn build_settings(
     let configured = &config.settings;
     let seconds = |given: Option<u32>, limit: Duration| given.map_or_else(|| limit.as_secs(), u64::from);
     let absolute =
-        |paths: &[String]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
+        |paths: &[PathBuf]| paths.iter().map(|path| context.process.current_dir.join(path)).collect();
     Settings {
         mode,
         preview: false,
@@ -186,11 +181,7 @@ fn build_settings(
         add_dirs: absolute(&agent.add_dirs),
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
-        env_policy: match agent.env_policy {
-            inputs::EnvPolicy::InheritNone => EnvPolicy::InheritNone,
-            inputs::EnvPolicy::InheritAll => EnvPolicy::InheritAll,
-            inputs::EnvPolicy::AllowList => EnvPolicy::AllowList(agent.env_allow_list.clone()),
-        },
+        env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,
         usage_before: None,
         limits: Limits {
@@ -260,14 +251,14 @@ fn title(context: &Context<'_>, text: &str) -> String {
 }
 
 /// Result data of a task, with its output if requested or due.
-pub fn ended_task_json(
+pub fn task_result(
     context: &Context<'_>,
     engine: &Engine,
     task: &Task,
     files: &TaskFiles,
     include_output: bool,
     budget: u32,
-) -> Result<Map<String, Value>, AppError> {
+) -> Result<TaskResult, AppError> {
     let streams = task_data::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
         let text = |which| {
             engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -279,7 +270,7 @@ pub fn ended_task_json(
             is_requested: include_output,
         })
     });
-    Ok(task_data::result(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
+    Ok(TaskResult::of(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
 }
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.
@@ -300,16 +291,6 @@ pub fn first_ended(watched: GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
     })
 }
 
-/// Adds start, end and duration of the task.
-pub fn with_timestamps(mut output: CommandOutput, task: &Task) -> CommandOutput {
-    output.facts.insert("started_ts".into(), task_data::format_timestamp(task_data::started_ms(task)).into());
-    if let Some(ended) = &task.ended {
-        output.facts.insert("completed_ts".into(), task_data::format_timestamp(ended.at_ms).into());
-        output.facts.insert("duration_ms".into(), task_data::ran_ms(task).into());
-    }
-    output
-}
-
-pub fn resolve_task(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
-    Ok(engine.resolve(given)?)
+pub fn resolve_task(engine: &Engine, given: &TaskRef) -> Result<TaskId, AppError> {
+    Ok(engine.resolve(given.as_str())?)
 }

@@ -4,55 +4,42 @@
 //! own failure is data, and an error only with `exit_status`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::time::Duration;
 
 use delegator_domain::task::State;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
-use crate::commands::inputs::TASK_ID;
+use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::run::task_error;
-use crate::commands::local::tasks::{
-    ended_task_json, engine, first_ended, refresh, resolve_task, with_timestamps,
-};
+use crate::commands::local::tasks::{engine, first_ended, refresh, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::task::{UnfinishedTask, WaitData, WaitFacts, WaitedTask, WaitedTasks};
 use crate::output::data::{task as task_data, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint};
+use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
+use crate::output::values::UtcTime;
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Until {
-    #[default]
-    All,
-    Any,
-}
-
-fn task_id_item() -> Value {
-    json!({"type": "string", "pattern": TASK_ID})
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Task id (or task_ids)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = TASK_ID), extend("x-positional" = true))]
-    pub task_id: Option<String>,
+    #[schemars(extend("x-positional" = true))]
+    pub task_id: Option<TaskRef>,
     /// Several tasks
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = task_id_item(), "default" = null))]
-    pub task_ids: Vec<String>,
+    #[serde(default)]
+    #[schemars(extend("default" = null))]
+    pub task_ids: Vec<TaskRef>,
     /// All or any of task_ids
     #[serde(default)]
-    pub until: Until,
+    #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all"))]
+    pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600), extend("x-default" = 50))]
     pub timeout_sec: Option<u32>,
     /// Include output
@@ -85,7 +72,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutHard,
     ],
     check,
-    ..CommandSpec::new::<Wait>(&["local", "wait"], "Wait until a task ends")
+    ..CommandSpec::new::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
 pub const COMMAND: Command = Command {
@@ -117,13 +104,9 @@ fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let given = input.task_id.iter().chain(&input.task_ids);
     let ids = given.map(|given| resolve_task(&engine, given)).collect::<Result<Vec<_>, _>>()?;
-    let goal = match input.until {
-        Until::Any => WaitGoal::Any,
-        Until::All => WaitGoal::All,
-    };
     let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
-    Ok(Started::Waiting(TaskWait { ids, goal, timeout }, AfterWait::Wait(input)))
+    Ok(Started::Waiting(TaskWait { ids, goal: input.until, timeout }, AfterWait::Wait(input)))
 }
 
 pub fn after_wait(
@@ -134,8 +117,8 @@ pub fn after_wait(
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
-        (None, Until::All) => combined_output(context, &engine, input, &watched.tasks),
-        (None, Until::Any) => {
+        (None, WaitGoal::All) => combined_output(context, &engine, input, &watched.tasks),
+        (None, WaitGoal::Any) => {
             let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
             Ok(single_output(context, &engine, input, first_ended(watched)?)?.fact("pending", pending))
         }
@@ -157,31 +140,34 @@ fn single_output(
     if expired {
         // For several tasks the hint is to repeat the call.
         let reattach = input.task_id.is_some().then(|| WaitHint::for_task(&task.id));
-        let data = progress_json(engine, &task)?;
-        return Ok(CommandOutput::new(Completion::Incomplete(data, IncompleteReason::CallExpired(reattach))));
+        let data = unfinished(engine, &task)?;
+        return Ok(CommandOutput::incomplete(data, IncompleteReason::CallExpired(reattach)));
     }
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
-    let data = ended_task_json(context, engine, &task, &files, input.include_output, input.max_output_bytes)?;
-    let data = Value::Object(data);
+    let data = task_result(context, engine, &task, &files, input.include_output, input.max_output_bytes)?;
     let error = if input.exit_status { task_error(&task, &files) } else { None };
-    let completion = match error {
+    let output = match error {
         // exit_status has one code for a failed task, whatever the cause.
         Some(error) if task.state == State::Failed => {
-            Completion::Failed(Box::new(AppError { code: ErrorCode::AgentFailed, ..error }), Some(data))
+            CommandOutput::failed(AppError { code: ErrorCode::AgentFailed, ..error }, data)
         }
-        Some(error) => Completion::Failed(Box::new(error), Some(data)),
-        None => Completion::Done(data),
+        Some(error) => CommandOutput::failed(error, data),
+        None => CommandOutput::done(data),
     };
-    let mut output = with_timestamps(CommandOutput::new(completion), &task);
+    let mut output = output.with_facts(WaitFacts {
+        started_ts: UtcTime::from_ms(task_data::started_ms(&task)),
+        completed_ts: UtcTime::from_ms(task_data::ended_ms(&task)),
+        duration_ms: task_data::ran_ms(&task),
+    });
     output.warnings.extend(warnings::for_task(&task, &files));
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     Ok(output)
 }
 
-fn progress_json(engine: &Engine, task: &Task) -> Result<Value, AppError> {
+fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(task_data::unfinished(task, files.snapshot.as_ref()))
+    Ok(UnfinishedTask::of(task, files.snapshot.as_ref()))
 }
 
 /// The output for all tasks, finished or not.
@@ -194,27 +180,22 @@ fn combined_output(
     let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
     for task in tasks {
         if !task.state.is_terminal() {
-            items.push(progress_json(engine, task)?);
+            items.push(WaitedTask::Unfinished(unfinished(engine, task)?));
             continue;
         }
         engine.mark_read(&task.id)?;
         let (files, include_output) = (engine.files(&task.id)?, input.include_output);
         all_warnings.extend(warnings::for_task(task, &files));
-        items.push(Value::Object(ended_task_json(
-            context,
-            engine,
-            task,
-            &files,
-            include_output,
-            input.max_output_bytes,
-        )?));
+        let result = task_result(context, engine, task, &files, include_output, input.max_output_bytes)?;
+        items.push(WaitedTask::Ended(Box::new(result)));
     }
-    let data = json!({"tasks": items});
+    let data = WaitedTasks { tasks: items };
     let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
     let output = match pending.is_empty() {
         true => CommandOutput::done(data),
-        false => CommandOutput::new(Completion::Incomplete(data, IncompleteReason::CallExpired(None)))
-            .fact("pending", pending),
+        false => {
+            CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
+        }
     };
     Ok(CommandOutput { warnings: all_warnings, ..output })
 }

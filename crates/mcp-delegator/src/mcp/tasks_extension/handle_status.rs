@@ -11,7 +11,7 @@ use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::mcp::tasks_extension::handles::{Handle, WaitKind, is_wait_cancelled, stored_format};
 use crate::mcp::tools::server_state::{ServerState, ToolCall};
-use crate::output::data::task as task_data;
+use crate::output::values::UtcTime;
 
 /// How often a client should poll a handle.
 const POLL_INTERVAL_MS: u64 = 2_000;
@@ -33,8 +33,8 @@ pub fn handle_status(
     let mut task_handle = TaskHandle::new(
         handle.to_text(),
         TaskStatus::Working,
-        task_data::format_timestamp(first),
-        task_data::format_timestamp(latest),
+        UtcTime::from_ms(first).0,
+        UtcTime::from_ms(latest).0,
     )
     .with_poll_interval_ms(POLL_INTERVAL_MS);
     task_handle.ttl_ms = engine.retention_ms.and_then(|retention| u64::try_from(retention).ok());

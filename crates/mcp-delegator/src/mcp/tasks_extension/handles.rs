@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::commands::blocking::{AfterWait, TaskWait};
+use crate::commands::inputs::TaskRef;
 use crate::commands::local::output_budget;
-use crate::commands::local::wait::{Until, Wait};
+use crate::commands::local::wait::Wait;
 use crate::error::AppError;
 use crate::spec::formats::Format;
 
@@ -126,11 +127,11 @@ impl WaitHandle {
     /// The input of the original wait.
     pub fn input(&self) -> Wait {
         let ResponseOptions { include_output, exit_status, max_output_bytes, .. } = self.options;
-        let mut ids: Vec<String> = self.ids.iter().map(TaskId::to_string).collect();
+        let mut ids: Vec<TaskRef> = self.ids.iter().cloned().map(TaskRef::from).collect();
         Wait {
             task_id: if self.kind == WaitKind::One { ids.pop() } else { None },
             task_ids: ids,
-            until: if self.kind == WaitKind::Any { Until::Any } else { Until::All },
+            until: if self.kind == WaitKind::Any { WaitGoal::Any } else { WaitGoal::All },
             timeout_sec: None,
             include_output,
             max_output_bytes: max_output_bytes.unwrap_or_else(output_budget),

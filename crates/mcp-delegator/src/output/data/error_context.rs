@@ -12,11 +12,11 @@ use delegator_domain::terminal::sanitize;
 use delegator_engine::Record;
 use delegator_registry::Task;
 use delegator_transcript::CommandFailure;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::output::data::failure::truncate_quote;
-use crate::output::data::suggestions::{ErrorLocation, Findings, suggestions};
+use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
 use crate::output::next_call::CallSyntax;
 
 /// Maximum number of error locations.
@@ -24,22 +24,47 @@ const MAX_LOCATIONS: usize = 20;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_PATH_CHARS: usize = 400;
 
-/// A source location that a failed command reported, in our JSON.
-#[derive(Debug, Serialize)]
-pub struct LocatedError {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ErrorContext {
+    pub error_message: String,
+    pub error_type: String,
+    pub failed_files: Vec<String>,
+    pub error_locations: Vec<ReportedLocation>,
+    #[schemars(length(max = MAX_SUGGESTIONS))]
+    pub suggestions: Vec<String>,
+    #[schemars(extend("x-optional" = true))]
+    pub failure_kind: &'static str,
+    /// The agent's own message, if the error is that of a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
+}
+
+/// A location in the output of a failed command.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReportedLocation {
+    #[serde(flatten)]
+    pub position: Position,
+    #[schemars(extend("x-optional" = true))]
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[schemars(extend("x-optional" = true))]
+    pub command: String,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Position {
     pub file: String,
     pub line: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<String>,
-    command: String,
 }
 
-/// `null` for a task that did not fail.
-pub fn to_json(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Value {
-    let Some(end) = task.ended.as_ref().map(|ended| &ended.end) else { return Value::Null };
+/// `None` for a task that did not fail.
+pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Option<ErrorContext> {
+    let end = &task.ended.as_ref()?.end;
     let (message, kind, retry_at) = match end {
         TaskEnd::Failed { kind, message, retry_at } => {
             (truncate_quote(&sanitize(message)), kind.name(), retry_at.clone())
@@ -47,33 +72,29 @@ pub fn to_json(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
         TaskEnd::Timeout(limit) => {
             (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
         }
-        TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Value::Null,
+        TaskEnd::Completed | TaskEnd::Cancelled { .. } => return None,
     };
-    let locations: Vec<LocatedError> = locations(failures(record)).collect();
+    let locations: Vec<_> = locations(failures(record)).collect();
+    let (error_type, error_message, agent_message) = match blamed_command(end, record) {
+        Some((kind, problem)) => (clean_line(kind), clean_line(problem), Some(message)),
+        None => (kind.to_owned(), message, None),
+    };
     let suggested = suggestions(&findings(task, end, record));
-    let suggested: Vec<String> = suggested.iter().map(|suggestion| syntax.sentence(suggestion)).collect();
-    let mut context = json!({
-        "error_message": message,
-        "error_type": kind,
-        "failed_files": unique_files(&locations),
-        "error_locations": locations,
-        "suggestions": suggested,
-        "failure_kind": kind,
-    });
-    if let Some((kind, message)) = blamed_command(end, record) {
-        context["agent_message"] = context["error_message"].take();
-        (context["error_type"], context["error_message"]) =
-            (clean_line(kind).into(), clean_line(message).into());
-    }
-    if let Some(retry_at) = retry_at {
-        context["retry_at"] = retry_at.into();
-    }
-    context
+    Some(ErrorContext {
+        error_message,
+        error_type,
+        failed_files: unique_files(&locations),
+        error_locations: locations,
+        suggestions: suggested.iter().map(|suggestion| syntax.sentence(suggestion)).collect(),
+        failure_kind: kind,
+        agent_message,
+        retry_at,
+    })
 }
 
 /// Where the failure is, if known.
-pub fn first_location(record: Option<&Record>) -> Option<LocatedError> {
-    locations(failures(record)).next()
+pub fn position(record: Option<&Record>) -> Option<Position> {
+    locations(failures(record)).next().map(|location| location.position)
 }
 
 /// Commands that failed and never succeeded later, oldest first.
@@ -82,12 +103,10 @@ fn failures(record: Option<&Record>) -> &[CommandFailure] {
 }
 
 /// Error locations, those of the newest failure first.
-fn locations(failures: &[CommandFailure]) -> impl Iterator<Item = LocatedError> {
+fn locations(failures: &[CommandFailure]) -> impl Iterator<Item = ReportedLocation> {
     let all = failures.iter().rev().flat_map(|failure| {
-        failure.places.iter().map(|place| LocatedError {
-            file: clean_path(&place.file),
-            line: place.line,
-            column: place.column,
+        failure.places.iter().map(|place| ReportedLocation {
+            position: Position { file: clean_path(&place.file), line: place.line, column: place.column },
             message: clean_line(&place.message),
             kind: place.kind.as_deref().map(clean_line),
             command: clean_line(&failure.command),
@@ -96,11 +115,11 @@ fn locations(failures: &[CommandFailure]) -> impl Iterator<Item = LocatedError> 
     all.take(MAX_LOCATIONS)
 }
 
-fn unique_files(locations: &[LocatedError]) -> Vec<&str> {
-    let mut files: Vec<&str> = Vec::new();
-    for LocatedError { file, .. } in locations {
-        if !files.contains(&file.as_str()) {
-            files.push(file);
+fn unique_files(locations: &[ReportedLocation]) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    for location in locations {
+        if !files.contains(&location.position.file) {
+            files.push(location.position.file.clone());
         }
     }
     files

@@ -3,6 +3,8 @@
 //! To save space, long events are shortened and the oldest are dropped. None is lost: the cursor always points to the first
 //! event of the list, so the caller can page backwards.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::suggestion::NextCall;
@@ -16,6 +18,21 @@ const MAX_NAME_BYTES: usize = 128;
 
 /// JSON pointers to the id of an event, in all dialects.
 const ID_POINTERS: [&str; 4] = ["/item/id", "/id", "/call_id", "/thread_id"];
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EventsPage {
+    pub included: bool,
+    /// All events of the task.
+    pub count: u64,
+    /// Why they are not included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<Value>>,
+    /// Leads to the events before these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
 
 /// The query that event cursors of a task belong to.
 pub fn cursor_query(task_id: &str) -> Value {

@@ -4,9 +4,61 @@
 //! text is data, in a field named after its author.
 
 use delegator_domain::task::FailureKind;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::output::data::error_context::Position;
 
 /// Maximum characters of an agent's text that are quoted.
 const MAX_QUOTED_CHARS: usize = 2_000;
+
+/// The context of the error of a task that did not complete.
+#[derive(Debug, JsonSchema)]
+pub struct TaskErrorContext {
+    #[serde(flatten)]
+    pub timeout: Option<TimeoutContext>,
+    #[serde(flatten)]
+    pub failure: Option<FailureContext>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TimeoutContext {
+    #[schemars(extend("enum" = ["idle", "hard"]))]
+    pub timeout_type: &'static str,
+    pub elapsed_seconds: u64,
+    /// What is known from the record of the run.
+    #[serde(flatten)]
+    pub run: Option<TimedOutRun>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TimedOutRun {
+    pub idle_seconds: u64,
+    #[schemars(extend("x-optional" = true))]
+    pub limit_seconds: Option<u64>,
+    pub partial_results: PartialResults,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PartialResults {
+    pub last_events: Vec<Value>,
+    pub last_output: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FailureContext {
+    pub failure_kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<String>,
+    #[schemars(extend("x-optional" = true))]
+    pub exit_code: Option<i32>,
+    pub stderr_tail: String,
+    #[serde(flatten)]
+    pub position: Option<Position>,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct FailureText {

@@ -3,90 +3,136 @@
 //! The tool envelope defines the three lists and `lines_changed`, but no renames: the old name is in `deleted_files`, the
 //! new one in `added_files`, and `renamed_files` contains the pairs.
 
-use delegator_engine::{Evidence, Finding, FindingKind, Record, Source};
-use delegator_transcript::FileOperations;
+use std::collections::BTreeMap;
+
+use delegator_engine::{
+    Artifact, Evidence, Finding, FindingKind, LeftOut, NotHashed, Record, Renamed, RepositoryChanges, Source,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::output::outcome::Warning;
 
-/// `metadata.file_operations`: from the evidence, else from the agent's own report.
-pub fn operations(record: Option<&Record>) -> Value {
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct FileOperations {
+    pub modified_files: Vec<String>,
+    pub added_files: Vec<String>,
+    pub deleted_files: Vec<String>,
+    pub lines_changed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_added: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines_deleted: Option<u64>,
+    /// git, scan, or agent: only what the agent reported.
+    #[schemars(extend("x-optional" = true))]
+    pub source: &'static str,
+    /// whole or partial.
+    #[schemars(extend("x-optional" = true))]
+    pub scope: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<BTreeMap<String, String>>")]
+    pub renamed_files: Vec<Renamed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed_count: Option<u64>,
+    /// Paths that were not examined or not read, with the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    pub left_out: Option<Vec<LeftOut>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out_count: Option<usize>,
+}
+
+/// A file that the task changed and that still exists.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ArtifactData {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    #[serde(rename = "ref")]
+    pub path: String,
+    pub size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Why there is no digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub not_hashed: Option<NotHashed>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GitChanges {
+    pub head_before: Option<String>,
+    pub head_after: Option<String>,
+    pub branch_before: Option<String>,
+    pub branch_after: Option<String>,
+    pub commit_count: u64,
+    /// First lines of the newest commits.
+    pub commits: Vec<String>,
+    pub index_changed: bool,
+}
+
+/// From the evidence, else from the agent's own report.
+pub fn operations(record: Option<&Record>) -> FileOperations {
     match record.and_then(|record| record.evidence.as_ref()) {
         Some(evidence) => from_evidence(evidence),
         None => from_agent_report(record),
     }
 }
 
-fn from_evidence(evidence: &Evidence) -> Value {
-    let files = &evidence.files;
-    let lines = evidence.lines;
-    let mut value = json!({
-        "modified_files": files.modified,
-        "added_files": files.added,
-        "deleted_files": files.deleted,
-        "lines_changed": lines.added.saturating_add(lines.deleted),
-        "lines_added": lines.added,
-        "lines_deleted": lines.deleted,
-        "source": match evidence.source {
+fn from_evidence(evidence: &Evidence) -> FileOperations {
+    let (files, lines) = (evidence.files.clone(), evidence.lines);
+    let has_left_out = evidence.left_out_count > 0;
+    FileOperations {
+        modified_files: files.modified,
+        added_files: files.added,
+        deleted_files: files.deleted,
+        lines_changed: lines.added.saturating_add(lines.deleted),
+        lines_added: Some(lines.added),
+        lines_deleted: Some(lines.deleted),
+        source: match evidence.source {
             Source::Git => "git",
             Source::Scan => "scan",
         },
-        "scope": if evidence.is_partial() { "partial" } else { "whole" },
-    });
-    if !files.renamed.is_empty() {
-        value["renamed_files"] = json!(files.renamed);
+        scope: if evidence.is_partial() { "partial" } else { "whole" },
+        renamed_files: files.renamed,
+        not_listed_count: Some(files.not_listed).filter(|count| *count > 0),
+        left_out: has_left_out.then(|| evidence.left_out.clone()),
+        left_out_count: has_left_out.then_some(evidence.left_out_count),
     }
-    if files.not_listed > 0 {
-        value["not_listed_count"] = files.not_listed.into();
-    }
-    if evidence.left_out_count > 0 {
-        value["left_out"] = json!(evidence.left_out);
-        value["left_out_count"] = evidence.left_out_count.into();
-    }
-    value
 }
 
-fn from_agent_report(record: Option<&Record>) -> Value {
-    let none = FileOperations::default();
-    let files = record.map_or(&none, |record| &record.report.files);
-    json!({
-        "modified_files": files.modified,
-        "added_files": files.added,
-        "deleted_files": files.deleted,
-        "lines_changed": 0,
-        "source": "agent",
-        "scope": "partial",
-    })
+fn from_agent_report(record: Option<&Record>) -> FileOperations {
+    let files = record.map(|record| record.report.files.clone()).unwrap_or_default();
+    FileOperations {
+        modified_files: files.modified,
+        added_files: files.added,
+        deleted_files: files.deleted,
+        source: "agent",
+        scope: "partial",
+        ..FileOperations::default()
+    }
 }
 
-/// Adds `data.artifacts` and `data.git`, if there is evidence.
-pub fn add_to(data: &mut Map<String, Value>, record: Option<&Record>) {
-    let Some(evidence) = record.and_then(|record| record.evidence.as_ref()) else { return };
-    let artifact = |file: &delegator_engine::Artifact| {
-        let mut value = json!({"type": "file", "ref": file.path, "size": file.size});
-        if let Some(digest) = &file.sha256 {
-            value["sha256"] = digest.clone().into();
-        }
-        if let Some(why) = &file.not_hashed {
-            value["not_hashed"] = json!(why);
-        }
-        value
+pub fn artifacts(evidence: &Evidence) -> Vec<ArtifactData> {
+    let artifact = |file: &Artifact| ArtifactData {
+        kind: "file",
+        path: file.path.clone(),
+        size: file.size,
+        sha256: file.sha256.clone(),
+        not_hashed: file.not_hashed,
     };
-    data.insert("artifacts".into(), evidence.artifacts.iter().map(artifact).collect());
-    if evidence.artifacts_not_listed > 0 {
-        data.insert("artifacts_not_listed_count".into(), evidence.artifacts_not_listed.into());
-    }
-    if let Some(history) = &evidence.history {
-        let git = json!({
-            "head_before": history.head_before,
-            "head_after": history.head_after,
-            "branch_before": history.branch_before,
-            "branch_after": history.branch_after,
-            "commit_count": history.commits,
-            "commits": history.subjects,
-            "index_changed": history.index_changed,
-        });
-        data.insert("git".into(), git);
+    evidence.artifacts.iter().map(artifact).collect()
+}
+
+pub fn git_changes(changes: &RepositoryChanges) -> GitChanges {
+    GitChanges {
+        head_before: changes.head_before.clone(),
+        head_after: changes.head_after.clone(),
+        branch_before: changes.branch_before.clone(),
+        branch_after: changes.branch_after.clone(),
+        commit_count: changes.commits,
+        commits: changes.subjects.clone(),
+        index_changed: changes.index_changed,
     }
 }
 
@@ -100,7 +146,7 @@ pub fn warnings(record: Option<&Record>) -> Vec<Warning> {
 
 /// Without evidence only the agent's own list exists, which has no line counts.
 fn lines_not_counted(record: &Record) -> Option<Warning> {
-    let FileOperations { modified, added, deleted, .. } = &record.report.files;
+    let delegator_transcript::FileOperations { modified, added, deleted, .. } = &record.report.files;
     let count = modified.len() + added.len() + deleted.len();
     (count > 0).then(|| {
         let message = format!("the lines of {count} changed files could not be counted");

@@ -1,12 +1,16 @@
-//! The JSON of tasks and of what they did: the payload of the envelopes.
+//! The data of the envelopes as structs: tasks, what they did, and what the registry tools return. `serde` writes their
+//! keys, and the published schemas are generated from them.
 
+pub mod acknowledgement;
 pub mod error_context;
 pub mod estimate;
 pub mod events;
 pub mod failure;
 pub mod files;
 pub mod output;
+pub mod registry;
 pub mod restore_point;
+pub mod status;
 pub mod structured_output;
 pub mod suggestions;
 pub mod task;

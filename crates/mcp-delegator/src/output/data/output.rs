@@ -5,7 +5,9 @@
 //!
 //! Output that exceeds the size limit is truncated a second time; `max_bytes` is the budget that was applied last.
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::output::documents::document::{Block, Document};
 
@@ -15,23 +17,53 @@ pub const MARK: &str = " [truncated] ";
 /// A second truncation removes at least this much more, so that it also removes the first mark.
 const MIN_SECOND_REDUCTION: usize = 4 * MARK.len();
 
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AgentOutput {
+    pub included: bool,
+    /// Why it is not included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+    pub truncated: bool,
+    /// The budget of both streams together.
+    pub max_bytes: usize,
+    /// The size that the agent wrote, if it was truncated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_size: Option<u64>,
+}
+
 /// Output that is not included, with the reason.
-pub fn excluded(reason: &str) -> Value {
-    json!({"included": false, "reason": reason, "truncated": false, "max_bytes": 0})
+pub fn excluded(reason: &str) -> AgentOutput {
+    let reason = Some(reason.to_owned());
+    AgentOutput {
+        included: false,
+        reason,
+        stdout: None,
+        stderr: None,
+        truncated: false,
+        max_bytes: 0,
+        original_size: None,
+    }
 }
 
 /// Both streams within the budget. `sizes` are the sizes that the agent wrote.
-pub fn included(stdout: &str, stderr: &str, budget: usize, sizes: (u64, u64)) -> Value {
+pub fn included(stdout: &str, stderr: &str, budget: usize, sizes: (u64, u64)) -> AgentOutput {
     let (out, err) = excerpts(stdout, stderr, budget);
     let original = sizes.0.max(stdout.len() as u64) + sizes.1.max(stderr.len() as u64);
     let truncated =
         original > (out.len() + err.len()) as u64 || out.len() != stdout.len() || err.len() != stderr.len();
-    let mut output =
-        json!({"included": true, "stdout": out, "stderr": err, "truncated": truncated, "max_bytes": budget});
-    if truncated {
-        output["original_size"] = original.into();
+    AgentOutput {
+        included: true,
+        reason: None,
+        stdout: Some(out),
+        stderr: Some(err),
+        truncated,
+        max_bytes: budget,
+        original_size: truncated.then_some(original),
     }
-    output
 }
 
 /// Bytes of both streams.
@@ -114,8 +146,13 @@ pub fn excerpt(text: &str, share: usize) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+
+    fn included(stdout: &str, stderr: &str, budget: usize, sizes: (u64, u64)) -> Value {
+        json!(super::included(stdout, stderr, budget, sizes))
+    }
 
     #[test]
     fn unused_budget_goes_to_the_other_stream() {

@@ -2,7 +2,9 @@
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{LeftOut, PointProblem, RestorePoint, RestorePointRecord};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::output::outcome::Warning;
 
@@ -13,37 +15,61 @@ pub fn command(task: &TaskId) -> String {
     delegator_engine::restore_command(task)
 }
 
-/// `data.restore_point`: the one of the working directory, with those of other work trees in `other_work_trees`. `None`
-/// if there is none.
-pub fn to_json(task: &TaskId, record: Option<&RestorePointRecord>) -> Option<Value> {
-    let record = record?;
-    let (first, others) = record.points.split_first()?;
-    let mut value = point_fields(record, first);
-    if record.gone.len() < record.points.len() {
-        value["restore_command"] = command(task).into();
-    }
-    if !others.is_empty() {
-        value["other_work_trees"] = others.iter().map(|point| point_fields(record, point)).collect();
-    }
-    Some(value)
+/// The restore point of the working directory, with those of other work trees.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskRestorePoints {
+    #[serde(flatten)]
+    pub point: PointData,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore_command: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_work_trees: Vec<PointData>,
 }
 
-fn point_fields(record: &RestorePointRecord, point: &RestorePoint) -> Value {
-    let left_out = files_left_out(record, point);
-    let listed = left_out.iter().take(MAX_LISTED_FILES);
-    let listed = listed.map(|file| json!({"path": file.path, "reason": file.reason, "bytes": file.bytes}));
-    json!({
-        "ref": point.reference,
-        "head": point.head,
-        "branch": point.branch,
-        "dirty": point.is_dirty(),
-        "staged": point.staged,
-        "modified_count": point.modified,
-        "untracked_count": point.untracked,
-        "left_out": listed.collect::<Vec<Value>>(),
-        "left_out_count": left_out.len(),
-        "work_tree": point.top_level.display().to_string(),
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PointData {
+    #[serde(rename = "ref")]
+    pub reference: String,
+    pub head: Option<String>,
+    pub branch: Option<String>,
+    pub dirty: bool,
+    pub staged: bool,
+    pub modified_count: usize,
+    pub untracked_count: usize,
+    /// Files that it does not contain, with the reason.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub left_out: Vec<LeftOut>,
+    pub left_out_count: usize,
+    pub work_tree: String,
+}
+
+/// `None` if there is none.
+pub fn of_task(task: &TaskId, record: Option<&RestorePointRecord>) -> Option<TaskRestorePoints> {
+    let record = record?;
+    let (first, others) = record.points.split_first()?;
+    Some(TaskRestorePoints {
+        point: PointData::of(record, first),
+        restore_command: (record.gone.len() < record.points.len()).then(|| command(task)),
+        other_work_trees: others.iter().map(|point| PointData::of(record, point)).collect(),
     })
+}
+
+impl PointData {
+    fn of(record: &RestorePointRecord, point: &RestorePoint) -> PointData {
+        let left_out = files_left_out(record, point);
+        PointData {
+            reference: point.reference.clone(),
+            head: point.head.clone(),
+            branch: point.branch.clone(),
+            dirty: point.is_dirty(),
+            staged: point.staged,
+            modified_count: point.modified,
+            untracked_count: point.untracked,
+            left_out: left_out.iter().take(MAX_LISTED_FILES).copied().cloned().collect(),
+            left_out_count: left_out.len(),
+            work_tree: point.top_level.display().to_string(),
+        }
+    }
 }
 
 /// The files that a restore point does not contain. A nested repository with its own restore point does not count.

@@ -10,12 +10,14 @@ use delegator_engine::Record;
 use delegator_registry::Task;
 use delegator_transcript::FinalMessage;
 use jsonschema::{Retrieve, Uri, Validator};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::output::data::error_context::clean_line;
 use crate::output::outcome::Warning;
 
-const MAX_VIOLATIONS: usize = 20;
+pub const MAX_VIOLATIONS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StructuredOutput {
@@ -23,10 +25,16 @@ pub struct StructuredOutput {
     pub problem: Option<Problem>,
 }
 
+/// Where the final message violates the output schema, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Violation {
+    pub path: String,
+    pub problem: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// The path and the problem of each violation.
-    Invalid(Vec<(String, String)>),
+    Invalid(Vec<Violation>),
     NotJson(String),
     /// Only the beginning of the message was stored.
     TooLong {
@@ -66,11 +74,11 @@ pub fn parse(schema: &Value, text: &str) -> StructuredOutput {
     };
     let problem = match validator(schema) {
         Ok(validator) => {
-            let violations = validator
-                .iter_errors(&value)
-                .take(MAX_VIOLATIONS)
-                .map(|error| (error.instance_path().to_string(), clean_line(&error.to_string())));
-            let violations: Vec<(String, String)> = violations.collect();
+            let violations = validator.iter_errors(&value).take(MAX_VIOLATIONS).map(|error| Violation {
+                path: error.instance_path().to_string(),
+                problem: clean_line(&error.to_string()),
+            });
+            let violations: Vec<Violation> = violations.collect();
             (!violations.is_empty()).then_some(Problem::Invalid(violations))
         }
         Err(problem) => Some(Problem::UnusableSchema(problem)),
@@ -112,19 +120,13 @@ impl Retrieve for NoRetrieval {
 }
 
 impl StructuredOutput {
-    /// Adds the value and its violations to the data of a result.
-    pub fn insert_into(self, data: &mut Map<String, Value>) {
-        data.insert("structured_output".into(), self.value);
-        let violations: Vec<Value> = match &self.problem {
+    pub fn violations(&self) -> Vec<Violation> {
+        let violation = |problem: String| vec![Violation { path: String::new(), problem }];
+        match &self.problem {
             None | Some(Problem::UnusableSchema(_)) => Vec::new(),
-            Some(Problem::Invalid(violations)) => violation_values(violations),
-            Some(Problem::NotJson(problem)) => {
-                vec![json!({"path": "", "problem": format!("the final message is not JSON: {problem}")})]
-            }
-            Some(problem) => vec![json!({"path": "", "problem": problem.sentence()})],
-        };
-        if !violations.is_empty() {
-            data.insert("structured_output_violations".into(), violations.into());
+            Some(Problem::Invalid(violations)) => violations.clone(),
+            Some(Problem::NotJson(problem)) => violation(format!("the final message is not JSON: {problem}")),
+            Some(problem) => violation(problem.sentence()),
         }
     }
 }
@@ -149,17 +151,13 @@ impl Problem {
     /// The data of the problem, by name.
     fn details(&self) -> Option<(&'static str, Value)> {
         match self {
-            Problem::Invalid(violations) => Some(("violations", violation_values(violations).into())),
+            Problem::Invalid(violations) => Some(("violations", json!(violations))),
             Problem::NotJson(problem) | Problem::UnusableSchema(problem) => {
                 Some(("problem", problem.as_str().into()))
             }
             Problem::TooLong { .. } | Problem::NoMessage => None,
         }
     }
-}
-
-fn violation_values(violations: &[(String, String)]) -> Vec<Value> {
-    violations.iter().map(|(path, problem)| json!({"path": path, "problem": problem})).collect()
 }
 
 /// A warning if there is a problem.
@@ -215,7 +213,7 @@ mod tests {
         let Some(Problem::Invalid(violations)) = parse(&schema(), "{\"age\": \"three\"}").problem else {
             panic!("it is not valid");
         };
-        let mut paths: Vec<&str> = violations.iter().map(|(path, _)| path.as_str()).collect();
+        let mut paths: Vec<&str> = violations.iter().map(|violation| violation.path.as_str()).collect();
         paths.sort_unstable();
         assert_eq!(paths, ["", "/age"]);
     }

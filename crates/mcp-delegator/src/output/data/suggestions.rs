@@ -4,10 +4,11 @@
 //! marks, on one line, truncated.
 
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
+use delegator_engine::sign_in_command;
 
 use crate::error::suggestion::{NextCall, Suggestion};
 
-const MAX_SUGGESTIONS: usize = 3;
+pub const MAX_SUGGESTIONS: usize = 3;
 /// The largest value of a time limit.
 const MAX_LIMIT_SEC: u64 = 86_400;
 const MAX_QUOTED_CHARS: usize = 200;
@@ -68,8 +69,10 @@ fn by_kind(
     let Findings { task_id, agent, model, mode, thread, .. } = found;
     let text = match kind {
         FailureKind::UsageLimit | FailureKind::RateLimit => retry_suggestion(retry_at?),
-        FailureKind::Auth if *agent == "codex" => "Sign in: codex login".to_owned(),
-        FailureKind::Auth => format!("Sign in to {agent}."),
+        FailureKind::Auth => match sign_in_command(agent) {
+            Some(command) => format!("Sign in: {command}"),
+            None => format!("Sign in to {agent}."),
+        },
         FailureKind::BadModel => match model {
             Some(model) => format!(
                 "The requested model was {model}: use a model the agent supports, or omit model for its default."

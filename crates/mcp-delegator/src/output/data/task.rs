@@ -3,25 +3,35 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{ExitStatus, State, TaskEnd};
-use delegator_engine::{QueuedTask, Record, Snapshot, TaskFiles};
-use delegator_registry::{BlockedBy, EndRecord, Task, TaskSummary};
-use delegator_transcript::{RecentLine, Report, TestReport, without_repeated_keys};
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use delegator_engine::{Record, Snapshot, TaskFiles};
+use delegator_registry::{EndRecord, Task};
+use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::output::data::error_context::ErrorContext;
+use crate::output::data::events::EventsPage;
+use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
+use crate::output::data::output::AgentOutput;
+use crate::output::data::restore_point::TaskRestorePoints;
+use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
+use crate::output::data::verification::VerificationData;
 use crate::output::data::{error_context, files, output, restore_point, structured_output, verification};
 use crate::output::next_call::CallSyntax;
-use crate::output::values::rfc3339;
+use crate::output::values::UtcTime;
 
 /// Characters of the agent's final message that every result contains.
 const MESSAGE_CHARS: usize = 8_000;
-/// Characters of a label value in lists of tasks.
-const LABEL_CHARS: usize = 200;
 /// Marks a truncated text; its length counts.
 pub const MARK: &str = " [truncated]";
 
-pub fn format_timestamp(milliseconds: i64) -> String {
-    Timestamp::from_millisecond(milliseconds).map(rfc3339).unwrap_or_default()
+/// The names of the states that callers see.
+pub fn state_names(include: fn(State) -> bool) -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        State::ALL.into_iter().filter(|state| include(*state)).map(State::public_name).collect();
+    names.dedup();
+    names
 }
 
 /// When the task started; if it never did, when it was accepted.
@@ -56,46 +66,181 @@ pub struct OutputExcerpt {
     pub is_requested: bool,
 }
 
-/// The common data of wait and results.
-pub fn result(
-    task: &Task,
-    task_files: &TaskFiles,
-    shown: Option<OutputExcerpt>,
-    syntax: CallSyntax<'_>,
-) -> Map<String, Value> {
-    let mut data = Map::new();
-    data.insert("task_id".into(), task.id.as_str().into());
-    data.insert("state".into(), task.state.public_name().into());
-    data.insert("summary".into(), summary(task).into());
-    let record = task_files.record.as_ref();
-    data.insert(
-        "final_message".into(),
-        final_message(record, shown.as_ref().is_some_and(|shown| shown.is_requested)),
-    );
-    if let Some(structured) = structured_output::from_task(task, record) {
-        structured.insert_into(&mut data);
-    }
-    data.insert("metadata".into(), metadata(task, record, syntax));
-    if !task.labels.is_empty() {
-        data.insert("labels".into(), json!(task.labels));
-    }
-    files::add_to(&mut data, record);
-    if let Some(point) = restore_point::to_json(&task.id, task_files.restore_point.as_ref()) {
-        data.insert("restore_point".into(), point);
-    }
-    let budget = shown.as_ref().map(|shown| shown.budget);
-    if let Some(check) = verification::to_json(task, record, budget) {
-        data.insert("verification".into(), check);
-    }
-    let output = match shown {
-        Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
-            let sizes = record.map_or((0, 0), |record| (record.stdout.received, record.stderr.received));
-            output::included(&stdout, &stderr, budget, sizes)
+/// The result of an ended task, for `wait`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskResult {
+    pub task_id: String,
+    #[schemars(extend("enum" = state_names(State::is_terminal)))]
+    pub state: &'static str,
+    /// The result in one sentence.
+    pub summary: String,
+    #[serde(flatten)]
+    pub report: TaskReport,
+    pub output: AgentOutput,
+}
+
+/// The result of an ended task, for `results`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ResultSet {
+    #[serde(flatten)]
+    pub result: TaskResult,
+    pub duration_seconds: u64,
+    pub completed_ts: UtcTime,
+    #[schemars(extend("x-optional" = true))]
+    pub events: EventsPage,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ResultFacts {
+    pub count: u64,
+}
+
+/// What a task did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskReport {
+    #[schemars(extend("x-optional" = true))]
+    pub final_message: Option<String>,
+    /// The final message as JSON, for a task with an output schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_output: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1, max = MAX_VIOLATIONS))]
+    pub structured_output_violations: Vec<Violation>,
+    pub metadata: Metadata,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Vec<ArtifactData>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifacts_not_listed_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitChanges>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore_point: Option<TaskRestorePoints>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<VerificationData>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Metadata {
+    /// In seconds.
+    pub duration: u64,
+    pub file_operations: FileOperations,
+    #[schemars(extend("x-optional" = true))]
+    pub thread_info: ThreadInfo,
+    #[schemars(extend("x-optional" = true))]
+    pub error_context: Option<ErrorContext>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_results: Option<TestResults>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub containment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = state_names(State::is_terminal)))]
+    pub task_status: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ThreadInfo {
+    pub thread_id: Option<String>,
+    #[schemars(range(min = 0, max = 1))]
+    pub cache_hit_rate: Option<f64>,
+    #[schemars(with = "Option<BTreeMap<String, i64>>")]
+    pub token_usage: Option<Usage>,
+}
+
+/// Flags are included only if they are set.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TestResults {
+    pub passed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    pub failed_tests: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_tests_not_listed: Option<u64>,
+    /// Some tests ran without being counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+    /// A test command failed although none of its tests did.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ended_badly: bool,
+}
+
+impl TaskResult {
+    pub fn of(
+        task: &Task,
+        files: &TaskFiles,
+        shown: Option<OutputExcerpt>,
+        syntax: CallSyntax<'_>,
+    ) -> TaskResult {
+        let record = files.record.as_ref();
+        let is_requested = shown.as_ref().is_some_and(|shown| shown.is_requested);
+        let budget = shown.as_ref().map(|shown| shown.budget);
+        TaskResult {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            summary: summary(task),
+            report: TaskReport::of(task, files, (is_requested, budget), syntax),
+            output: match shown {
+                Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
+                    let sizes =
+                        record.map_or((0, 0), |record| (record.stdout.received, record.stderr.received));
+                    output::included(&stdout, &stderr, budget, sizes)
+                }
+                None => output::excluded("Output excluded by default (use include_output=true)"),
+            },
         }
-        None => output::excluded("Output excluded by default (use include_output=true)"),
-    };
-    data.insert("output".into(), output);
-    data
+    }
+}
+
+impl TaskReport {
+    /// `budget`: the size of the output that the caller requested.
+    pub fn of(
+        task: &Task,
+        files: &TaskFiles,
+        (whole_message, budget): (bool, Option<usize>),
+        syntax: CallSyntax<'_>,
+    ) -> TaskReport {
+        let record = files.record.as_ref();
+        let structured = structured_output::from_task(task, record);
+        let evidence = record.and_then(|record| record.evidence.as_ref());
+        let not_listed = evidence.map(|evidence| evidence.artifacts_not_listed);
+        let max_chars = if whole_message { usize::MAX } else { MESSAGE_CHARS };
+        TaskReport {
+            final_message: final_text(record).map(|text| truncate_chars(text, max_chars)),
+            structured_output_violations: structured
+                .as_ref()
+                .map(StructuredOutput::violations)
+                .unwrap_or_default(),
+            structured_output: structured.map(|structured| structured.value),
+            metadata: Metadata::of(task, record, syntax),
+            labels: task.labels.clone(),
+            artifacts: evidence.map(files::artifacts),
+            artifacts_not_listed_count: not_listed.filter(|count| *count > 0),
+            git: evidence.and_then(|evidence| evidence.history.as_ref()).map(files::git_changes),
+            restore_point: restore_point::of_task(&task.id, files.restore_point.as_ref()),
+            verification: verification::of_task(task, record, budget),
+        }
+    }
+}
+
+impl Metadata {
+    fn of(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Metadata {
+        let report = record.map(|record| &record.report);
+        let usage = report.and_then(|report| report.usage.as_ref());
+        Metadata {
+            duration: ran_ms(task) / 1000,
+            file_operations: files::operations(record),
+            thread_info: ThreadInfo {
+                thread_id: task.thread_id.clone(),
+                cache_hit_rate: usage.and_then(|usage| usage.cache_hit_rate),
+                token_usage: usage.map(|usage| usage.own),
+            },
+            error_context: error_context::of_task(task, record, syntax),
+            test_results: report.and_then(|report| TestResults::of(report.tests.as_ref()?)),
+            containment: task.containment.clone(),
+            task_status: task.state.is_terminal().then(|| task.state.name()),
+        }
+    }
 }
 
 /// The result in one sentence.
@@ -110,7 +255,7 @@ pub fn summary(task: &Task) -> String {
 }
 
 /// The last events as the agent wrote them. A line that is not an event, or was truncated, stays a text.
-pub fn last_events(record: &Record) -> Value {
+pub fn last_events(record: &Record) -> Vec<Value> {
     let event = |line: &RecentLine| serde_json::from_str(&without_repeated_keys(&line.text)).ok();
     let lines = record.report.recent_lines.iter();
     lines.map(|line| event(line).filter(Value::is_object).unwrap_or_else(|| json!(line))).collect()
@@ -118,11 +263,6 @@ pub fn last_events(record: &Record) -> Value {
 
 pub fn final_text(record: Option<&Record>) -> Option<&str> {
     Some(&record?.report.final_message.as_ref()?.text)
-}
-
-fn final_message(record: Option<&Record>, whole: bool) -> Value {
-    let Some(text) = final_text(record) else { return Value::Null };
-    truncate_chars(text, if whole { usize::MAX } else { MESSAGE_CHARS }).into()
 }
 
 /// Truncates a text to `max_chars`, including the mark.
@@ -134,78 +274,72 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> String {
     format!("{head}{MARK}")
 }
 
-fn metadata(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Value {
-    let report = record.map(|record| &record.report);
-    let mut metadata = json!({
-        "duration": ran_ms(task) / 1000,
-        "file_operations": files::operations(record),
-        "thread_info": thread_info(task, report),
-        "error_context": error_context::to_json(task, record, syntax),
-    });
-    if let Some(results) = report.and_then(|report| test_results(report.tests.as_ref()?)) {
-        metadata["test_results"] = results;
+impl TestResults {
+    /// `None` if no test was counted: uncounted tests are not zero tests.
+    pub fn of(tests: &TestReport) -> Option<TestResults> {
+        ((tests.passed, tests.failed, tests.skipped) != (0, 0, 0)).then(|| TestResults {
+            passed: tests.passed,
+            failed: tests.failed,
+            skipped: tests.skipped,
+            failed_tests: tests.failed_tests.clone(),
+            failed_tests_not_listed: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
+            incomplete: tests.incomplete,
+            ended_badly: tests.ended_badly,
+        })
     }
-    if let Some(containment) = &task.containment {
-        metadata["containment"] = containment.clone().into();
-    }
-    if task.state.is_terminal() {
-        metadata["task_status"] = task.state.name().into();
-    }
-    metadata
 }
 
-/// `None` if no test was counted: uncounted tests are not zero tests. Flags are included only if they are set.
-pub fn test_results(tests: &TestReport) -> Option<Value> {
-    let TestReport { passed, failed, skipped, failed_tests, .. } = tests;
-    let mut results = json!({
-        "passed": passed,
-        "failed": failed,
-        "skipped": skipped,
-        "failed_tests": failed_tests,
-    });
-    if tests.failed_tests_not_listed > 0 {
-        results["failed_tests_not_listed"] = tests.failed_tests_not_listed.into();
-    }
-    for (name, is_set) in [("incomplete", tests.incomplete), ("ended_badly", tests.ended_badly)] {
-        if is_set {
-            results[name] = true.into();
-        }
-    }
-    ((*passed, *failed, *skipped) != (0, 0, 0)).then_some(results)
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Progress {
+    /// At most 99: the end of a turn is not the end of the task.
+    #[schemars(range(max = 100))]
+    pub percent: u8,
+    pub completed_steps: u64,
+    pub total_steps: u64,
+    pub current_activity: Option<String>,
 }
 
-fn thread_info(task: &Task, report: Option<&Report>) -> Value {
-    let usage = report.and_then(|report| report.usage.as_ref());
-    json!({
-        "thread_id": task.thread_id,
-        "cache_hit_rate": usage.and_then(|usage| usage.cache_hit_rate),
-        "token_usage": usage.map(|usage| usage.own),
-    })
+/// A task that has not ended when the wait is over.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UnfinishedTask {
+    pub task_id: String,
+    #[schemars(extend("enum" = state_names(|_| true)))]
+    pub state: &'static str,
+    #[schemars(extend("x-optional" = true))]
+    pub progress: Option<Progress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
 }
 
-/// A running task in a list.
-pub fn running(task: &TaskSummary, snapshot: Option<&Snapshot>, now_ms: i64) -> Value {
-    let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
-    let value = json!({
-        "task_id": task.id.as_str(),
-        "state": task.state.public_name(),
-        "started_ts": format_timestamp(started_ms),
-        "elapsed_seconds": (now_ms - started_ms).max(0) / 1000,
-        "progress": progress(snapshot),
-        "containment": task.containment,
-        "title": task.title,
-    });
-    with_labels(value, &task.labels)
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum WaitedTask {
+    Ended(Box<TaskResult>),
+    Unfinished(UnfinishedTask),
 }
 
-/// Adds the labels, truncated, if there are any.
-fn with_labels(mut value: Value, labels: &BTreeMap<String, String>) -> Value {
-    if !labels.is_empty() {
-        let shown =
-            |(name, value): (&String, &String)| (name.clone(), truncate_chars(value, LABEL_CHARS).into());
-        value["labels"] = Value::Object(labels.iter().map(shown).collect());
-    }
-    value
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WaitedTasks {
+    pub tasks: Vec<WaitedTask>,
+}
+
+/// The data of `wait`: an ended task, one that has not ended, or several of both.
+#[derive(Debug, JsonSchema)]
+pub struct WaitData {
+    #[serde(flatten)]
+    pub ended: Option<TaskResult>,
+    #[serde(flatten)]
+    pub unfinished: Option<UnfinishedTask>,
+    #[serde(flatten)]
+    pub several: Option<WaitedTasks>,
+}
+
+/// The times of an ended task.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WaitFacts {
+    pub started_ts: UtcTime,
+    pub completed_ts: UtcTime,
+    pub duration_ms: u64,
 }
 
 /// The progress of a task that has not ended, at most 99: the end of a turn is not the end of the task.
@@ -213,32 +347,27 @@ pub fn percent(snapshot: &Snapshot) -> Option<u8> {
     Some(snapshot.progress?.percent.min(99))
 }
 
-/// The known progress, or null.
-pub fn progress(snapshot: Option<&Snapshot>) -> Value {
-    let Some(snapshot) = snapshot else { return Value::Null };
+/// The known progress.
+pub fn progress(snapshot: Option<&Snapshot>) -> Option<Progress> {
+    let snapshot = snapshot?;
     let Snapshot { progress, current_activity, .. } = snapshot;
-    if progress.is_none() && current_activity.is_none() {
-        return Value::Null;
-    }
-    json!({
-        "percent": percent(snapshot).unwrap_or(0),
-        "completed_steps": progress.map_or(0, |progress| progress.completed_steps),
-        "total_steps": progress.map_or(0, |progress| progress.total_steps),
-        "current_activity": current_activity,
+    (progress.is_some() || current_activity.is_some()).then(|| Progress {
+        percent: percent(snapshot).unwrap_or(0),
+        completed_steps: progress.map_or(0, |progress| progress.completed_steps),
+        total_steps: progress.map_or(0, |progress| progress.total_steps),
+        current_activity: current_activity.clone(),
     })
 }
 
-/// A task that has not ended when the wait is over.
-pub fn unfinished(task: &Task, snapshot: Option<&Snapshot>) -> Value {
-    let mut value = json!({
-        "task_id": task.id.as_str(),
-        "state": task.state.public_name(),
-        "progress": progress(snapshot),
-    });
-    if let Some(thread) = thread(task) {
-        value["thread_id"] = thread.into();
+impl UnfinishedTask {
+    pub fn of(task: &Task, snapshot: Option<&Snapshot>) -> UnfinishedTask {
+        UnfinishedTask {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            progress: progress(snapshot),
+            thread_id: thread(task).map(str::to_owned),
+        }
     }
-    value
 }
 
 /// The thread of a task. A resuming task has it before its agent reports it.
@@ -246,36 +375,8 @@ pub fn thread(task: &Task) -> Option<&str> {
     task.thread_id.as_deref().or(task.resumed_thread.as_deref())
 }
 
-/// A task in the queue.
-pub fn queued(queued: &QueuedTask) -> Value {
-    let mut value = json!({
-        "task_id": queued.task.id.as_str(),
-        "position": queued.position,
-        "title": queued.task.title,
-    });
-    if let Some(start_ms) = queued.estimated_start_ms {
-        value["estimated_start_ms"] = start_ms.into();
-    }
-    if let Some(waits) = &queued.waiting_for {
-        value["waiting_for"] = waiting_for(waits);
-    }
-    with_labels(value, &queued.task.labels)
-}
-
-/// The task that a queued task waits for, besides a free slot.
-pub fn waiting_for(waits: &BlockedBy) -> Value {
-    json!({"task_id": waits.task.as_str(), "reason": waits.obstacle.name()})
-}
-
-pub fn ended(task: &Task) -> Value {
-    let value = json!({
-        "task_id": task.id.as_str(),
-        "state": task.state.public_name(),
-        "duration_seconds": ran_ms(task) / 1000,
-        "completed_ts": format_timestamp(task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms)),
-        "title": task.title,
-    });
-    with_labels(value, &task.labels)
+pub fn ended_ms(task: &Task) -> i64 {
+    task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms)
 }
 
 /// Failed and timed-out tasks always include the output, because it contains the reason.

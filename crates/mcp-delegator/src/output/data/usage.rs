@@ -1,48 +1,89 @@
 //! The usage table: tokens and time per task, label and day.
 
 use delegator_registry::{Cost, UsageTable};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::output::documents::document::{Block, scalar};
 
-/// The sums of one row, with the key names of the tool envelope.
-fn costs(cost: &Cost) -> Map<String, Value> {
-    let mut row = Map::new();
-    row.insert("tasks".into(), cost.tasks.into());
-    row.insert("duration_seconds".into(), (cost.ran_ms / 1000).into());
-    row.insert("input_tokens".into(), cost.tokens.input.into());
-    row.insert("cached_input_tokens".into(), cost.tokens.cached_input.into());
-    row.insert("output_tokens".into(), cost.tokens.output.into());
-    row.insert("reasoning_output_tokens".into(), cost.tokens.reasoning_output.into());
-    // Without this count, "0 tokens" could also mean that the agent did not report its usage.
-    if cost.without_tokens > 0 {
-        row.insert("tasks_without_tokens".into(), cost.without_tokens.into());
-    }
-    row
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Usage {
+    pub total: UsageSums,
+    pub per_task: Vec<TaskUsage>,
+    pub per_label: Vec<LabelUsage>,
+    pub per_day: Vec<DayUsage>,
 }
 
-fn group_row(key: &str, name: &str, cost: &Cost) -> Value {
-    let mut row = Map::new();
-    row.insert(key.into(), name.into());
-    row.extend(costs(cost));
-    Value::Object(row)
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UsageSums {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u64>,
+    pub duration_seconds: i64,
+    pub input_tokens: i64,
+    pub cached_input_tokens: i64,
+    pub output_tokens: i64,
+    pub reasoning_output_tokens: i64,
+    /// Without this count, "0 tokens" could also mean that the agent did not report its usage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_without_tokens: Option<u64>,
 }
 
-pub fn table(usage: &UsageTable) -> Value {
-    let task_row = |task: &delegator_registry::TaskCost| {
-        let mut row = group_row("task_id", task.id.as_str(), &task.cost);
-        if let Some(object) = row.as_object_mut() {
-            object.shift_remove("tasks");
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskUsage {
+    pub task_id: String,
+    #[serde(flatten)]
+    pub sums: UsageSums,
+    pub title: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LabelUsage {
+    /// `key=value`
+    pub label: String,
+    #[serde(flatten)]
+    pub sums: UsageSums,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DayUsage {
+    /// In UTC
+    pub day: String,
+    #[serde(flatten)]
+    pub sums: UsageSums,
+}
+
+impl From<&Cost> for UsageSums {
+    fn from(cost: &Cost) -> UsageSums {
+        UsageSums {
+            tasks: Some(cost.tasks),
+            duration_seconds: cost.ran_ms / 1000,
+            input_tokens: cost.tokens.input,
+            cached_input_tokens: cost.tokens.cached_input,
+            output_tokens: cost.tokens.output,
+            reasoning_output_tokens: cost.tokens.reasoning_output,
+            tasks_without_tokens: Some(cost.without_tokens).filter(|count| *count > 0),
         }
-        row["title"] = task.title.clone().into();
-        row
-    };
-    json!({
-        "total": costs(&usage.total),
-        "per_task": usage.tasks.iter().map(task_row).collect::<Vec<_>>(),
-        "per_label": usage.labels.iter().map(|(label, cost)| group_row("label", label, cost)).collect::<Vec<_>>(),
-        "per_day": usage.days.iter().map(|(day, cost)| group_row("day", day, cost)).collect::<Vec<_>>(),
-    })
+    }
+}
+
+impl From<UsageTable> for Usage {
+    fn from(table: UsageTable) -> Usage {
+        let per_task = table.tasks.into_iter().map(|task| TaskUsage {
+            task_id: task.id.to_string(),
+            sums: UsageSums { tasks: None, ..(&task.cost).into() },
+            title: task.title,
+        });
+        let per_label =
+            table.labels.into_iter().map(|(label, cost)| LabelUsage { label, sums: (&cost).into() });
+        let per_day = table.days.into_iter().map(|(day, cost)| DayUsage { day, sums: (&cost).into() });
+        Usage {
+            total: (&table.total).into(),
+            per_task: per_task.collect(),
+            per_label: per_label.collect(),
+            per_day: per_day.collect(),
+        }
+    }
 }
 
 const COLUMNS: [(&str, &str); 5] = [

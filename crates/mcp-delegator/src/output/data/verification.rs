@@ -3,10 +3,12 @@
 use delegator_domain::task::Verification;
 use delegator_engine::Record;
 use delegator_registry::Task;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task::test_results;
+use crate::output::data::task::TestResults;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::task as task_document;
 use crate::output::outcome::Warning;
@@ -15,41 +17,62 @@ use crate::output::outcome::Warning;
 const TAIL_BYTES: usize = 4 << 10;
 const MAX_TAIL_BYTES: usize = 64 << 10;
 
-/// `data.verification` of an ended task; `None` if none was requested. `budget`: the output size that the caller requested.
-pub fn to_json(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Option<Value> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VerificationData {
+    #[schemars(extend("enum" = ["verified", "verify_failed", "not_run"]))]
+    pub status: &'static str,
+    pub command: Vec<String>,
+    #[serde(flatten)]
+    pub run: Option<VerifyRun>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A run of the verify command.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VerifyRun {
+    #[schemars(extend("x-optional" = true))]
+    pub exit_code: Option<i32>,
+    pub sandboxed: bool,
+    pub duration_ms: u64,
+    pub output_tail: String,
+    pub output_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_results: Option<TestResults>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+/// The verification of an ended task; `None` if none was requested. `budget`: the output size that the caller requested.
+pub fn of_task(task: &Task, record: Option<&Record>, budget: Option<usize>) -> Option<VerificationData> {
     let command = verify_command(task)?;
     let Some(check) = record.and_then(|record| record.check.as_ref()) else {
         let outcome = task.ended.as_ref().map(|ended| Verification::not_run(&ended.end))?;
-        return Some(json!({"status": outcome.status(), "command": command, "reason": outcome.reason()}));
+        let (status, reason) = (outcome.status(), outcome.reason());
+        return Some(VerificationData { status, command, run: None, reason, detail: None });
     };
-    let outcome = check.outcome;
-    let tail = tail(&check.last_output, budget);
-    let mut value = json!({
-        "status": outcome.status(),
-        "command": command,
-        "exit_code": check.exit_code,
-        "sandboxed": check.is_sandboxed,
-        "duration_ms": check.duration_ms,
-        "output_tail": tail,
-        "output_bytes": check.output.received,
-    });
-    if let Some(results) = check.tests.as_ref().and_then(test_results) {
-        value["test_results"] = results;
-    }
-    if let Some(signal) = check.signal {
-        value["signal"] = signal.into();
-    }
-    if let Some(reason) = outcome.reason() {
-        value["reason"] = reason.into();
-    }
-    if let Some(detail) = &check.detail {
-        value["detail"] = detail.clone().into();
-    }
-    Some(value)
+    Some(VerificationData {
+        status: check.outcome.status(),
+        command,
+        run: Some(VerifyRun {
+            exit_code: check.exit_code,
+            sandboxed: check.is_sandboxed,
+            duration_ms: check.duration_ms,
+            output_tail: tail(&check.last_output, budget).to_owned(),
+            output_bytes: check.output.received,
+            test_results: check.tests.as_ref().and_then(TestResults::of),
+            signal: check.signal,
+        }),
+        reason: check.outcome.reason(),
+        detail: check.detail.clone(),
+    })
 }
 
-fn verify_command(task: &Task) -> Option<&Value> {
-    task.input.get("verify").filter(|args| args.as_array().is_some_and(|args| !args.is_empty()))
+fn verify_command(task: &Task) -> Option<Vec<String>> {
+    let words = task.input.get("verify")?.as_array().filter(|words| !words.is_empty())?;
+    Some(words.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 /// Warns if the agent completed but its work was not verified.
@@ -62,11 +85,11 @@ pub fn warnings(task: &Task, record: Option<&Record>) -> Vec<Warning> {
 
 /// The error of a task whose agent completed but whose work was not verified.
 pub fn failure(task: &Task, record: Option<&Record>) -> Option<AppError> {
-    let value = to_json(task, record, None).filter(|value| value["status"] != "verified")?;
+    let verification = of_task(task, record, None).filter(|value| value.status != "verified")?;
     let check = record.and_then(|record| record.check.as_ref());
     let problem = check.map_or_else(|| "not verified".to_owned(), delegator_engine::CheckRecord::describe);
     let error = AppError::new(ErrorCode::AgentFailed, format!("The agent completed its task; {problem}."));
-    Some(error.context("failure_kind", value["status"].clone()).context("verification", value))
+    Some(error.context("failure_kind", verification.status).context("verification", json!(verification)))
 }
 
 /// Adds the verification to a document; unless verified, with the output of the verify command.

@@ -3,7 +3,7 @@
 use delegator_domain::task::State;
 use delegator_engine::{Record, TaskFiles};
 use delegator_registry::Task;
-use delegator_transcript::{Report, looks_like_test_run};
+use delegator_transcript::{Dialect, Report, looks_like_test_run};
 
 use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
@@ -43,6 +43,8 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
     let ran_none =
         tests.is_none() && !commands.list.iter().any(|command| looks_like_test_run(&command.command));
-    (changed > 0 && ran_none && record.check.is_none())
+    // The commands of an agent that prints text are unknown.
+    let is_known = record.report.dialect != Some(Dialect::Plain);
+    (changed > 0 && ran_none && is_known && record.check.is_none())
         .then(|| Warning::new("W_TESTS_001", "the agent changed files but ran no known test command"))
 }

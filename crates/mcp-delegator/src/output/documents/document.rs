@@ -86,6 +86,20 @@ impl Document {
     }
 }
 
+/// The values of these keys, one row per item of a list.
+pub fn rows(items: &Value, keys: &[&str]) -> Vec<Vec<String>> {
+    let row = |item: &Value| keys.iter().map(|key| scalar(&item[*key])).collect();
+    items.as_array().into_iter().flatten().map(row).collect()
+}
+
+/// Names, and the values at these JSON pointers as far as there are any.
+pub fn facts(data: &Value, wanted: &[(&str, &str)]) -> Vec<(String, String)> {
+    let fact = |(name, path): &(&str, &str)| {
+        ((*name).to_owned(), data.pointer(path).map_or_else(|| "-".to_owned(), scalar))
+    };
+    wanted.iter().map(fact).filter(|(_, value)| value != "-").collect()
+}
+
 /// A table without its empty columns; `None` if there is no row.
 pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> {
     let has_content = |at: &usize| rows.iter().any(|row| !matches!(row[*at].as_str(), "" | "-"));

@@ -1,7 +1,8 @@
 //! The guide that gives an environment access to GitHub: create a token with minimal permissions, store it, verify it with
 //! a task.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::spec::shell::shell_word;
 
@@ -35,41 +36,59 @@ pub struct Guide {
 const TOKEN_PAGE: &str = "https://github.com/settings/personal-access-tokens/new";
 const ENVIRONMENTS_PAGE: &str = "https://chatgpt.com/codex/settings/environments";
 
-/// A text to paste, and its destination.
-struct Paste {
-    to: &'static str,
-    text: String,
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GithubGuide {
+    /// All steps as Markdown.
+    pub guide: String,
+    pub steps: Vec<GuideStep>,
+    pub token_permissions: TokenPermissions,
+    pub verification_task: String,
 }
 
-struct GuideStep {
-    title: &'static str,
-    instructions: String,
-    paste: Vec<Paste>,
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GuideStep {
+    #[schemars(range(min = 1))]
+    pub step: u8,
+    pub title: &'static str,
+    pub instructions: String,
+    #[schemars(extend("x-optional" = true))]
+    pub paste: Vec<Paste>,
+}
+
+/// A text to paste, and its destination.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Paste {
+    #[serde(rename = "where")]
+    pub to: &'static str,
+    pub text: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TokenPermissions {
+    pub contents: &'static str,
+    pub pull_requests: &'static str,
+    pub metadata: &'static str,
 }
 
 impl Guide {
-    pub fn to_value(&self) -> Value {
-        let steps = [self.token(), self.environment(), self.verification()];
-        let numbered: Vec<Value> = steps
-            .iter()
-            .zip(1..)
-            .map(|(step, number)| {
-                let paste: Vec<Value> =
-                    step.paste.iter().map(|paste| json!({"where": paste.to, "text": paste.text})).collect();
-                json!({"step": number, "title": step.title, "instructions": step.instructions, "paste": paste})
-            })
-            .collect();
-        json!({
-            "guide": markdown(&steps),
-            "steps": numbered,
-            "token_permissions": {"contents": "write", "pull_requests": "write", "metadata": "read"},
-            "verification_task": self.task(),
-        })
+    pub fn data(&self) -> GithubGuide {
+        let steps = vec![self.token(), self.environment(), self.verification()];
+        GithubGuide {
+            guide: markdown(&steps),
+            steps,
+            token_permissions: TokenPermissions {
+                contents: "write",
+                pull_requests: "write",
+                metadata: "read",
+            },
+            verification_task: self.task(),
+        }
     }
 
     fn token(&self) -> GuideStep {
         let name = &self.name;
         GuideStep {
+            step: 1,
             title: "Create a fine-grained token",
             instructions: format!(
                 "Visit {TOKEN_PAGE} and create a token for this repository only.\n\
@@ -94,7 +113,7 @@ impl Guide {
             );
             paste.push(Paste { to: "A shell on this machine", text: self.command() });
         }
-        GuideStep { title: "Configure the environment", instructions, paste }
+        GuideStep { step: 2, title: "Configure the environment", instructions, paste }
     }
 
     fn web_step(&self) -> (String, Vec<Paste>) {
@@ -137,6 +156,7 @@ impl Guide {
             shell_word(&self.env_id)
         );
         GuideStep {
+            step: 3,
             title: "Verify",
             instructions: "Submit the verification task. If a branch and a pull request appear on GitHub, the setup works; \
                            close and delete both afterwards."
@@ -166,8 +186,8 @@ impl Guide {
 
 fn markdown(steps: &[GuideStep]) -> String {
     let mut text = "# GitHub Integration Setup\n".to_owned();
-    for (step, number) in steps.iter().zip(1..) {
-        text.push_str(&format!("\n## Step {number}: {}\n\n{}\n", step.title, step.instructions));
+    for step in steps {
+        text.push_str(&format!("\n## Step {}: {}\n\n{}\n", step.step, step.title, step.instructions));
         for paste in &step.paste {
             let fenced = delegator_domain::terminal::fenced(&paste.text);
             text.push_str(&format!("\n{}:\n\n{fenced}\n", paste.to));

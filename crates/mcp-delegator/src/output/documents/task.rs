@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::error::suggestion::NextCall;
 use crate::output::data::task::MARK;
 use crate::output::data::{events, files, output, verification};
-use crate::output::documents::document::{Block, Document, scalar, table};
+use crate::output::documents::document::{Block, Document, facts, scalar, table};
 
 /// Names in a list; the others are only counted.
 const MAX_FILES: usize = 20;
@@ -228,11 +228,4 @@ fn next_wait(data: &Value) -> Block {
 
 fn text<'a>(data: &'a Value, key: &str) -> &'a str {
     data[key].as_str().unwrap_or("-")
-}
-
-fn facts(data: &Value, wanted: &[(&str, &str)]) -> Vec<(String, String)> {
-    let fact = |(name, path): &(&str, &str)| {
-        ((*name).to_owned(), data.pointer(path).map_or_else(|| "-".to_owned(), scalar))
-    };
-    wanted.iter().map(fact).filter(|(_, value)| value != "-").collect()
 }

@@ -4,10 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
 use crate::output::next_call::CallSyntax;
-use crate::output::outcome::{Completion, Outcome, Warning};
-use crate::output::values::{
-    milliseconds, pagination, problem_values, redirect_value, rfc3339, truncation_facts,
-};
+use crate::output::outcome::{Completion, Outcome};
+use crate::output::values::{TruncationFacts, milliseconds, problems, rfc3339};
 use crate::spec::CommandSpec;
 use crate::spec::exit_codes::is_retryable;
 use crate::spec::version::PRODUCT_VERSION;
@@ -55,7 +53,7 @@ fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
         object.insert("suggestion".into(), CallSyntax::Commands.sentence(suggestion).into());
     }
     if let Some(redirect) = &error.redirect {
-        object.insert("redirect".into(), redirect_value(redirect));
+        object.insert("redirect".into(), json!(redirect));
     }
     Value::Object(object)
 }
@@ -68,24 +66,25 @@ fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
     put("command", outcome.command.name().into());
     put("request_id", outcome.request_id.to_string().into());
     put("timestamp", rfc3339(outcome.started).into());
-    put("duration_ms", milliseconds(outcome.duration));
+    put("duration_ms", milliseconds(outcome.duration).into());
     put("exit_code", exit.number().into());
     put("tool_version", PRODUCT_VERSION.into());
     put("schema_version", SCHEMA_VERSION.into());
     if outcome.output.completion == Completion::NotModified {
         put("not_modified", true.into());
     }
-    for (key, value) in outcome.truncated.iter().flat_map(truncation_facts) {
-        put(key, value);
+    for (key, value) in json!(outcome.truncated.map(TruncationFacts::from)).as_object().into_iter().flatten()
+    {
+        put(key, value.clone());
     }
     if let Some(page) = &outcome.output.page {
         if let Some(cursor) = &page.next_cursor {
             put("cursor", cursor.clone().into());
         }
-        put("pagination", pagination(page));
+        put("pagination", json!(page));
     }
     if !outcome.output.warnings.is_empty() {
-        put("warning_details", outcome.output.warnings.iter().map(warning_value).collect());
+        put("warning_details", json!(outcome.output.warnings));
     }
     if let Some(error) = error {
         error_meta(error, &mut put);
@@ -103,23 +102,13 @@ fn error_meta(error: &AppError, put: &mut impl FnMut(&str, Value)) {
     let mut context = error.context.clone();
     context.entry("kind").or_insert(error.code.facts().kind.name().into());
     if !error.problems.is_empty() {
-        context.insert("problems".into(), problem_values(error));
+        context.insert("problems".into(), json!(problems(error)));
     }
     put("error_context", Value::Object(context));
     if let Some(command) = &error.fix_command {
         put("fix_command", command.clone().into());
     }
     if let Some(wait) = error.retry_after() {
-        put("retry_after_ms", milliseconds(wait));
+        put("retry_after_ms", milliseconds(wait).into());
     }
-}
-
-pub fn warning_value(warning: &Warning) -> Value {
-    let mut object = Map::new();
-    object.insert("code".into(), warning.code.into());
-    object.insert("message".into(), warning.message.clone().into());
-    if !warning.context.is_empty() {
-        object.insert("context".into(), Value::Object(warning.context.clone()));
-    }
-    Value::Object(object)
 }

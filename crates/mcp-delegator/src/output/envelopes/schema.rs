@@ -1,18 +1,22 @@
 //! The published schemas of the envelopes, and their validation.
 //!
-//! The schema files are in `schemas/`: the CLI envelope as given by its contract, the standard envelope as written by this
-//! project, and for the tool envelope the parts of each category, which are assembled here into one object per category.
+//! The schemas of the tool envelope are generated from its types and those of each category. The CLI envelope is a file given
+//! by its contract, and the standard envelope a file written by this project; both are in `schemas/`.
 
 use jsonschema::Validator;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
 
-use crate::spec::Category;
+use crate::output::data::acknowledgement::{AckFacts, ExecutionAck};
+use crate::output::data::registry::{RegistryFacts, RegistryInfo};
+use crate::output::data::status::{StatusFacts, StatusSnapshot};
+use crate::output::data::task::{ResultFacts, ResultSet, TaskResult, WaitData, WaitFacts};
+use crate::output::envelopes::tool::ToolEnvelope;
 use crate::spec::formats::Envelope;
+use crate::spec::{Category, output_schema};
 
 const AGENT: &str = include_str!("../../../schemas/agent.json");
 const STANDARD: &str = include_str!("../../../schemas/standard.json");
-const TOOL_ERROR: &str = include_str!("../../../schemas/tool/error.json");
-const TOOL_COMMON: &str = include_str!("../../../schemas/tool/common.json");
 
 /// Tests check the embedded files, so parsing cannot fail in a release.
 fn parsed(text: &str) -> Value {
@@ -27,112 +31,83 @@ pub fn standard() -> Value {
     parsed(STANDARD)
 }
 
-fn category_parts(category: Category) -> Value {
-    parsed(match category {
-        Category::ExecutionAck => include_str!("../../../schemas/tool/execution_ack.json"),
-        Category::WaitResult => include_str!("../../../schemas/tool/wait_result.json"),
-        Category::StatusSnapshot => include_str!("../../../schemas/tool/status_snapshot.json"),
-        Category::ResultSet => include_str!("../../../schemas/tool/result_set.json"),
-        Category::RegistryInfo => include_str!("../../../schemas/tool/registry_info.json"),
-    })
-}
-
-/// The schema of a category's `data`, for commands without a more specific one.
-pub fn category_data(category: Category) -> Value {
-    let mut schema = category_parts(category)["data"].take();
-    if let Some(object) = schema.as_object_mut() {
-        object.insert("$defs".into(), parsed(TOOL_COMMON));
-    }
-    schema
-}
-
 /// The tool envelope of one category: success and error both validate against it.
 pub fn tool(category: Category) -> Value {
-    let mut parts = category_parts(category);
-    let required = parts["required"].take();
-    let mut schema = tool_envelope(
-        &category.schema_id(),
-        json!({"const": category.schema_id()}),
-        json!({"const": category.name()}),
-    );
-    schema["properties"]["meta"] = parts["meta"].take();
-    schema["properties"]["data"] = parts["data"].take();
+    match category {
+        Category::ExecutionAck => schema_with::<AckFacts, ExecutionAck, ExecutionAck>(category, None),
+        Category::WaitResult => schema_with::<WaitFacts, WaitData, TaskResult>(category, Some("tasks")),
+        Category::StatusSnapshot => {
+            schema_with::<StatusFacts, StatusSnapshot, StatusSnapshot>(category, None)
+        }
+        Category::ResultSet => schema_with::<ResultFacts, ResultSet, ResultSet>(category, None),
+        // Each command writes only its own part.
+        Category::RegistryInfo => schema_with::<RegistryFacts, RegistryInfo, Empty>(category, None),
+    }
+}
+
+/// A type without keys.
+#[derive(JsonSchema)]
+struct Empty {}
+
+/// The envelope of a category with its facts `M` and its data `D`. A complete response has the required keys of `M` and `R`;
+/// one with the key `incomplete` need not have them.
+fn schema_with<M: JsonSchema, D: JsonSchema, R: JsonSchema>(
+    category: Category,
+    incomplete: Option<&str>,
+) -> Value {
+    let mut schema = envelope::<M, D>(&category.schema_id());
+    let properties = &mut schema["properties"];
+    properties["schema_id"]["const"] = category.schema_id().into();
+    properties["tool_category"]["const"] = category.name().into();
+    let facts = take_required(&mut properties["meta"]);
+    take_required(&mut properties["data"]);
+    let data = take_required(&mut output_schema::<R>().to_value());
     schema["allOf"] = json!([
         {
             "if": {"properties": {"status": {"const": "ok"}}},
             "then": {"required": ["data"], "not": {"required": ["error"]}},
             "else": {"required": ["error"], "not": {"required": ["data"]}}
         },
-        {"if": complete_response(&required), "then": required_parts(&required)}
+        {
+            "if": complete_response(incomplete),
+            "then": {"properties": {"meta": {"required": facts}, "data": {"required": data}}}
+        }
     ]);
-    schema["$defs"] = parsed(TOOL_COMMON);
     schema
 }
 
 /// The error form, for any category.
 pub fn tool_error() -> Value {
-    let categories: Vec<&str> = Category::ALL.iter().map(|category| category.name()).collect();
-    let mut schema =
-        tool_envelope("codex/v3.6/error/v1", json!({"type": "string"}), json!({"enum": categories}));
+    let mut schema = envelope::<Empty, Empty>("codex/v3.6/error/v1");
     schema["properties"]["status"] = json!({"const": "error"});
-    schema["properties"]["meta"] = json!({"type": "object"});
-    schema["required"] = json!([
-        "version",
-        "schema_id",
-        "tool",
-        "tool_category",
-        "request_id",
-        "ts",
-        "status",
-        "meta",
-        "error"
-    ]);
+    schema["properties"]["tool_category"]["enum"] = json!(Category::ALL.map(Category::name));
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.push("error".into());
+    }
     schema
 }
 
-fn tool_envelope(id: &str, schema_id: Value, category: Value) -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": id,
-        "type": "object",
-        "required": ["version", "schema_id", "tool", "tool_category", "request_id", "ts", "status", "meta"],
-        "additionalProperties": false,
-        "properties": {
-            "version": {"const": "3.6"},
-            "schema_id": schema_id,
-            "tool": {"type": "string", "minLength": 1},
-            "tool_category": category,
-            "request_id": {"type": "string", "minLength": 1},
-            "ts": {"type": "string", "format": "date-time"},
-            "status": {"enum": ["ok", "error"]},
-            "meta": {},
-            "data": {},
-            "error": parsed(TOOL_ERROR),
-        },
-    })
+fn envelope<M: JsonSchema, D: JsonSchema>(id: &str) -> Value {
+    let mut schema = output_schema::<ToolEnvelope<M, D>>().to_value();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["$id"] = id.into();
+    schema
+}
+
+fn take_required(schema: &mut Value) -> Value {
+    let required = schema.as_object_mut().and_then(|schema| schema.shift_remove("required"));
+    required.unwrap_or_else(|| json!([]))
 }
 
 /// A response with all required parts of its category: not an error, not "unchanged", not an expired wait, and not the
 /// form with several tasks.
-fn complete_response(required: &Value) -> Value {
+fn complete_response(incomplete: Option<&str>) -> Value {
     let mut absent = vec![json!({"properties": {"status": {"const": "error"}}})];
     for flag in ["not_modified", "wait_expired", "partial"] {
         absent.push(json!({"properties": {"meta": {"required": [flag]}}}));
     }
-    if let Some(key) = required.get("unless_data_has") {
-        absent.push(json!({"properties": {"data": {"required": [key]}}}));
-    }
+    absent.extend(incomplete.map(|key| json!({"properties": {"data": {"required": [key]}}})));
     json!({"not": {"anyOf": absent}})
-}
-
-fn required_parts(required: &Value) -> Value {
-    let mut properties = Map::new();
-    for part in ["meta", "data"] {
-        if let Some(keys) = required.get(part) {
-            properties.insert(part.into(), json!({"required": keys}));
-        }
-    }
-    json!({"properties": properties})
 }
 
 pub fn schema_of(envelope: Envelope, category: Category) -> Option<Value> {

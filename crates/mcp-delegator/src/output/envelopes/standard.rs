@@ -3,10 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
-use crate::output::envelopes::cli as cli_envelope;
 use crate::output::next_call::CallSyntax;
-use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED};
-use crate::output::values::{milliseconds, pagination, problem_values, redirect_value, rfc3339, seconds};
+use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED, Warning};
+use crate::output::values::{milliseconds, problems, rfc3339, seconds};
 use crate::spec::Shape;
 use crate::spec::paging::Page;
 use crate::spec::version::PRODUCT_VERSION;
@@ -84,7 +83,7 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
     if let Some(first) = error.problems.first() {
         details.insert("field".into(), first.field.clone().into());
         details.insert("value".into(), first.value.clone().unwrap_or_default());
-        details.insert("problems".into(), problem_values(error));
+        details.insert("problems".into(), json!(problems(error)));
     }
     if let Some(suggestion) = &error.suggestion {
         details.insert("suggestion".into(), CallSyntax::Commands.sentence(suggestion).into());
@@ -94,7 +93,7 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
     }
     if let Some(redirect) = &error.redirect {
         details.insert("suggestion".into(), redirect.command.clone().into());
-        details.insert("redirect".into(), redirect_value(redirect));
+        details.insert("redirect".into(), json!(redirect));
     }
     if let Some(payload) = outcome.failure_data() {
         details.insert("failure_data".into(), payload.clone());
@@ -104,25 +103,25 @@ fn error_object(error: &AppError, outcome: &Outcome) -> Value {
 }
 
 fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Value {
-    let mut warnings: Vec<Value> = outcome.output.warnings.iter().map(cli_envelope::warning_value).collect();
+    let mut warnings = outcome.output.warnings.clone();
     if outcome.exit() == ExitCode::PartialFailure {
-        warnings.push(json!({"code": "W_PARTIAL_001", "message": SOME_ITEMS_FAILED}));
+        warnings.push(Warning::new("W_PARTIAL_001", SOME_ITEMS_FAILED));
     }
     let mut metadata = Map::new();
     metadata.insert("version".into(), PRODUCT_VERSION.into());
-    metadata.insert("execution_time".into(), seconds(outcome.duration));
-    metadata.insert("warnings".into(), Value::Array(warnings));
+    metadata.insert("execution_time".into(), seconds(outcome.duration).into());
+    metadata.insert("warnings".into(), json!(warnings));
     metadata.insert("request_id".into(), outcome.request_id.to_string().into());
     metadata.insert("exit_code".into(), outcome.exit().number().into());
     if outcome.output.completion == Completion::NotModified {
         metadata.insert("not_modified".into(), true.into());
     }
     if let Some(page) = &outcome.output.page {
-        metadata.insert("pagination".into(), pagination(page));
+        metadata.insert("pagination".into(), json!(page));
         metadata.extend(page.next_cursor.clone().map(|cursor| ("cursor".to_owned(), cursor.into())));
     }
     if let Some(wait) = error.and_then(AppError::retry_after) {
-        metadata.insert("retry_after_ms".into(), milliseconds(wait));
+        metadata.insert("retry_after_ms".into(), milliseconds(wait).into());
     }
     for (key, value) in &outcome.output.facts {
         metadata.entry(key).or_insert(value.clone());

@@ -1,58 +1,136 @@
 //! The tool envelope: the JSON response of an MCP tool.
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::AppError;
-use crate::output::envelopes::cli as cli_envelope;
+use crate::error::{AppError, ErrorCode, Redirect};
+use crate::output::data::failure::TaskErrorContext;
 use crate::output::next_call::CallSyntax;
-use crate::output::outcome::{Completion, Outcome};
-use crate::output::values::{milliseconds, problem_values, redirect_value, rfc3339, truncation_facts};
+use crate::output::outcome::{ChildExit, Completion, Outcome, Warning};
+use crate::output::values::{ProblemData, TruncationFacts, UtcTime, milliseconds, problems, rfc3339};
 use crate::spec::Category;
 use crate::spec::exit_codes::is_retryable;
 
 /// The version of the envelope, not of the product.
 pub const ENVELOPE_VERSION: &str = "3.6";
 
+/// `M` are the facts of the category, `D` its data.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct ToolEnvelope<M, D> {
+    #[schemars(extend("const" = ENVELOPE_VERSION))]
+    version: &'static str,
+    schema_id: String,
+    tool: String,
+    tool_category: &'static str,
+    request_id: String,
+    ts: UtcTime,
+    status: Status,
+    meta: ToolMeta<M>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<D>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ToolError>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Error,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolMeta<M> {
+    #[serde(flatten)]
+    facts: M,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<usize>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    not_modified: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    wait_expired: bool,
+    #[serde(flatten)]
+    truncation: Option<TruncationFacts>,
+    /// The exit code of the agent.
+    #[serde(flatten)]
+    child: Option<ChildExit>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+struct ToolError {
+    #[schemars(extend("enum" = tool_codes()))]
+    code: &'static str,
+    #[schemars(length(min = 1))]
+    message: String,
+    details: ErrorDetails,
+    retryable: bool,
+    duration_ms: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ErrorDetails {
+    #[serde(flatten)]
+    #[schemars(with = "TaskErrorContext")]
+    context: Map<String, Value>,
+    #[schemars(extend("x-optional" = true))]
+    kind: &'static str,
+    #[schemars(extend("x-optional" = true))]
+    code: &'static str,
+    #[schemars(extend("x-optional" = true))]
+    cli_exit_code: u8,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<ProblemData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redirect: Option<Redirect>,
+    #[serde(flatten)]
+    child: Option<ChildExit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+fn tool_codes() -> BTreeSet<&'static str> {
+    ErrorCode::ALL.iter().map(|code| code.facts().tool).collect()
+}
+
 pub fn render(outcome: &Outcome, prefix: &str, syntax: CallSyntax<'_>) -> Value {
     let command = outcome.command;
     let error = outcome.tool_error();
-    let mut envelope = Map::new();
-    envelope.insert("version".into(), ENVELOPE_VERSION.into());
-    envelope.insert("schema_id".into(), command.category.schema_id().into());
-    envelope.insert("tool".into(), command.tool_name(prefix).into());
-    envelope.insert("tool_category".into(), command.category.name().into());
-    envelope.insert("request_id".into(), outcome.request_id.to_string().into());
-    envelope.insert("ts".into(), rfc3339(outcome.emitted).into());
-    envelope.insert("status".into(), if error.is_none() { "ok" } else { "error" }.into());
-    envelope.insert("meta".into(), meta(outcome, error.is_some()));
-    match error {
-        Some(error) => envelope.insert("error".into(), error_object(&error, outcome, syntax)),
-        None => envelope.insert("data".into(), data(outcome)),
-    };
-    Value::Object(envelope)
-}
-
-fn data(outcome: &Outcome) -> Value {
-    match &outcome.output.completion {
-        Completion::Done(data) | Completion::Incomplete(data, _) | Completion::Failed(_, Some(data)) => {
-            as_object(data, outcome)
-        }
-        Completion::Partial(data) => {
-            let mut data = as_object(data, outcome);
-            if let Some(object) = data.as_object_mut() {
-                object.insert("partial_success".into(), true.into());
-            }
-            data
-        }
-        Completion::NotModified | Completion::Failed(_, None) => json!({}),
-    }
+    let failed = error.is_some();
+    json!(ToolEnvelope {
+        version: ENVELOPE_VERSION,
+        schema_id: command.category.schema_id(),
+        tool: command.tool_name(prefix),
+        tool_category: command.category.name(),
+        request_id: outcome.request_id.to_string(),
+        ts: UtcTime(rfc3339(outcome.emitted)),
+        status: if failed { Status::Error } else { Status::Ok },
+        meta: meta(outcome, failed),
+        data: (!failed).then(|| data(outcome)),
+        error: error.map(|error| tool_error(error, outcome, syntax)),
+    })
 }
 
 /// `data` is always an object. Three arrays of a status snapshot are omitted when they are empty.
-fn as_object(data: &Value, outcome: &Outcome) -> Value {
-    let mut object = match data {
-        Value::Object(object) => object.clone(),
-        other => Map::from_iter([("value".to_owned(), other.clone())]),
+fn data(outcome: &Outcome) -> Map<String, Value> {
+    let mut object = match outcome.output.completion.parts() {
+        (Some(Value::Object(object)), _) => object.clone(),
+        (Some(other), _) => Map::from_iter([("value".to_owned(), other.clone())]),
+        (None, _) => Map::new(),
     };
     if outcome.command.category == Category::StatusSnapshot {
         object.retain(|key, value| {
@@ -60,68 +138,49 @@ fn as_object(data: &Value, outcome: &Outcome) -> Value {
                 && value.as_array().is_some_and(Vec::is_empty))
         });
     }
-    Value::Object(object)
+    if matches!(outcome.output.completion, Completion::Partial(_)) {
+        object.insert("partial_success".into(), true.into());
+    }
+    object
 }
 
-fn meta(outcome: &Outcome, failed: bool) -> Value {
-    let mut meta = outcome.output.facts.clone();
-    if !outcome.output.warnings.is_empty() {
-        meta.insert(
-            "warnings".into(),
-            outcome.output.warnings.iter().map(cli_envelope::warning_value).collect(),
-        );
+fn meta(outcome: &Outcome, failed: bool) -> ToolMeta<&Map<String, Value>> {
+    let output = &outcome.output;
+    let page = output.page.as_ref();
+    let is_wait = outcome.command.category == Category::WaitResult;
+    ToolMeta {
+        facts: &output.facts,
+        warnings: output.warnings.clone(),
+        next_cursor: page.and_then(|page| page.next_cursor.clone()),
+        total: page.map(|page| page.total),
+        not_modified: output.completion == Completion::NotModified,
+        partial: matches!(output.completion, Completion::Partial(_)),
+        wait_expired: matches!(output.completion, Completion::Incomplete(..)),
+        truncation: outcome.truncated.map(Into::into),
+        child: output.child.clone().filter(|_| is_wait && !failed),
     }
-    if let Some(page) = &outcome.output.page {
-        if let Some(cursor) = &page.next_cursor {
-            meta.insert("next_cursor".into(), cursor.clone().into());
-        }
-        meta.entry("total").or_insert(page.total.into());
-    }
-    match &outcome.output.completion {
-        Completion::NotModified => drop(meta.insert("not_modified".into(), true.into())),
-        Completion::Partial(_) => drop(meta.insert("partial".into(), true.into())),
-        Completion::Incomplete(..) => drop(meta.insert("wait_expired".into(), true.into())),
-        Completion::Done(_) | Completion::Failed(..) => {}
-    }
-    let truncation = outcome.truncated.iter().flat_map(truncation_facts);
-    meta.extend(truncation.map(|(key, value)| (key.to_owned(), value)));
-    if let (Some(child), Category::WaitResult, false) =
-        (&outcome.output.child, outcome.command.category, failed)
-    {
-        meta.entry("exit_code").or_insert(json!(child.code));
-    }
-    Value::Object(meta)
 }
 
-fn error_object(error: &AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> Value {
+fn tool_error(error: AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> ToolError {
     let facts = error.code.facts();
-    let mut details = error.context.clone();
-    details.insert("kind".into(), facts.kind.name().into());
-    details.insert("code".into(), facts.agent.into());
-    details.insert("cli_exit_code".into(), outcome.exit().number().into());
-    if !error.problems.is_empty() {
-        details.insert("problems".into(), problem_values(error));
+    let context = error.context.clone();
+    let is_free = |key: &str| !context.contains_key(key);
+    ToolError {
+        code: facts.tool,
+        retryable: is_retryable(outcome.command, &error),
+        duration_ms: milliseconds(outcome.duration),
+        details: ErrorDetails {
+            kind: facts.kind.name(),
+            code: facts.agent,
+            cli_exit_code: outcome.exit().number(),
+            problems: problems(&error),
+            suggestion: error.suggestion.as_ref().map(|suggestion| syntax.sentence(suggestion)),
+            detail: error.detail.clone().filter(|_| is_free("detail")),
+            redirect: error.redirect.clone(),
+            child: outcome.output.child.clone().filter(|_| is_free("exit_code")),
+            retry_after_ms: error.retry_after().map(milliseconds),
+            context,
+        },
+        message: error.message,
     }
-    if let Some(suggestion) = &error.suggestion {
-        details.insert("suggestion".into(), syntax.sentence(suggestion).into());
-    }
-    if let Some(detail) = &error.detail {
-        details.entry("detail").or_insert(detail.clone().into());
-    }
-    if let Some(redirect) = &error.redirect {
-        details.insert("redirect".into(), redirect_value(redirect));
-    }
-    if let Some(child) = &outcome.output.child {
-        details.entry("exit_code").or_insert(json!(child.code));
-    }
-    if let Some(wait) = error.retry_after() {
-        details.insert("retry_after_ms".into(), milliseconds(wait));
-    }
-    json!({
-        "code": facts.tool,
-        "message": error.message,
-        "details": details,
-        "retryable": is_retryable(outcome.command, error),
-        "duration_ms": milliseconds(outcome.duration),
-    })
 }

@@ -19,7 +19,6 @@ mod protocol_version;
 mod session_table;
 mod sessions;
 pub mod token;
-mod write_timeout;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -40,6 +39,7 @@ use rustix::process::{Resource, getrlimit};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutWriter;
 
 use crate::error::{AppError, io_error};
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
@@ -49,7 +49,6 @@ use body_reader::BodyReader;
 pub use gate::parse_address;
 use gate::{ENDPOINT, Gate, Verdict, plain};
 use sessions::Sessions;
-use write_timeout::WriteTimeout;
 
 const SESSION: &str = "mcp-session-id";
 const HEADER_BYTES: usize = 64 << 10;
@@ -193,12 +192,14 @@ impl<S: ServerHandler> HttpServer<S> {
             let server = Arc::clone(&server);
             Box::pin(async move { Ok::<_, Infallible>(server.respond(request).await) })
         });
-        let stream = WriteTimeout::new(stream, self.bounds.write_timeout);
+        // Runs only while a write is blocked: during a call nothing is written, and there is no timeout.
+        let mut stream = TimeoutWriter::new(stream);
+        stream.set_timeout(Some(self.bounds.write_timeout));
         let mut connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.bounds.header_timeout)
             .max_buf_size(HEADER_BYTES)
-            .serve_connection(TokioIo::new(stream), respond);
+            .serve_connection(TokioIo::new(Box::pin(stream)), respond);
         let Err(error) = (&mut connection).await else { return };
         tracing::debug!(%error, "a connection ended");
         let parts = connection.into_parts();

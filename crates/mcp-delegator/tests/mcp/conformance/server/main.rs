@@ -24,7 +24,7 @@ use fixtures::Fixtures;
 pub(crate) const PANICS: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     toolset: Toolset::Local,
-    ..CommandSpec::new::<NoInputs>(&["local", "panic"], "Panic")
+    ..CommandSpec::new::<NoInputs, NoInputs>(&["local", "panic"], "Panic")
 };
 
 fn main() -> std::process::ExitCode {

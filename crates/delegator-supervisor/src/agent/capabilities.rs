@@ -1,0 +1,51 @@
+//! What an agent can do. Inputs that an agent cannot honour are refused, never ignored.
+
+use delegator_domain::agents::AgentProtocol;
+
+use super::{codex, plain};
+
+/// What agents of a protocol can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It has threads, which a later task can resume.
+    pub threads: bool,
+    /// It enforces the mode of a task with a sandbox of its own.
+    pub sandbox: bool,
+    /// The inputs that it cannot honour.
+    pub unsupported_inputs: &'static [AgentInput],
+}
+
+/// An input of a task that not every agent can honour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentInput {
+    Model,
+    Profile,
+    ReasoningEffort,
+    Images,
+    OutputSchema,
+    /// Restricts the variables of the agent's commands; only the agent can do that.
+    EnvAllowList,
+}
+
+impl AgentInput {
+    /// The name of the input in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            AgentInput::Model => "model",
+            AgentInput::Profile => "profile",
+            AgentInput::ReasoningEffort => "reasoning_effort",
+            AgentInput::Images => "images",
+            AgentInput::OutputSchema => "output_schema",
+            AgentInput::EnvAllowList => "env_allow_list",
+        }
+    }
+}
+
+impl Capabilities {
+    pub fn of(protocol: AgentProtocol) -> Capabilities {
+        match protocol {
+            AgentProtocol::CodexExec => codex::CAPABILITIES,
+            AgentProtocol::Plain => plain::CAPABILITIES,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Command lines for every kind of request, and properties that hold for all of them.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegator_domain::task::{EnvPolicy, Mode};
+use proptest::prelude::*;
+
+use super::*;
+use crate::agent::launch::PREVIEW_INSTRUCTION;
+
+const NEWEST: CodexVersion = CodexVersion::NEWEST_MEASURED;
+const THREAD: &str = "01a1dc9f-8855-72c2-8e67-f1efc63e6b3b";
+
+fn request() -> LaunchRequest {
+    LaunchRequest {
+        task: "fix the tests".to_owned(),
+        mode: Mode::ReadOnly,
+        preview: false,
+        workdir: PathBuf::from("/home/dev/project"),
+        model: None,
+        profile: None,
+        reasoning_effort: None,
+        images: Vec::new(),
+        add_dirs: Vec::new(),
+        output_schema: None,
+        skip_git_repo_check: false,
+        env_policy: EnvPolicy::InheritNone,
+        marker: "T-local-0:0".to_owned(),
+        resume: None,
+        denied_dir: None,
+        interrupt_grace: Duration::ZERO,
+        terminate_grace: Duration::ZERO,
+    }
+}
+
+fn full_request() -> LaunchRequest {
+    LaunchRequest {
+        mode: Mode::WorkspaceWrite,
+        model: Some("gpt-5.5".to_owned()),
+        profile: Some("fast".to_owned()),
+        reasoning_effort: Some("high".to_owned()),
+        images: vec!["/tmp/a.png".into(), "/tmp/b c.png".into()],
+        add_dirs: vec!["/srv/shared".into()],
+        output_schema: Some("/state/schema.json".into()),
+        skip_git_repo_check: true,
+        env_policy: EnvPolicy::AllowList(vec!["CARGO_HOME".to_owned(), "A*".to_owned()]),
+        resume: Some(THREAD.to_owned()),
+        ..request()
+    }
+}
+
+fn plan(request: &LaunchRequest, version: CodexVersion) -> Result<Vec<OsString>, ArgsError> {
+    args(request, version, ProjectTrust::Untrusted)
+}
+
+/// One argument per line, for review in the snapshot.
+fn args_of(request: &LaunchRequest, version: CodexVersion) -> String {
+    let args = plan(request, version).expect("arguments");
+    let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    args.join("\n")
+}
+
+#[test]
+fn args_for_every_mode() {
+    for mode in [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess] {
+        let request = LaunchRequest { mode, ..request() };
+        insta::assert_snapshot!(format!("mode_{}", mode.name()), args_of(&request, NEWEST));
+    }
+}
+
+#[test]
+fn preview_is_read_only_with_an_instruction() {
+    let request = LaunchRequest { preview: true, mode: Mode::WorkspaceWrite, ..request() };
+    insta::assert_snapshot!(args_of(&request, NEWEST));
+    let stdin = String::from_utf8(request.stdin()).unwrap();
+    assert_eq!(stdin, format!("{PREVIEW_INSTRUCTION}fix the tests"));
+}
+
+#[test]
+fn args_for_every_env_policy() {
+    let named = EnvPolicy::AllowList(vec!["CARGO_HOME".to_owned()]);
+    for (name, env_policy) in
+        [("none", EnvPolicy::InheritNone), ("all", EnvPolicy::InheritAll), ("list", named)]
+    {
+        insta::assert_snapshot!(
+            format!("policy_{name}"),
+            args_of(&LaunchRequest { env_policy, ..request() }, NEWEST)
+        );
+    }
+}
+
+#[test]
+fn args_for_a_full_request() {
+    insta::assert_snapshot!(args_of(&full_request(), NEWEST));
+}
+
+#[test]
+fn args_for_every_codex_version() {
+    let plain = LaunchRequest { mode: Mode::WorkspaceWrite, ..request() };
+    for minor in [40, 50, 66, 98, 146, 147, 148, 166, 999] {
+        insta::assert_snapshot!(format!("codex_0_{minor}"), args_of(&plain, CodexVersion::new(0, minor, 0)));
+    }
+}
+
+#[test]
+fn flags_precede_resume_and_the_prompt_is_last() {
+    let args = args_of(&full_request(), NEWEST);
+    assert!(args.ends_with(&format!("resume\n{THREAD}\n-")), "{args}");
+}
+
+#[test]
+fn unsupported_inputs_are_errors_on_old_versions() {
+    let old = CodexVersion::new(0, 40, 0);
+    for (request, ability) in [
+        (LaunchRequest { add_dirs: vec!["/x".into()], ..request() }, Ability::AddDir),
+        (LaunchRequest { output_schema: Some("/x".into()), ..request() }, Ability::OutputSchema),
+    ] {
+        assert_eq!(plan(&request, old), Err(ArgsError::TooOld { version: old, ability }));
+    }
+}
+
+#[test]
+fn values_that_cannot_be_passed_safely_are_errors() {
+    let refused = [
+        LaunchRequest { resume: Some("--last".to_owned()), ..request() },
+        LaunchRequest { resume: Some(String::new()), ..request() },
+        LaunchRequest { images: vec!["/tmp/a,b.png".into()], ..request() },
+        LaunchRequest { model: Some("a\0b".to_owned()), ..request() },
+        LaunchRequest { workdir: OsStr::from_bytes(b"/caf\xe9").into(), ..request() },
+    ];
+    for request in refused {
+        assert!(matches!(plan(&request, NEWEST), Err(ArgsError::Value { .. })), "{request:?}");
+    }
+}
+
+#[test]
+fn every_run_sets_project_trust_once() {
+    let modes = [Mode::ReadOnly, Mode::WorkspaceWrite, Mode::DangerFullAccess].map(|mode| (mode, false));
+    let threads = [None, Some(THREAD.to_owned())];
+    for (mode, preview) in modes.into_iter().chain([(Mode::WorkspaceWrite, true)]) {
+        for (project_trust, resume) in
+            [ProjectTrust::Trusted, ProjectTrust::Untrusted].into_iter().zip(threads.clone())
+        {
+            let request = LaunchRequest { mode, preview, resume, ..request() };
+            let setting = format!("projects={}", projects_setting(&request.workdir, project_trust));
+            let args = args(&request, NEWEST, project_trust).unwrap();
+            assert_eq!(args.iter().filter(|arg| **arg == *setting).count(), 1, "{request:?}");
+        }
+    }
+}
+
+fn hostile_text() -> impl Strategy<Value = String> {
+    prop_oneof!["-{1,2}[a-z=-]{0,12}", "[^\0]{1,20}", "[\"\\\\'={}\\[\\]\n, -]{1,10}"]
+}
+
+proptest! {
+    #[test]
+    fn the_task_is_never_an_argument(task in "[a-zäß\"\\\\ -]{12,60}", preview: bool) {
+        let request = LaunchRequest { task: task.clone(), preview, ..full_request() };
+        let args = plan(&request, NEWEST).unwrap();
+        // No part of it either: a prefix, an infix or a suffix would leak as well.
+        let chars: Vec<char> = task.chars().collect();
+        for window in chars.windows(12) {
+            let part: String = window.iter().collect();
+            for arg in &args {
+                prop_assert!(!arg.to_string_lossy().contains(&part), "{arg:?}");
+            }
+        }
+        prop_assert!(request.stdin().ends_with(task.as_bytes()));
+    }
+
+    #[test]
+    fn no_value_becomes_a_flag(
+        model in hostile_text(), profile in hostile_text(), effort in hostile_text(), path in hostile_text(),
+        name in hostile_text(), workdir in hostile_text(),
+    ) {
+        prop_assume!(!path.contains(','));
+        let request = LaunchRequest {
+            model: Some(model.clone()),
+            profile: Some(profile),
+            reasoning_effort: Some(effort.clone()),
+            images: vec![path.clone().into()],
+            add_dirs: vec![path.into()],
+            env_policy: EnvPolicy::AllowList(vec![name]),
+            workdir: workdir.into(),
+            ..full_request()
+        };
+        let args = plan(&request, NEWEST).unwrap();
+        let plain = plan(&full_request(), NEWEST).unwrap();
+        let flag = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+        // The same flags and keys in the same order, less one image.
+        let flags: Vec<String> = args.iter().map(flag).collect();
+        let mut expected: Vec<String> = plain.iter().map(flag).collect();
+        let image = expected.iter().position(|flag| flag == "--image").unwrap();
+        expected.remove(image);
+        prop_assert_eq!(flags, expected);
+        let model_arg = format!("--model={model}");
+        prop_assert!(args.contains(&OsString::from(model_arg)));
+        for arg in args.iter().filter(|arg| arg.to_string_lossy().starts_with("model_reasoning")) {
+            let text = arg.to_string_lossy();
+            let value = text.split_once('=').unwrap().1;
+            // A TOML basic string is a JSON string as long as nothing else is escaped.
+            let decoded: String = serde_json::from_str(value).unwrap();
+            prop_assert_eq!(&decoded, &effort);
+        }
+    }
+}

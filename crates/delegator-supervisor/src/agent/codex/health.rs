@@ -1,0 +1,58 @@
+//! What `doctor` reports about Codex.
+
+use super::environment::{codex_home, temporary_dir};
+use super::version::CodexVersion;
+use crate::agent::environment::Variables;
+use crate::agent::health::{HealthCheck, HealthStatus};
+
+/// Codex cannot create its sandbox helper if CODEX_HOME is below the temporary directory, and reports that only on
+/// stderr.
+pub(crate) fn check_home(environment: &Variables) -> HealthCheck {
+    let check = |status, message, suggestion| HealthCheck { name: "codex_home", status, message, suggestion };
+    let temporary = temporary_dir(environment);
+    match codex_home(environment) {
+        Some(home) if home.starts_with(&temporary) => check(
+            HealthStatus::Problem,
+            format!(
+                "{} is below {}; Codex cannot run sandboxed commands there",
+                home.display(),
+                temporary.display()
+            ),
+            Some("Set CODEX_HOME or TMPDIR to another directory."),
+        ),
+        Some(home) => check(HealthStatus::Ok, home.display().to_string(), None),
+        None => check(HealthStatus::Warning, "neither CODEX_HOME nor HOME is set".to_owned(), None),
+    }
+}
+
+/// A warning for a version newer than every measured one. It is used anyway.
+pub(crate) fn version_warning(version: (u32, u32, u32)) -> Option<String> {
+    let (major, minor, patch) = version;
+    let newest = CodexVersion::NEWEST_MEASURED;
+    (CodexVersion::new(major, minor, patch) > newest)
+        .then(|| format!("newer than the last tested version ({newest}); it will be used anyway"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn home_below_the_temporary_directory_is_a_problem() {
+        let status = |variables: &[(&str, &str)]| {
+            let environment: Variables =
+                variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            check_home(&environment).status
+        };
+        assert_eq!(status(&[("CODEX_HOME", "/tmp/x")]), HealthStatus::Problem);
+        assert_eq!(status(&[("HOME", "/home/dev")]), HealthStatus::Ok);
+        assert_eq!(status(&[("CODEX_HOME", "/tmp/x"), ("TMPDIR", "/var/tmp")]), HealthStatus::Ok);
+        assert_eq!(status(&[]), HealthStatus::Warning);
+    }
+
+    #[test]
+    fn newer_versions_than_the_measured_ones_are_reported() {
+        assert_eq!(version_warning((0, 166, 0)), None);
+        assert!(version_warning((1, 0, 0)).unwrap().contains("(0.166.0)"));
+    }
+}

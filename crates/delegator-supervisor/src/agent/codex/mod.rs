@@ -1,0 +1,79 @@
+//! Codex: everything that is specific to it, behind the functions and constants of this file.
+//!
+//! Only [`super::Agent`] and its shared parts call them. What Codex prints is decoded by `delegator-transcript`, like the
+//! output of every agent.
+
+mod command_line;
+mod environment;
+mod health;
+mod npm_wrapper;
+mod permissions;
+mod project_trust;
+mod sandbox;
+mod shell_snapshots;
+mod toml_text;
+mod version;
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use super::capabilities::Capabilities;
+use super::environment::Variables;
+use super::launch::LaunchRequest;
+use super::leftovers::Leftovers;
+use super::probe::{ProbeError, printed_output};
+use super::verification::{SandboxRequest, VerifyPlan, VerifyRequest};
+use version::CodexVersion;
+
+pub(super) use command_line::ArgsError;
+pub(super) use environment::OWN_VARIABLES;
+pub(super) use health::{check_home, version_warning};
+pub(super) use npm_wrapper::native_program;
+pub(super) use shell_snapshots::remove_shell_snapshots;
+
+pub(super) const CAPABILITIES: Capabilities =
+    Capabilities { threads: true, sandbox: true, unsupported_inputs: &[] };
+
+pub(super) const SIGN_IN_COMMAND: &str = "codex login";
+
+type Version = Option<(u32, u32, u32)>;
+
+/// The arguments of one run. Reads only whether the working directory has a `.codex` entry.
+pub(super) fn args(
+    request: &LaunchRequest,
+    version: Version,
+    workdir: impl AsFd,
+) -> Result<Vec<OsString>, ArgsError> {
+    command_line::args(request, CodexVersion::known_or_newest(version), project_trust::project_trust(workdir))
+}
+
+/// Runs `codex --version`.
+pub(super) fn probe_version(
+    program: &Path,
+    environment: &Variables,
+    limit: Duration,
+) -> Result<(u32, u32, u32), ProbeError> {
+    let output = printed_output(program, &["--version"], environment, limit)?;
+    let version = CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })?;
+    Ok((version.major, version.minor, version.patch))
+}
+
+pub(super) fn leftovers(environment: &Variables) -> Leftovers {
+    match environment::codex_home(environment) {
+        Some(codex_home) => Leftovers::ShellSnapshots { codex_home },
+        None => Leftovers::None,
+    }
+}
+
+/// A verification in Codex's sandbox.
+pub(super) fn sandboxed(
+    program: &Path,
+    version: Version,
+    request: &VerifyRequest,
+    sandbox: &SandboxRequest,
+    environment: &Variables,
+) -> VerifyPlan {
+    sandbox::plan(program, CodexVersion::known_or_newest(version), request, sandbox, environment)
+}

@@ -1,0 +1,70 @@
+//! Removes the shell snapshots Codex leaves behind after a forced end: files that contain every exported variable.
+//!
+//! They are named after the thread (`<thread>.<nonce>.sh`, `<thread>.tmp-<nonce>`). Only files of our own thread are
+//! removed: other runs share the directory.
+
+use std::io;
+use std::path::Path;
+
+const FOLDER: &str = "shell_snapshots";
+
+/// Whether a file is a snapshot of that thread.
+fn is_snapshot_of(name: &str, thread_id: &str) -> bool {
+    let Some(rest) = name.strip_prefix(thread_id).filter(|_| !thread_id.is_empty()) else { return false };
+    let Some((before, ending)) = rest.rsplit_once('.') else { return false };
+    let is_first_dot = before.is_empty() || before.starts_with('.');
+    is_first_dot && (ending == "sh" || ending.starts_with("tmp-"))
+}
+
+/// Removes the snapshots of that thread and returns their number.
+pub(crate) fn remove_shell_snapshots(codex_home: &Path, thread_id: &str) -> io::Result<usize> {
+    let folder = codex_home.join(FOLDER);
+    let entries = match std::fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    let mut removed = 0;
+    for entry in entries {
+        let name = entry?.file_name();
+        if name.to_str().is_some_and(|name| is_snapshot_of(name, thread_id)) {
+            match std::fs::remove_file(folder.join(&name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => {
+                    outcome?;
+                    removed += 1;
+                }
+            }
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREAD: &str = "01a1dca3-fd12-7200-9e8a-f2f52ed5a6c6";
+
+    #[test]
+    fn only_snapshots_of_the_thread_are_chosen() {
+        for ours in ["{}.1731630000000000000.sh", "{}.sh", "{}.tmp-17316300"] {
+            assert!(is_snapshot_of(&ours.replace("{}", THREAD), THREAD), "{ours}");
+        }
+        for other in ["{}", "{}0.sh", "{}.json", "x{}.sh", "{}-a.1.sh", "notes.sh"] {
+            assert!(!is_snapshot_of(&other.replace("{}", THREAD), THREAD), "{other}");
+        }
+        assert!(!is_snapshot_of(".sh", ""));
+    }
+
+    #[test]
+    fn snapshots_of_other_threads_are_not_removed() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(remove_shell_snapshots(home.path(), THREAD).unwrap(), 0);
+        let folder = home.path().join(FOLDER);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(format!("{THREAD}.1.sh")), "export A=1").unwrap();
+        std::fs::write(folder.join("other.1.sh"), "export A=1").unwrap();
+        assert_eq!(remove_shell_snapshots(home.path(), THREAD).unwrap(), 1);
+        assert!(folder.join("other.1.sh").exists());
+    }
+}

@@ -1,0 +1,75 @@
+//! A run as it is requested of any agent, and the plan that an agent makes of it. Pure.
+//!
+//! The task text goes to standard input and nowhere else.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use delegator_domain::task::{EnvPolicy, Mode};
+
+use super::codex::ArgsError;
+use crate::run::ending::EndingRecipe;
+
+/// Prepended to the task text of a preview.
+pub(super) const PREVIEW_INSTRUCTION: &str = "This is a preview. Make a plan and do not act: read whatever you need, but do \
+not change, create or delete files, and do not run commands that change anything. Answer with the steps you would \
+take, the files you would touch and the risks you see.\n\nThe task:\n\n";
+
+/// A task as passed to an agent. Values are validated before.
+#[derive(Debug, Clone)]
+pub struct LaunchRequest {
+    pub task: String,
+    pub mode: Mode,
+    /// Read-only, with the instruction to plan and not act.
+    pub preview: bool,
+    /// Canonical working directory of the agent.
+    pub workdir: PathBuf,
+    pub model: Option<String>,
+    pub profile: Option<String>,
+    pub reasoning_effort: Option<String>,
+    pub images: Vec<PathBuf>,
+    pub add_dirs: Vec<PathBuf>,
+    /// The file that contains the schema.
+    pub output_schema: Option<PathBuf>,
+    pub skip_git_repo_check: bool,
+    pub env_policy: EnvPolicy,
+    /// Value of the task marker, see [`super::environment::task_marker`].
+    pub marker: String,
+    /// The thread to continue.
+    pub resume: Option<String>,
+    /// A directory its commands must not read; enforced where the agent supports it.
+    pub denied_dir: Option<PathBuf>,
+    /// Time between the first and the second signal that end the agent, where its ending has three.
+    pub interrupt_grace: Duration,
+    /// Time before SIGKILL.
+    pub terminate_grace: Duration,
+}
+
+impl LaunchRequest {
+    pub(super) fn stdin(&self) -> Vec<u8> {
+        let prefix = if self.preview { PREVIEW_INSTRUCTION } else { "" };
+        [prefix.as_bytes(), self.task.as_bytes()].concat()
+    }
+}
+
+/// How an agent is started, what it reads and how it is ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchPlan {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// Added to the agent's environment.
+    pub env: Vec<(String, String)>,
+    pub stdin: Vec<u8>,
+    pub ending: EndingRecipe,
+    /// The thread the agent must announce.
+    pub expected_thread: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error(transparent)]
+    Args(#[from] ArgsError),
+    #[error("{} has no sandbox", program.display())]
+    NoSandbox { program: PathBuf },
+}

@@ -1,0 +1,20 @@
+//! The plain protocol: any program from the user's configuration.
+//!
+//! It gets the task on standard input, which is then closed, and no arguments of ours. Its standard output is its message, and
+//! its exit code decides whether it succeeded. It has no threads and no sandbox, and does not report tokens, commands or
+//! files.
+
+use super::capabilities::{AgentInput, Capabilities};
+
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
+    threads: false,
+    sandbox: false,
+    unsupported_inputs: &[
+        AgentInput::Model,
+        AgentInput::Profile,
+        AgentInput::ReasoningEffort,
+        AgentInput::Images,
+        AgentInput::OutputSchema,
+        AgentInput::EnvAllowList,
+    ],
+};

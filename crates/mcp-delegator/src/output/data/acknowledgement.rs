@@ -1,0 +1,73 @@
+//! The data of an accepted task, for the commands that submit one.
+
+use delegator_registry::Task;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::data::status::WaitingFor;
+use crate::output::data::task::{Progress, TaskReport, state_names, thread};
+use crate::output::values::UtcTime;
+
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Capability {
+    Background,
+    Foreground,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExecutionAck {
+    pub task_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+    pub accepted: bool,
+    pub capability: Capability,
+    pub started_at: UtcTime,
+    #[schemars(extend("enum" = state_names(|_| true), "x-optional" = true))]
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_duration: Option<String>,
+    /// The result in one sentence, if the task has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The known progress, if the call ended before the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Progress>", extend("x-optional" = true))]
+    pub progress: Option<Option<Progress>>,
+    /// The result of a task that was waited for.
+    #[serde(flatten)]
+    pub report: Option<TaskReport>,
+}
+
+impl ExecutionAck {
+    pub fn of(task: &Task, capability: Capability) -> ExecutionAck {
+        ExecutionAck {
+            task_id: task.id.to_string(),
+            thread_id: thread(task).map(str::to_owned),
+            accepted: true,
+            capability,
+            started_at: UtcTime::from_ms(task.created_at_ms),
+            state: task.state.public_name(),
+            expected_duration: None,
+            summary: None,
+            progress: None,
+            report: None,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AckFacts {
+    /// 0: the task has a slot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_position: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_start_ms: Option<u64>,
+    /// The task was submitted before, with the same idempotency key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub queue_paused: bool,
+}

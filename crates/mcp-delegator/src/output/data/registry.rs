@@ -1,0 +1,149 @@
+//! The data of the registry tools: environments, cleanup and cancellation.
+
+use delegator_config::environments::Environment;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::documents::github_guide::GithubGuide;
+use crate::output::values::UtcTime;
+
+/// The data of the category; each command writes its own part.
+#[derive(Debug, JsonSchema)]
+pub struct RegistryInfo {
+    #[serde(flatten)]
+    pub environments: EnvironmentList,
+    #[serde(flatten)]
+    pub guide: GithubGuide,
+    #[serde(flatten)]
+    pub cleanup: CleanupCounts,
+    #[serde(flatten)]
+    pub cancelled: CancelledTask,
+}
+
+#[derive(Debug, JsonSchema)]
+pub struct RegistryFacts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_ts: Option<UtcTime>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EnvironmentList {
+    pub environments: Vec<EnvironmentData>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangedEnvironment {
+    pub environment: EnvironmentData,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EnvironmentData {
+    pub id: String,
+    pub name: String,
+    pub repository: String,
+    pub tech_stack: String,
+    #[schemars(extend("x-optional" = true))]
+    pub provider: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+}
+
+impl From<&Environment> for EnvironmentData {
+    fn from(environment: &Environment) -> EnvironmentData {
+        EnvironmentData {
+            id: environment.id.clone(),
+            name: environment.name.clone(),
+            repository: environment.repo_url.clone(),
+            tech_stack: environment.stack.clone(),
+            provider: environment.provider.name(),
+            created_at: environment.created_at.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Cleanup {
+    #[serde(flatten)]
+    pub counts: CleanupCounts,
+    pub summary: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CleanupCounts {
+    pub stuck_tasks: StuckTasks,
+    pub old_tasks: OldTasks,
+    pub leftovers: Leftovers,
+    /// Task directories with results that are not in the registry; they are retained.
+    pub unclaimed: Vec<String>,
+    pub restore_points: RestorePointCounts,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StuckTasks {
+    pub found: usize,
+    pub cleaned: usize,
+    pub task_ids: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OldTasks {
+    pub found: u64,
+    pub deleted: u64,
+    pub oldest_age_hours: Option<i64>,
+}
+
+/// Files that crashes left behind.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Leftovers {
+    pub found: usize,
+    pub removed: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RestorePointCounts {
+    #[serde(rename = "kept")]
+    pub retained: u64,
+    pub dropped: usize,
+    pub items: Vec<TaskRestorePoint>,
+    pub dropped_items: Vec<TaskRestorePoint>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskRestorePoint {
+    pub task_id: String,
+    pub repository: String,
+    #[serde(rename = "ref")]
+    pub reference: String,
+    pub reason: String,
+    pub expires_ts: Option<UtcTime>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledTask {
+    pub operation: &'static str,
+    pub task_id: String,
+    pub state: &'static str,
+    pub previous_state: &'static str,
+    /// Processes that could not be killed.
+    pub survivors: Vec<i32>,
+    /// Signals that were sent to the agent, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signals: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swept: Option<Swept>,
+}
+
+/// Processes that outlived the agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Swept {
+    #[schemars(range(min = 1))]
+    pub processes: usize,
+    /// Some of them needed SIGKILL.
+    pub killed: bool,
+}

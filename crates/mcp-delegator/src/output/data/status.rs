@@ -1,0 +1,178 @@
+//! The data of `status`: running, queued and recently ended tasks.
+
+use std::collections::BTreeMap;
+
+use delegator_domain::task::State;
+use delegator_engine::Snapshot;
+use delegator_registry::{BlockedBy, Task, TaskSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::data::task::{Progress, ended_ms, progress, ran_ms, state_names, truncate_chars};
+use crate::output::data::usage::Usage;
+use crate::output::values::UtcTime;
+
+/// Characters of a label value in lists of tasks.
+const LABEL_CHARS: usize = 200;
+
+/// The tool envelope omits a list without tasks.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct StatusSnapshot {
+    pub summary: StatusCounts,
+    #[schemars(length(min = 1), extend("x-optional" = true))]
+    pub tasks: Vec<RunningTask>,
+    #[schemars(length(min = 1), extend("x-optional" = true))]
+    pub queue: Vec<QueuedTask>,
+    #[schemars(length(min = 1), extend("x-optional" = true))]
+    pub recently_completed: Vec<EndedTask>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<NotListed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub queue_paused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<Unread>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct StatusCounts {
+    pub running: u64,
+    pub queued: u64,
+    pub recently_completed: u64,
+}
+
+/// Tasks beyond the length of the lists.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NotListed {
+    pub running: u64,
+    pub queued: u64,
+}
+
+/// Ended tasks whose results were not read.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Unread {
+    #[schemars(range(min = 1))]
+    pub count: u64,
+    pub task_ids: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StatusFacts {
+    pub snapshot_ts: UtcTime,
+    /// Running and queued tasks.
+    pub total: u64,
+}
+
+/// A running task in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunningTask {
+    pub task_id: String,
+    #[schemars(extend("enum" = [State::Working.public_name()]))]
+    pub state: &'static str,
+    pub started_ts: UtcTime,
+    pub elapsed_seconds: u64,
+    /// Null if nothing is known.
+    pub progress: Option<Progress>,
+    #[schemars(extend("x-optional" = true))]
+    pub containment: Option<String>,
+    #[schemars(extend("x-optional" = true))]
+    pub title: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 5))]
+    pub last_lines: Option<Vec<String>>,
+}
+
+/// A task in the queue.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QueuedTask {
+    pub task_id: String,
+    /// 0: the task is next.
+    pub position: usize,
+    #[schemars(extend("x-optional" = true))]
+    pub title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_start_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The task that a queued task waits for, besides a free slot.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WaitingFor {
+    pub task_id: String,
+    pub reason: &'static str,
+}
+
+/// An ended task in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EndedTask {
+    pub task_id: String,
+    #[schemars(extend("enum" = state_names(State::is_terminal)))]
+    pub state: &'static str,
+    pub duration_seconds: u64,
+    pub completed_ts: UtcTime,
+    #[schemars(extend("x-optional" = true))]
+    pub title: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+impl RunningTask {
+    pub fn of(task: TaskSummary, snapshot: Option<&Snapshot>, now_ms: i64) -> RunningTask {
+        let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
+        RunningTask {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            started_ts: UtcTime::from_ms(started_ms),
+            elapsed_seconds: (now_ms - started_ms).max(0).unsigned_abs() / 1000,
+            progress: progress(snapshot),
+            containment: task.containment,
+            title: task.title,
+            labels: short_labels(task.labels),
+            last_lines: None,
+        }
+    }
+}
+
+/// Labels with truncated values.
+fn short_labels(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    labels.values_mut().for_each(|value| *value = truncate_chars(value, LABEL_CHARS));
+    labels
+}
+
+impl From<delegator_engine::QueuedTask> for QueuedTask {
+    fn from(queued: delegator_engine::QueuedTask) -> QueuedTask {
+        QueuedTask {
+            task_id: queued.task.id.to_string(),
+            position: queued.position,
+            title: queued.task.title,
+            estimated_start_ms: queued.estimated_start_ms,
+            waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
+            labels: short_labels(queued.task.labels),
+        }
+    }
+}
+
+impl From<&BlockedBy> for WaitingFor {
+    fn from(blocked: &BlockedBy) -> WaitingFor {
+        WaitingFor { task_id: blocked.task.to_string(), reason: blocked.obstacle.name() }
+    }
+}
+
+impl From<&Task> for EndedTask {
+    fn from(task: &Task) -> EndedTask {
+        EndedTask {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            duration_seconds: ran_ms(task) / 1000,
+            completed_ts: UtcTime::from_ms(ended_ms(task)),
+            title: task.title.clone(),
+            labels: short_labels(task.labels.clone()),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Agents of the protocol `plain`: a shell script from the user's configuration, from submission to its results.
+
+use std::path::Path;
+
+use delegator_testkit::stage::{Stage, pids, task_processes, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+/// A stage with the agent `helper`, which is this shell script. Its project is a git repository.
+fn stage_with_helper(script: &str) -> Stage {
+    stage_with_settings(script, "unsandboxed = true\nenv = [\"DEPLOY_TOKEN\"]")
+}
+
+fn stage_with_settings(script: &str, settings: &str) -> Stage {
+    let stage = Stage::with_shell_agent(PROGRAM, "exit 99");
+    let helper = stage.write_program("bin/helper", &format!("#!/bin/sh\n{script}\n"));
+    let config = format!(
+        "[agents.helper]\nprotocol = \"plain\"\ncommand = [\"{}\", \"--fast\"]\n{settings}\n",
+        helper.display()
+    );
+    stage.world.write("home/.config/mcp-delegator/config.toml", &config);
+    let run = stage.world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    stage
+}
+
+fn exec(stage: &Stage, args: &[&str]) -> String {
+    stage.exec(&[&["--agent", "helper"], args].concat())
+}
+
+/// The response to a call that has to fail with this code.
+fn refused(stage: &Stage, args: &[&str], code: &str) -> String {
+    let run = stage.world.run(args);
+    assert_ne!(run.exit, Some(0), "{run:?}");
+    assert!(run.stdout.contains(code), "{code}: {}", run.stdout);
+    run.stdout
+}
+
+fn warning_codes(response: &Value) -> Vec<&str> {
+    let warnings = response["meta"]["warnings"].as_array().into_iter().flatten();
+    warnings.filter_map(|warning| warning["code"].as_str()).collect()
+}
+
+#[test]
+fn stdout_is_the_final_message_and_the_exit_code_decides() {
+    let stage =
+        stage_with_helper("echo \"args: $*\"; cat; echo; echo; echo new > new.txt; printf 'no line end'");
+    let id = exec(&stage, &["--mode", "workspace-write"]);
+    let waited = stage.wait(&id);
+    let data = &waited["data"];
+    assert_eq!(data["state"], "completed", "{waited}");
+    assert_eq!(data["final_message"], "args: --fast\ndo it\n\nno line end", "{waited}");
+    assert_eq!(data["metadata"]["file_operations"]["added_files"], json!(["new.txt"]), "{waited}");
+    assert_eq!(data["metadata"]["file_operations"]["source"], "git");
+    assert!(warning_codes(&waited).is_empty(), "{waited}");
+
+    let stdout = "args: --fast\ndo it\n\nno line end";
+    assert_eq!(stage.run_json(&["logs", &id])["data"]["stdout"], stdout);
+    let results = stage.run_json(&["local", "results", &id, "--include-events"]);
+    let lines = json!(stdout.split('\n').filter(|line| !line.is_empty()).collect::<Vec<_>>());
+    assert_eq!(results["data"]["events"]["items"], lines, "{results}");
+    let followed = stage.world.run(["events", "follow", &id]);
+    assert!(followed.stdout.contains("agent_message") && followed.stdout.contains("--fast"), "{followed:?}");
+    let summary = stage.run_json(&["events", "summarize", &id]);
+    assert_eq!(summary["data"]["final_message"], stdout, "{summary}");
+}
+
+#[test]
+fn a_failure_has_the_exit_code_and_the_last_line_of_stderr() {
+    let stage = stage_with_helper("echo half; echo 'first' >&2; echo '429: the disk is full' >&2; exit 3");
+    let run = stage.world.run(["local", "run", "do it", "--agent", "helper"]);
+    assert_eq!(run.exit, Some(80), "{run:?}");
+    let response: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(
+        run.stdout.contains("AGENT_EXITED") && run.stdout.contains("429: the disk is full"),
+        "{response}"
+    );
+    let id = response["meta"]["error_context"]["task_id"].as_str().unwrap();
+    let results = stage.run_json(&["local", "results", id]);
+    assert_eq!(results["data"]["state"], "failed", "{results}");
+    assert_eq!(results["data"]["final_message"], "half", "{results}");
+}
+
+#[test]
+fn silence_reaches_the_idle_limit_and_output_is_retained() {
+    let stage = stage_with_helper("echo working; sleep 600 & wait");
+    let id = exec(&stage, &["--idle-timeout-sec", "1"]);
+    let waited = stage.wait(&id);
+    assert_eq!(waited["data"]["state"], "timeout", "{waited}");
+    assert_eq!(waited["data"]["final_message"], "working", "{waited}");
+    assert!(task_processes(&id).is_empty());
+}
+
+#[test]
+fn a_running_task_shows_its_last_line() {
+    let stage = stage_with_helper(
+        "echo reading; echo 'step 2 of 3'; touch ready; while [ ! -e go ]; do sleep 0.05; done",
+    );
+    let id = exec(&stage, &[]);
+    wait_until("the activity is shown", || {
+        stage.run_json(&["local", "status"]).to_string().contains("step 2 of 3")
+    });
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn cancel_kills_children_in_their_own_session() {
+    let stage = stage_with_helper("trap '' TERM; setsid sleep 600 & sleep 600 & touch ready; wait; wait");
+    let id = exec(&stage, &[]);
+    stage.wait_for_project_file("ready");
+    assert!(task_processes(&id).len() >= 3);
+    stage.run_json(&["local", "cancel", &id]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
+    assert!(task_processes(&id).is_empty());
+}
+
+#[test]
+fn a_lost_supervisor_leaves_no_process_behind() {
+    let stage = stage_with_helper("echo begun; touch ready; sleep 600 & wait");
+    let id = exec(&stage, &[]);
+    stage.wait_for_project_file("ready");
+    let supervisor = stage.supervisor_pid(&id);
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
+    wait_until("the supervisor is gone", || !pids().contains(&supervisor));
+    let waited = stage.wait(&id);
+    assert_eq!(waited["data"]["state"], "failed", "{waited}");
+    assert!(waited.to_string().contains("supervisor was lost"), "{waited}");
+    wait_until("its processes are gone", || task_processes(&id).is_empty());
+}
+
+#[test]
+fn secrets_are_redacted_and_keys_of_other_agents_are_not_passed() {
+    let stage = stage_with_helper(
+        "echo \"token $DEPLOY_TOKEN\"; echo \"key '$OPENAI_API_KEY'\"; echo \"$DEPLOY_TOKEN\" >&2",
+    )
+    .variable("DEPLOY_TOKEN", "hunter2-and-more-of-it")
+    .variable("OPENAI_API_KEY", "sk-another-secret-value");
+    let id = exec(&stage, &[]);
+    let waited = stage.wait(&id);
+    let message = waited["data"]["final_message"].as_str().unwrap();
+    assert!(message.starts_with("token [REDACTED:") && message.ends_with("key ''"), "{message}");
+    for file in std::fs::read_dir(stage.task_dir(&id)).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "a stored file has the secret");
+    }
+}
+
+#[test]
+fn threads_and_inputs_without_a_place_are_refused() {
+    let stage = stage_with_helper("cat");
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    for args in [
+        &["local", "resume", "go on", "--task-id", &id][..],
+        &["local", "resume", "go on", "--thread-id", "abc", "--agent", "helper"],
+    ] {
+        let response = refused(&stage, args, "UNSUPPORTED");
+        assert!(response.contains("The agent helper has no threads"), "{response}");
+    }
+    let schema = r#"{"type":"object"}"#;
+    let image = stage.world.project().join("a.png");
+    std::fs::write(&image, "png").unwrap();
+    let image = image.display().to_string();
+    for (flag, value) in [
+        ("--model", "m"),
+        ("--profile", "p"),
+        ("--reasoning-effort", "high"),
+        ("--output-schema", schema),
+        ("--images", &image),
+    ] {
+        let response =
+            refused(&stage, &["local", "exec", "x", "--agent", "helper", flag, value], "UNSUPPORTED");
+        assert!(response.contains("not supported by the agent helper"), "{flag}: {response}");
+    }
+    let listed =
+        ["local", "exec", "x", "--agent", "helper", "--env-policy", "allow-list", "--env-allow-list", "PATH"];
+    refused(&stage, &listed, "UNSUPPORTED");
+}
+
+#[test]
+fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
+    let stage = stage_with_settings("cat", "");
+    for mode in ["read-only", "workspace-write"] {
+        let args = ["local", "exec", "x", "--agent", "helper", "--mode", mode];
+        let response = refused(&stage, &args, "POLICY_BLOCKED");
+        assert!(response.contains("agents.helper.unsandboxed"), "{response}");
+    }
+    // A project cannot waive it, and nothing is enforced without a sandbox anyway.
+    stage.world.write("project/.mcp-delegator.toml", "[agents.helper]\nunsandboxed = true\n");
+    refused(&stage, &["local", "exec", "x", "--agent", "helper"], "CONFIG_INVALID");
+    std::fs::remove_file(stage.world.project().join(".mcp-delegator.toml")).unwrap();
+    let stage = stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
+    let id = exec(&stage, &["--mode", "danger-full-access"]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn unknown_agents_and_missing_programs_are_named() {
+    let stage = stage_with_helper("cat");
+    let response = refused(&stage, &["local", "exec", "x", "--agent", "helpr"], "INVALID_VALUE");
+    assert!(response.contains("codex, helper") && response.contains("Did you mean helper?"), "{response}");
+    let check = |stage: &Stage| {
+        let checks = stage.run_json(&["doctor"])["data"]["checks"].clone();
+        checks.as_array().unwrap().iter().find(|check| check["name"] == "agents.helper").unwrap().clone()
+    };
+    assert_eq!(check(&stage)["status"], "ok");
+    std::fs::remove_file(stage.root().join("bin/helper")).unwrap();
+    let response = refused(&stage, &["local", "exec", "x", "--agent", "helper"], "DEPENDENCY_MISSING");
+    assert!(response.contains("agents.helper.command"), "{response}");
+    assert_eq!(check(&stage)["status"], "problem");
+}
+
+#[test]
+fn a_verify_command_needs_a_sandbox_or_permission() {
+    let stage = stage_with_helper("cat");
+    let args = ["local", "exec", "x", "--agent", "helper", "--verify", "true"];
+    let response = refused(&stage, &args, "UNSUPPORTED");
+    assert!(response.contains("verify_unsandboxed"), "{response}");
+    let stage = stage.variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let id = exec(&stage, &["--verify", "true"]);
+    let verification = stage.wait(&id)["data"]["verification"].clone();
+    assert_eq!((&verification["status"], &verification["sandboxed"]), (&json!("verified"), &json!(false)));
+}
