@@ -62,7 +62,7 @@ impl PreparedRestore {
 
     /// Changes made since the undo point was created are not in it, so they must not be overwritten.
     fn refuse_if_changed(&self) -> Result<(), RestoreError> {
-        let changed = parse_raw_diff(&self.scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?, "diff-files")?;
+        let changed = parse_raw_diff(&self.scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b"")?)?;
         let planned: BTreeSet<&RepoPath> = self.actions.write.iter().chain(&self.actions.remove).collect();
         if let Some(change) = changed.iter().find(|change| planned.contains(&change.path)) {
             return Err(RestoreError::ConcurrentChange { what: display_path(&change.path) });
@@ -137,7 +137,7 @@ impl PreparedRestore {
     }
 
     fn verify_written(&self) -> Result<(), GitError> {
-        let differing = parse_raw_diff(&self.scratch.run(TARGET_INDEX, RAW_DIFF_ARGS, b"")?, "diff-files")?;
+        let differing = parse_raw_diff(&self.scratch.run(TARGET_INDEX, RAW_DIFF_ARGS, b"")?)?;
         let written: BTreeSet<&RepoPath> = self.actions.write.iter().collect();
         match differing.iter().find(|change| written.contains(&change.path)) {
             Some(change) => {

@@ -5,12 +5,12 @@
 //! settings or history. Taking a baseline adds nothing to the repository; objects written by a comparison are deleted
 //! with the baseline.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::capture::{Capture, LeftOut, Limits, Purpose, capture};
+use crate::capture::{Capture, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::listing::{RepoPath, on_disk};
 use crate::repository::{Head, Repository, find_repository};
@@ -25,18 +25,9 @@ const MAX_UNREAD: usize = 10_000;
 #[derive(Debug)]
 pub struct Baseline {
     pub(crate) scratch: Scratch,
-    pub(crate) tree: String,
-    pub(crate) index_tree: Option<String>,
+    pub(crate) captured: Capture,
     pub(crate) index: Option<Stamp>,
     pub(crate) head: Head,
-    /// Files that existed and whose content is not in the tree.
-    pub(crate) unread: BTreeMap<RepoPath, Stamp>,
-    /// Repositories inside the work tree; each path ends in a slash.
-    repositories: Vec<RepoPath>,
-    pub(crate) absent_submodules: Vec<RepoPath>,
-    pub(crate) not_examined: Vec<LeftOut>,
-    /// Whether the index has entries that a sparse checkout leaves off the disk.
-    pub(crate) is_sparse: bool,
     /// Device and inode of the repository, to detect that another one took its place.
     pub(crate) identity: Option<(u64, u64)>,
 }
@@ -60,32 +51,20 @@ impl Baseline {
         let scratch = Scratch::create(git, &repository, temp_dir)?;
         let index = Stamp::at(&repository.index());
         let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Compare)?;
-        Baseline::from_capture(scratch, &captured, captured.unread.clone(), (head, index)).map(Some)
+        Baseline::from_capture(scratch, captured, head, index).map(Some)
     }
 
     pub(crate) fn from_capture(
         scratch: Scratch,
-        captured: &Capture,
-        unread: BTreeMap<RepoPath, Stamp>,
-        (head, index): (Head, Option<Stamp>),
+        captured: Capture,
+        head: Head,
+        index: Option<Stamp>,
     ) -> Result<Baseline, GitError> {
-        if unread.len() > MAX_UNREAD {
-            return Err(GitError::TooManyLeftOut { count: unread.len() });
+        if captured.unread.len() > MAX_UNREAD {
+            return Err(GitError::TooManyLeftOut { count: captured.unread.len() });
         }
-        let (tree, index_tree) = (captured.tree.clone(), captured.index_tree.clone());
-        Ok(Baseline {
-            identity: identity_of(&scratch.repository.common_dir),
-            scratch,
-            tree,
-            index_tree,
-            index,
-            head,
-            unread,
-            repositories: captured.repositories.clone(),
-            absent_submodules: captured.absent_submodules.clone(),
-            not_examined: captured.not_examined.clone(),
-            is_sparse: !captured.sparse.is_empty(),
-        })
+        let identity = identity_of(&scratch.repository.common_dir);
+        Ok(Baseline { scratch, captured, index, head, identity })
     }
 
     pub fn repository(&self) -> &Repository {
@@ -96,7 +75,7 @@ impl Baseline {
     pub fn inner_repositories(&self) -> Vec<PathBuf> {
         let top = &self.scratch.repository.top_level;
         let without_slash = |path: &RepoPath| on_disk(top, path.strip_suffix(b"/").unwrap_or(path));
-        self.repositories.iter().map(without_slash).collect()
+        self.captured.repositories.iter().map(without_slash).collect()
     }
 
     /// Limits the total time of all later git calls, counted from now.

@@ -12,9 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::GitError;
 use crate::gather::Gatherer;
 use crate::ignored::Ignored;
-use crate::listing::{
-    Change, GITLINK, RepoPath, join_records, on_disk, parse_raw_diff, records, single_line,
-};
+use crate::listing::{Change, RepoPath, join_records, on_disk, parse_raw_diff, records, single_line};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 use crate::tracked::{TrackedFiles, is_checked_out};
@@ -79,8 +77,8 @@ pub(crate) struct Capture {
     pub(crate) left_out: Vec<LeftOut>,
     /// Stamps of files whose content was not read.
     pub(crate) unread: BTreeMap<RepoPath, Stamp>,
-    /// In the index and deliberately not on disk.
-    pub(crate) sparse: BTreeSet<RepoPath>,
+    /// Whether the index has entries that a sparse checkout leaves off the disk.
+    pub(crate) is_sparse: bool,
     /// Repositories inside the work tree, submodules included; each path ends in a slash.
     pub(crate) repositories: Vec<RepoPath>,
     /// Submodules that are not checked out.
@@ -118,21 +116,21 @@ impl Differences {
             let untracked = scope.spawn(list_untracked);
             (scratch.run(WORK_INDEX, RAW_DIFF_ARGS, b""), join_thread(untracked))
         });
-        let (mut changed, untracked) = (parse_raw_diff(&raw?, "diff-files")?, untracked?);
-        changed.retain(|change| change.old_mode != GITLINK);
+        let (mut changed, untracked) = (parse_raw_diff(&raw?)?, untracked?);
+        changed.retain(|change| !change.is_submodule);
         let (unreachable, changed): (Vec<Change>, Vec<Change>) = changed
             .into_iter()
-            .partition(|change| change.status == b'D' && is_permission_denied(scratch, &change.path));
+            .partition(|change| change.is_deleted && is_permission_denied(scratch, &change.path));
         let unreachable = unreachable.into_iter().map(|change| change.path).collect();
         Ok(Differences { changed, unreachable, untracked: records(&untracked).map(<[u8]>::to_vec).collect() })
     }
 
     pub(crate) fn deleted(&self) -> impl Iterator<Item = &RepoPath> {
-        self.changed.iter().filter(|change| change.status == b'D').map(|change| &change.path)
+        self.changed.iter().filter(|change| change.is_deleted).map(|change| &change.path)
     }
 
     pub(crate) fn existing(&self) -> impl Iterator<Item = &RepoPath> {
-        self.changed.iter().filter(|change| change.status != b'D').map(|change| &change.path)
+        self.changed.iter().filter(|change| !change.is_deleted).map(|change| &change.path)
     }
 }
 
@@ -192,7 +190,7 @@ pub(crate) fn capture(
         untracked: differences.untracked.len(),
         left_out: gathered.left_out,
         unread: gathered.unread,
-        sparse: tracked.sparse,
+        is_sparse: !tracked.sparse.is_empty(),
         repositories,
         absent_submodules,
         not_examined: ignored.not_examined,

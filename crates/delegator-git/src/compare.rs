@@ -61,7 +61,7 @@ impl Baseline {
     /// older commits were only fetched or checked out. May be called once, because changed files are added to the
     /// baseline's index.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
-        if self.is_sparse {
+        if self.captured.is_sparse {
             // Files outside the sparse checkout may have been written meanwhile.
             TrackedFiles::read(&self.scratch, WORK_INDEX)?.unhide(&self.scratch, WORK_INDEX)?;
         }
@@ -84,7 +84,7 @@ impl Baseline {
         Ok(Comparison {
             files,
             left_out,
-            not_examined: self.not_examined.clone(),
+            not_examined: self.captured.not_examined.clone(),
             names_only,
             index_changed: self.is_index_changed().unwrap_or(false),
             commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
@@ -96,7 +96,7 @@ impl Baseline {
     /// Whether the file was not read for the baseline and its stamp is still the same.
     fn is_stamp_unchanged(&self, path: &RepoPath) -> bool {
         let file = on_disk(&self.scratch.repository.top_level, path);
-        self.unread.get(path).is_some_and(|before| Stamp::at(&file).as_ref() == Some(before))
+        self.captured.unread.get(path).is_some_and(|before| Stamp::at(&file).as_ref() == Some(before))
     }
 
     fn gather_changes(&self, differences: &Differences, limits: Limits) -> Result<GatherResult, GitError> {
@@ -104,16 +104,17 @@ impl Baseline {
         let nothing = BTreeSet::new();
         let mut gatherer = Gatherer::new(&self.scratch, limits, &nothing);
         for path in differences.existing().chain(&differences.untracked) {
-            let is_known_repository = self.unread.contains_key(path) && path.ends_with(b"/");
+            let is_known_repository = self.captured.unread.contains_key(path) && path.ends_with(b"/");
             // An unread file has no content to compare with, so it is skipped while its stamp is the same.
             if !is_known_repository && !self.is_stamp_unchanged(path) {
                 gatherer.add_if_small(path)?;
             }
         }
-        for path in differences.unreachable.iter().filter(|path| !self.unread.contains_key(*path)) {
+        for path in differences.unreachable.iter().filter(|path| !self.captured.unread.contains_key(*path)) {
             gatherer.leave_out_unreadable(path);
         }
-        for path in self.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path)) {
+        for path in self.captured.absent_submodules.iter().filter(|path| is_checked_out(&self.scratch, path))
+        {
             gatherer.leave_out_repository(&with_trailing_slash(path));
         }
         gatherer.finish()
@@ -128,7 +129,7 @@ impl Baseline {
             return Ok(Vec::new());
         }
         let tree = write_work_tree(&self.scratch)?;
-        if tree == self.tree {
+        if tree == self.captured.tree {
             return Ok(Vec::new());
         }
         let args = [
@@ -142,10 +143,10 @@ impl Baseline {
             "--no-ext-diff",
             "--no-textconv",
         ];
-        let args = args.into_iter().chain([self.tree.as_str(), tree.as_str()]);
+        let args = args.into_iter().chain([self.captured.tree.as_str(), tree.as_str()]);
         let mut files = parse_file_changes(&self.scratch.run("none", args, b"")?)?;
         // The file existed but was not read for the baseline; now it is small enough.
-        for file in files.iter_mut().filter(|file| self.unread.contains_key(&file.path)) {
+        for file in files.iter_mut().filter(|file| self.captured.unread.contains_key(&file.path)) {
             (file.kind, file.lines) = (ChangeKind::Modified, None);
         }
         Ok(files)
@@ -157,7 +158,7 @@ impl Baseline {
         let changed = changed.map(|path| FileChange::unread(ChangeKind::Modified, path));
         let gone = differences.deleted().map(|path| FileChange::unread(ChangeKind::Deleted, path));
         let new = differences.untracked.iter().filter(|path| !path.ends_with(b"/"));
-        let new = new.filter(|path| !self.unread.contains_key(*path));
+        let new = new.filter(|path| !self.captured.unread.contains_key(*path));
         let new = new.map(|path| FileChange::unread(ChangeKind::Added, path));
         changed.chain(gone).chain(new).collect()
     }
@@ -166,11 +167,11 @@ impl Baseline {
     fn unread_changes(&self, differences: &Differences, gathered: &GatherResult) -> Vec<FileChange> {
         let now = gathered.unread.keys().filter(|path| !path.ends_with(b"/"));
         let now = now.map(|path| {
-            let is_new = differences.untracked.contains(path) && !self.unread.contains_key(path);
+            let is_new = differences.untracked.contains(path) && !self.captured.unread.contains_key(path);
             FileChange::unread(if is_new { ChangeKind::Added } else { ChangeKind::Modified }, path)
         });
         let top = &self.scratch.repository.top_level;
-        let before = self.unread.iter().filter(|(path, _)| !path.ends_with(b"/"));
+        let before = self.captured.unread.iter().filter(|(path, _)| !path.ends_with(b"/"));
         let changed = before.filter_map(|(path, stamp)| match Stamp::at(&on_disk(top, path)) {
             None => Some(FileChange::unread(ChangeKind::Deleted, path)),
             Some(now) if now != *stamp && !gathered.unread.contains_key(path) => {
@@ -195,7 +196,7 @@ impl Baseline {
             return Ok(false);
         }
         self.scratch.copy_index("after")?;
-        Ok(write_index_tree(&self.scratch, "after")? != self.index_tree)
+        Ok(write_index_tree(&self.scratch, "after")? != self.captured.index_tree)
     }
 
     fn commits(&self, after: Option<&Head>, since: i64) -> Result<Commits, GitError> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::GitError;
-use crate::listing::{GITLINK, RepoPath, records};
+use crate::listing::{DiffHeader, RepoPath, records};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
@@ -31,8 +31,6 @@ impl FileChange {
     }
 }
 
-const COMMAND: &str = "diff-tree";
-
 /// Parses `diff-tree -z --raw --numstat`: first one record with one or two paths per file, then its line counts.
 ///
 /// ```text
@@ -40,24 +38,22 @@ const COMMAND: &str = "diff-tree";
 /// 3 TAB 1 TAB path NUL …                     3 TAB 1 TAB NUL from NUL to NUL …
 /// ```
 pub(crate) fn parse_file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command: COMMAND };
+    let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
     let (mut found, mut lines) = (Vec::new(), BTreeMap::new());
     let mut records = records(output);
     while let Some(record) = records.next() {
         let mut next = || records.next().map(<[u8]>::to_vec).ok_or_else(unreadable);
-        if let Some(header) = record.strip_prefix(b":") {
-            let header = std::str::from_utf8(header).map_err(|_| unreadable())?;
-            let fields: Vec<&str> = header.split(' ').collect();
-            let [old_mode, new_mode, _, _, status] = fields.as_slice() else { return Err(unreadable()) };
+        if record.starts_with(b":") {
+            let header = DiffHeader::parse(record).ok_or_else(unreadable)?;
             let first = next()?;
-            let (kind, path) = match status.as_bytes().first() {
-                Some(b'A') => (ChangeKind::Added, first),
-                Some(b'D') => (ChangeKind::Deleted, first),
-                Some(b'M' | b'T') => (ChangeKind::Modified, first),
-                Some(b'R') => (ChangeKind::Renamed { from: first }, next()?),
+            let (kind, path) = match header.status {
+                b'A' => (ChangeKind::Added, first),
+                b'D' => (ChangeKind::Deleted, first),
+                b'M' | b'T' => (ChangeKind::Modified, first),
+                b'R' => (ChangeKind::Renamed { from: first }, next()?),
                 _ => return Err(unreadable()),
             };
-            if *old_mode != GITLINK && *new_mode != GITLINK {
+            if !header.is_submodule() {
                 found.push(FileChange { kind, path, lines: None });
             }
             continue;

@@ -14,6 +14,7 @@ use crate::error::GitError;
 use crate::listing::{RepoPath, display_path, join_records, on_disk};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
+use crate::survey::ancestors;
 
 const FILES_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: u64 = 32 << 20;
@@ -36,6 +37,7 @@ pub(crate) struct Gatherer<'a> {
     limits: Limits,
     needed: &'a BTreeSet<RepoPath>,
     started_at: Instant,
+    /// Bytes added so far within the limits: of other files, and of ignored ones.
     total: u64,
     ignored_total: u64,
     pending: Vec<RepoPath>,
@@ -70,8 +72,8 @@ impl<'a> Gatherer<'a> {
     /// Whether a parent directory is a symbolic link: then the path leads elsewhere and is no file of the tree.
     fn is_behind_symlink(&self, path: &[u8]) -> bool {
         let top = &self.scratch.repository.top_level;
-        let mut above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
-        above.any(|above| fs::symlink_metadata(on_disk(top, above)).is_ok_and(|found| found.is_symlink()))
+        ancestors(path)
+            .any(|above| fs::symlink_metadata(on_disk(top, above)).is_ok_and(|found| found.is_symlink()))
     }
 
     /// The metadata of the file if it can be read. An unreadable file is left out.
@@ -110,18 +112,8 @@ impl<'a> Gatherer<'a> {
         }
         let Some(found) = self.readable_metadata(path) else { return Ok(()) };
         let size = found.len();
-        let reason = if self.needed.contains(path) {
-            None
-        } else if size > self.limits.file_bytes {
-            Some(LeftOutReason::TooLarge)
-        } else if self.total + size > self.limits.total_bytes {
-            Some(LeftOutReason::TooMuch)
-        } else if self.started_at.elapsed() > self.limits.time {
-            Some(LeftOutReason::TooLate)
-        } else {
-            None
-        };
-        match reason {
+        let limits = (self.limits.file_bytes, self.limits.total_bytes);
+        match self.exceeded_limit(size, self.total, limits).filter(|_| !self.needed.contains(path)) {
             Some(reason) => {
                 self.leave_out(path, reason, Some(&found));
                 Ok(())
@@ -130,6 +122,23 @@ impl<'a> Gatherer<'a> {
                 self.total += size;
                 self.enqueue(path, size)
             }
+        }
+    }
+
+    fn exceeded_limit(
+        &self,
+        size: u64,
+        total: u64,
+        (file_bytes, total_bytes): (u64, u64),
+    ) -> Option<LeftOutReason> {
+        if size > file_bytes {
+            Some(LeftOutReason::TooLarge)
+        } else if total + size > total_bytes {
+            Some(LeftOutReason::TooMuch)
+        } else if self.started_at.elapsed() > self.limits.time {
+            Some(LeftOutReason::TooLate)
+        } else {
+            None
         }
     }
 
@@ -146,18 +155,17 @@ impl<'a> Gatherer<'a> {
     pub(crate) fn add_ignored(&mut self, path: &RepoPath) -> Result<(), GitError> {
         let Some(found) = self.readable_metadata(path) else { return Ok(()) };
         let size = found.len();
-        let reason = if size > IGNORED_FILE_BYTES {
-            LeftOutReason::TooLarge
-        } else if self.ignored_total + size > IGNORED_TOTAL_BYTES {
-            LeftOutReason::TooMuch
-        } else if self.started_at.elapsed() > self.limits.time {
-            LeftOutReason::TooLate
-        } else {
-            self.ignored_total += size;
-            return self.enqueue(path, size);
-        };
-        self.leave_out(path, reason, Some(&found));
-        Ok(())
+        let limits = (IGNORED_FILE_BYTES, IGNORED_TOTAL_BYTES);
+        match self.exceeded_limit(size, self.ignored_total, limits) {
+            Some(reason) => {
+                self.leave_out(path, reason, Some(&found));
+                Ok(())
+            }
+            None => {
+                self.ignored_total += size;
+                self.enqueue(path, size)
+            }
+        }
     }
 
     /// Records the stamp of a file without reading the file.

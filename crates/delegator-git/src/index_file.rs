@@ -123,8 +123,10 @@ impl IndexFile {
         self.entries.iter().any(Entry::is_special)
     }
 
-    pub(crate) fn has_conflicts(&self) -> bool {
-        self.entries.iter().any(|entry| entry.stage != 0)
+    /// Objects that no tree can hold for this index: those of conflicts and intent-to-add entries.
+    pub(crate) fn own_objects(&self) -> impl Iterator<Item = String> {
+        let index_only = self.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
+        index_only.filter(|entry| !entry.is_submodule()).map(Entry::id)
     }
 
     /// Every object the index needs, except submodule commits, which are in another repository.

@@ -48,7 +48,7 @@ pub use compare::{Commits, Comparison};
 pub use diff::{ChangeKind, FileChange};
 pub use error::{GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
-pub use repository::{Head, Repository, find_repository, top_level};
+pub use repository::{Head, Repository, find_repository};
 pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{
     CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,

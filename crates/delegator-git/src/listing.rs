@@ -41,31 +41,47 @@ pub(crate) fn display_path(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// One line of raw diff output.
+/// The header of a file in raw diff output: `:oldmode newmode oldid newid status`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DiffHeader<'a> {
+    pub(crate) old_mode: &'a str,
+    pub(crate) new_mode: &'a str,
+    pub(crate) new_id: &'a str,
+    /// `A`, `D`, `M`, `R`, `T` or `U`.
+    pub(crate) status: u8,
+}
+
+impl<'a> DiffHeader<'a> {
+    pub(crate) fn parse(record: &'a [u8]) -> Option<DiffHeader<'a>> {
+        let mut fields = str::from_utf8(record).ok()?.strip_prefix(':')?.splitn(5, ' ');
+        let (old_mode, new_mode, _) = (fields.next()?, fields.next()?, fields.next()?);
+        let (new_id, status) = (fields.next()?, *fields.next()?.as_bytes().first()?);
+        Some(DiffHeader { old_mode, new_mode, new_id, status })
+    }
+
+    pub(crate) fn is_submodule(&self) -> bool {
+        self.old_mode == GITLINK || self.new_mode == GITLINK
+    }
+}
+
+/// One file of raw diff output without renames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub(crate) old_mode: String,
-    pub(crate) new_mode: String,
-    /// `A`, `D`, `M`, `T` or `U`.
-    pub(crate) status: u8,
+    pub(crate) is_submodule: bool,
+    pub(crate) is_deleted: bool,
     pub(crate) path: RepoPath,
 }
 
-/// `:oldmode newmode oldid newid status NUL path NUL …`
-pub(crate) fn parse_raw_diff(output: &[u8], command: &'static str) -> Result<Vec<Change>, GitError> {
-    let unreadable = || GitError::UnexpectedOutput { command };
+/// Parses the output of `diff-files`: header NUL path NUL …
+pub(crate) fn parse_raw_diff(output: &[u8]) -> Result<Vec<Change>, GitError> {
+    let unreadable = || GitError::UnexpectedOutput { command: "diff-files" };
     let mut found = Vec::new();
     let mut records = records(output);
-    while let Some(header) = records.next() {
-        let header = std::str::from_utf8(header).map_err(|_| unreadable())?;
-        let fields: Vec<&str> = header.trim_start_matches(':').split(' ').collect();
-        let [old_mode, new_mode, _, _, status] = fields.as_slice() else { return Err(unreadable()) };
-        found.push(Change {
-            old_mode: (*old_mode).to_owned(),
-            new_mode: (*new_mode).to_owned(),
-            status: *status.as_bytes().first().ok_or_else(unreadable)?,
-            path: records.next().ok_or_else(unreadable)?.to_vec(),
-        });
+    while let Some(record) = records.next() {
+        let header = DiffHeader::parse(record).ok_or_else(unreadable)?;
+        let path = records.next().ok_or_else(unreadable)?.to_vec();
+        let is_submodule = header.old_mode == GITLINK;
+        found.push(Change { is_submodule, is_deleted: header.status == b'D', path });
     }
     Ok(found)
 }
@@ -76,11 +92,11 @@ mod tests {
 
     #[test]
     fn raw_diff_output_is_parsed() {
-        let parsed =
-            parse_raw_diff(b":100644 000000 aa bb D\0a b\nc\0:000000 120000 aa bb A\0l\0", "diff").unwrap();
+        let parsed = parse_raw_diff(b":100644 000000 aa bb D\0a b\nc\0:000000 120000 aa bb A\0l\0").unwrap();
         assert_eq!(parsed.len(), 2);
-        assert_eq!((parsed[0].status, parsed[0].path.as_slice()), (b'D', b"a b\nc".as_slice()));
-        assert_eq!(parsed[1].new_mode, "120000");
-        assert!(parse_raw_diff(b":100644 000000 aa bb D\0", "diff").is_err());
+        assert_eq!((parsed[0].is_deleted, parsed[0].path.as_slice()), (true, b"a b\nc".as_slice()));
+        assert!(!parsed[1].is_deleted);
+        assert_eq!(DiffHeader::parse(b":000000 120000 aa bb A").unwrap().new_mode, "120000");
+        assert!(parse_raw_diff(b":100644 000000 aa bb D\0").is_err());
     }
 }

@@ -5,11 +5,13 @@
 //! the store is written last: if it exists, the restore point is complete.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::GitError;
-use crate::index_file::{Entry, IndexFile};
-use crate::listing::{GITLINK, join_records, records, single_line};
+use crate::index_file::IndexFile;
+use crate::listing::{DiffHeader, GITLINK, join_records, records, single_line};
 use crate::repository::Head;
 use crate::restore_plan::operations_in_progress;
 use crate::restore_point::{RestorePoint, StoredIndex, drop_ref};
@@ -82,10 +84,8 @@ fn now() -> i64 {
 
 /// Objects that only the index file names: those of conflicts and intent-to-add entries.
 fn index_blobs(scratch: &Scratch, index: &IndexFile, committed: &str) -> Result<BTreeSet<String>, GitError> {
-    let index_only = index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
-    let index_only = index_only.filter(|entry| !entry.is_submodule());
-    let mut found: BTreeSet<String> = index_only.map(Entry::id).collect();
-    if index.has_conflicts() {
+    let mut found: BTreeSet<String> = index.own_objects().collect();
+    if index.entries.iter().any(|entry| entry.stage != 0) {
         let args = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", committed];
         scratch.copy_index("conflicts")?;
         found.extend(new_ids(&scratch.run("conflicts", args, b"")?)?);
@@ -136,17 +136,13 @@ fn write_commit(
         script.push(b'\n');
     }
     let message = format!("mcp-delegator: {}\n", point.reference);
-    script.extend(
-        format!(
-            "commit refs/heads/point\nmark :99\ncommitter mcp-delegator <mcp-delegator@localhost> {} +0000\n\
-             data {}\n{message}\nM 040000 {} tree\n",
-            point.created_at,
-            message.len(),
-            point.tree
-        )
-        .into_bytes(),
+    let mut lines = format!(
+        "commit refs/heads/point\nmark :99\ncommitter mcp-delegator <mcp-delegator@localhost> {} +0000\n\
+         data {}\n{message}\nM 040000 {} tree\n",
+        point.created_at,
+        message.len(),
+        point.tree
     );
-    let mut lines = String::new();
     for (mark, (path, _)) in files.iter().enumerate() {
         lines += &format!("M 100644 :{} {path}\n", mark + 1);
     }
@@ -163,7 +159,7 @@ fn write_commit(
 }
 
 /// Every object of the point's trees that HEAD's tree does not have, and possibly some that it has.
-pub(crate) fn differing_objects(
+fn differing_objects(
     scratch: &Scratch,
     committed: &str,
     point: &RestorePoint,
@@ -185,20 +181,15 @@ fn new_ids(output: &[u8]) -> Result<BTreeSet<String>, GitError> {
     let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
     let mut found = BTreeSet::new();
     let mut records = records(output);
-    while let Some(mut header) = records.next() {
-        while !header.starts_with(b":") {
-            let Some(end) = header.iter().position(|byte| *byte == b'\n') else { break };
-            header = &header[end + 1..];
-        }
+    while let Some(record) = records.next() {
+        let header = record.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
         if header.is_empty() {
             break;
         }
-        let header = std::str::from_utf8(header).map_err(|_| unreadable())?;
-        let fields: Vec<&str> = header.split(' ').collect();
-        let [_, mode, _, id, _] = fields.as_slice() else { return Err(unreadable()) };
+        let header = DiffHeader::parse(header).ok_or_else(unreadable)?;
         records.next().ok_or_else(unreadable)?;
-        if *mode != GITLINK && id.bytes().any(|byte| byte != b'0') {
-            found.insert((*id).to_owned());
+        if header.new_mode != GITLINK && header.new_id.bytes().any(|byte| byte != b'0') {
+            found.insert(header.new_id.to_owned());
         }
     }
     Ok(found)
@@ -211,44 +202,35 @@ fn pack(scratch: &Scratch, objects: &BTreeSet<String>, reference: &str) -> Resul
     let others = [scratch.path("objects"), scratch.repository_objects()];
     let large = large_blobs(scratch, objects)?;
     let small: BTreeSet<String> = objects.difference(&large).cloned().collect();
-    for (objects, is_shared) in [(large, true), (small, false)].into_iter().filter(|(ids, _)| !ids.is_empty())
-    {
-        let base = store.pack_base(reference);
-        let hash = pack_into(scratch, (&store.objects(), &others), &base, &objects)?;
-        if is_shared {
-            store.share_pack(reference, &hash)?;
-        }
+    let pack =
+        |objects| pack_into(scratch, (&store.objects(), &others), &store.pack_base(reference), objects);
+    if !large.is_empty() {
+        store.share_pack(reference, &pack(&large)?)?;
     }
-    Ok(())
+    if small.is_empty() { Ok(()) } else { pack(&small).map(drop) }
 }
 
 fn large_blobs(scratch: &Scratch, objects: &BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
     let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
     let args = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objecttype) %(objectsize)"];
     let sizes = scratch.run_large(args, input.as_bytes())?;
-    let is_large = |fields: &[&str]| match fields {
-        [_, "blob", size] => size.parse::<u64>().is_ok_and(|size| size >= LARGE_BLOB),
-        _ => false,
-    };
+    let is_large = |size: &str| size.parse::<u64>().is_ok_and(|size| size >= LARGE_BLOB);
     let sizes = String::from_utf8_lossy(&sizes);
-    let sizes = sizes.lines().map(|entry| entry.split(' ').collect::<Vec<&str>>());
-    Ok(sizes.filter(|answer| is_large(answer)).map(|answer| answer[0].to_owned()).collect())
+    let blobs = sizes.lines().filter_map(|entry| entry.split_once(" blob "));
+    Ok(blobs.filter(|(_, size)| is_large(size)).map(|(id, _)| id.to_owned()).collect())
 }
 
 /// Writes a pack with these objects and returns its hash. The agent's start waits for this, so time matters more than
 /// size: no deltas, low compression.
 pub(crate) fn pack_into(
     scratch: &Scratch,
-    places: (&std::path::Path, &[std::path::PathBuf]),
-    base: &std::path::Path,
+    places: (&Path, &[PathBuf]),
+    base: &Path,
     objects: &BTreeSet<String>,
 ) -> Result<String, GitError> {
     let input: String = objects.iter().map(|id| format!("{id}\n")).collect();
-    let mut args: Vec<std::ffi::OsString> =
-        ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta", "--compression=1"]
-            .map(Into::into)
-            .to_vec();
-    args.push(base.into());
+    let args = ["pack-objects", "--quiet", "--window=0", "--no-reuse-delta", "--compression=1"];
+    let args = args.map(OsStr::new).into_iter().chain([base.as_os_str()]);
     Ok(single_line(&scratch.run_in_objects(places, args, input.as_bytes())?))
 }
 
@@ -268,14 +250,13 @@ fn publish_refs(scratch: &Scratch, point: &RestorePoint) -> Result<(), GitError>
 }
 
 /// The tree of HEAD; the empty tree before the first commit.
-pub(crate) fn committed_tree(scratch: &Scratch, head: &Head) -> Result<String, GitError> {
-    match &head.commit {
-        Some(commit) => {
-            let tree = format!("{commit}^{{tree}}");
-            Ok(single_line(&scratch.run("none", ["rev-parse", "--verify", "--quiet", &tree], b"")?))
-        }
-        None => Ok(single_line(&scratch.run("none", ["hash-object", "-t", "tree", "--stdin"], b"")?)),
-    }
+fn committed_tree(scratch: &Scratch, head: &Head) -> Result<String, GitError> {
+    let tree = head.commit.as_ref().map(|commit| format!("{commit}^{{tree}}"));
+    let args = match &tree {
+        Some(tree) => ["rev-parse", "--verify", "--quiet", tree],
+        None => ["hash-object", "-t", "tree", "--stdin"],
+    };
+    Ok(single_line(&scratch.run("none", args, b"")?))
 }
 
 #[cfg(test)]

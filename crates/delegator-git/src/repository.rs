@@ -44,21 +44,17 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
         Err(error) if error.is_no_work_tree() => return Ok(None),
         result => result?,
     };
-    let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    // A path that contains a line break would produce more lines.
-    let [top_level, git_dir, common_dir, format] = lines.as_slice() else {
-        return Err(GitError::UnexpectedOutput { command: "rev-parse" });
-    };
+    let unreadable = || GitError::UnexpectedOutput { command: "rev-parse" };
     // Paths are stored as JSON text, so they must be UTF-8.
-    if std::str::from_utf8(&output).is_err() {
-        return Err(GitError::UnexpectedOutput { command: "rev-parse" });
-    }
-    let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+    let output = str::from_utf8(&output).map_err(|_| unreadable())?;
+    let lines: Vec<&str> = output.split_terminator('\n').collect();
+    // A path that contains a line break would produce more lines.
+    let [top_level, git_dir, common_dir, format] = lines.as_slice() else { return Err(unreadable()) };
     let found = Repository {
-        top_level: path(top_level),
-        git_dir: path(git_dir),
-        common_dir: path(common_dir),
-        object_format: String::from_utf8_lossy(format).into_owned(),
+        top_level: top_level.into(),
+        git_dir: git_dir.into(),
+        common_dir: common_dir.into(),
+        object_format: (*format).to_owned(),
     };
     // The configuration may place the work tree anywhere, even in the user's home directory. Refuse that.
     if std::fs::symlink_metadata(found.top_level.join(".git")).is_err() {
@@ -67,20 +63,13 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
     Ok(Some(found))
 }
 
-/// The top of the work tree that contains `dir`.
-pub fn top_level(git: &Git, dir: &Path) -> Result<Option<PathBuf>, GitError> {
-    Ok(find_repository(git, dir)?.map(|repository| repository.top_level))
-}
-
 /// Settings that decide which files git finds and how it compares them. None of them names a command.
 const SETTINGS: &str = "^core\\.(filemode|symlinks|ignorecase|excludesfile|sharedrepository|trustctime|\
                         checkstat|autocrlf|attributesfile)$";
 
 impl Repository {
     pub(crate) fn call<'a, S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call<'a> {
-        let mut option = OsString::from("--git-dir=");
-        option.push(&self.git_dir);
-        Call { options: vec![option], ..Call::new(args) }
+        Call::in_git_dir(&self.git_dir, args)
     }
 
     pub(crate) fn index(&self) -> PathBuf {

@@ -4,7 +4,7 @@
 //! differ are written or removed. Everything on the present side is in the undo point. Never touched: ignored files (by
 //! the present rules and by those of the restore point), files that either side left out, and other repositories.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -22,6 +22,7 @@ use crate::saved_state::{DirectoryActions, SavedState};
 use crate::scratch::Scratch;
 use crate::state::{State, TreeFiles, directories_above, is_absent, tree_files};
 use crate::store::Store;
+use crate::survey::ancestors;
 
 /// What a restore would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,7 +254,7 @@ fn check_objects_exist(
     actions: &FileActions,
 ) -> Result<(), RestoreError> {
     let files = actions.write.iter().filter_map(|path| before.get(path)).map(|(_, id)| id.clone());
-    let needed: BTreeSet<String> = files.chain(saved.own_objects()).collect();
+    let needed: BTreeSet<String> = files.chain(saved.index.own_objects()).collect();
     let count = needed.len();
     match existing_objects(scratch, needed)?.len() == count {
         true => Ok(()),
@@ -302,7 +303,7 @@ fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result
     let removed: BTreeSet<&[u8]> = actions.remove.iter().map(Vec::as_slice).collect();
     let refuse = |path: &[u8], problem| Err(RestoreError::PathBlocked { path: display_path(path), problem });
     // Collected first, so that each directory is checked once.
-    let mut folders: BTreeMap<&[u8], ()> = BTreeMap::new();
+    let mut folders: BTreeSet<&[u8]> = BTreeSet::new();
     for path in &actions.write {
         let file = on_disk(&repository.top_level, path);
         if fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir())
@@ -310,11 +311,9 @@ fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result
         {
             return refuse(path, "a directory with files that must stay");
         }
-        for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-            folders.insert(&path[..at], ());
-        }
+        folders.extend(ancestors(path));
     }
-    for folder in folders.into_keys() {
+    for folder in folders {
         let found = fs::symlink_metadata(on_disk(&repository.top_level, folder));
         if found.is_ok_and(|found| !found.is_dir()) && !removed.contains(folder) {
             return refuse(folder, "a file in place of a directory");
@@ -326,21 +325,15 @@ fn check_blocked_paths(repository: &Repository, actions: &FileActions) -> Result
 /// Whether everything in a directory is going to be removed.
 pub(crate) fn contains_only(dir: &Path, path: &[u8], removed: &BTreeSet<&[u8]>) -> bool {
     use std::os::unix::ffi::OsStrExt;
-    let Ok(entries) = fs::read_dir(dir) else { return false };
-    for entry in entries {
+    let Ok(mut entries) = fs::read_dir(dir) else { return false };
+    entries.all(|entry| {
         let Ok(entry) = entry else { return false };
         let inner = [path, b"/", entry.file_name().as_bytes()].concat();
-        let is_folder = entry.file_type().is_ok_and(|found| found.is_dir());
-        let is_removed = if is_folder {
-            contains_only(&entry.path(), &inner, removed)
-        } else {
-            removed.contains(inner.as_slice())
-        };
-        if !is_removed {
-            return false;
+        match entry.file_type().is_ok_and(|found| found.is_dir()) {
+            true => contains_only(&entry.path(), &inner, removed),
+            false => removed.contains(inner.as_slice()),
         }
-    }
-    true
+    })
 }
 
 pub(crate) fn operations_in_progress(repository: &Repository) -> Vec<&'static str> {

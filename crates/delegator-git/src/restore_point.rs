@@ -14,7 +14,6 @@
 //! The commit has no parents and contains everything a restore needs. Creating one changes neither index nor work tree.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -118,15 +117,14 @@ pub fn create_restore_point(
     let scratch = Scratch::create(git, &repository, temp_dir)?;
     let stamp = Stamp::at(&repository.index());
     let index = IndexFile::read(&scratch)?;
-    let mut captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
-    let unread = std::mem::take(&mut captured.unread);
+    let captured = capture(&scratch, limits, &BTreeSet::new(), Purpose::Save)?;
     let directories = directories_of(&scratch, &captured.tree)?;
     let mut state = State::of(&scratch, captured, index, &directories, limits.time);
     let point = match read_point(git, &repository, scratch.store(), reference)? {
         Some(point) => point,
         None => record(&scratch, &mut state, head.clone(), reference)?,
     };
-    let baseline = Baseline::from_capture(scratch, &state.captured, unread, (head, stamp));
+    let baseline = Baseline::from_capture(scratch, state.captured, head, stamp);
     Ok(Some(CreatedPoint { point, baseline }))
 }
 
@@ -157,11 +155,9 @@ fn read_point(
     reference: &str,
 ) -> Result<Option<RestorePoint>, GitError> {
     let Some(commit) = store.read(reference) else { return Ok(None) };
-    let mut option = OsString::from("--git-dir=");
-    option.push(store.path());
     let meta = format!("{commit}:meta.json");
-    let call = Call { options: vec![option], ..Call::new(["cat-file", "blob", &meta]) };
-    let bytes = git.run(&repository.top_level, &call)?;
+    let bytes =
+        git.run(&repository.top_level, &Call::in_git_dir(store.path(), ["cat-file", "blob", &meta]))?;
     let unreadable = |_| GitError::UnexpectedOutput { command: "cat-file" };
     let point: RestorePoint = serde_json::from_slice(&bytes).map_err(unreadable)?;
     // The repository may have been moved since, or be reached by another path.
@@ -185,23 +181,13 @@ pub fn drop_point(git: &Git, point: &RestorePoint) -> Result<bool, GitError> {
     Store::at(&point.store).delete(&point.reference).map(|()| true)
 }
 
-/// Deletes a ref if it still points to `commit`. Returns whether it did.
-pub(crate) fn drop_ref(
-    git: &Git,
-    repository: &Path,
-    reference: &str,
-    commit: &str,
-) -> Result<bool, GitError> {
-    let mut option = OsString::from("--git-dir=");
-    option.push(repository);
-    let call = |args: [&str; 4]| Call { options: vec![option.clone()], ..Call::new(args) };
-    let found = git.run_optional(repository, &call(["rev-parse", "--verify", "--quiet", reference]))?;
+/// Deletes a ref if it still points to `commit`.
+pub(crate) fn drop_ref(git: &Git, repository: &Path, reference: &str, commit: &str) -> Result<(), GitError> {
+    let resolve = Call::in_git_dir(repository, ["rev-parse", "--verify", "--quiet", reference]);
+    let found = git.run_optional(repository, &resolve)?;
     if found.as_deref().map(single_line).as_deref() != Some(commit) {
-        return Ok(false);
+        return Ok(());
     }
-    let delete = Call {
-        options: vec![option.clone()],
-        ..Call::new(["update-ref", "--no-deref", "-d", reference, commit])
-    };
-    git.run(repository, &delete).map(|_| true)
+    let delete = ["update-ref", "--no-deref", "-d", reference, commit];
+    git.run(repository, &Call::in_git_dir(repository, delete)).map(drop)
 }

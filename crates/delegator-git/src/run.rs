@@ -75,6 +75,13 @@ impl<'a> Call<'a> {
         Call { args, ..Call::default() }
     }
 
+    /// A call on a git directory, without a work tree.
+    pub(crate) fn in_git_dir<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Call<'a> {
+        let mut option = OsString::from("--git-dir=");
+        option.push(dir);
+        Call { options: vec![option], ..Call::new(args) }
+    }
+
     fn name(&self) -> String {
         self.args.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
@@ -104,21 +111,17 @@ impl Git {
         let mut command = self.command(dir, call);
         let mut child = command.spawn().map_err(|source| GitError::Spawn { source })?;
         let exchange = communicate(&mut child, call, self.deadline);
-        if exchange.as_ref().is_err() || matches!(exchange, Ok(None)) {
+        if exchange.is_err() {
             kill_group(&mut child);
         }
         let status = child.wait().map_err(|source| GitError::Spawn { source })?;
-        let (output, stderr) = match exchange {
-            Ok(Some(streams)) => streams,
-            Ok(None) => return Err(GitError::TimedOut { command: call.name(), limit: self.limit }),
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                return Err(GitError::TooMuchOutput {
-                    command: call.name(),
-                    limit: MAX_OUTPUT + call.extra_output,
-                });
+        let (output, stderr) = exchange.map_err(|source| match source.kind() {
+            io::ErrorKind::TimedOut => GitError::TimedOut { command: call.name(), limit: self.limit },
+            io::ErrorKind::FileTooLarge => {
+                GitError::TooMuchOutput { command: call.name(), limit: MAX_OUTPUT + call.extra_output }
             }
-            Err(source) => return Err(GitError::Spawn { source }),
-        };
+            _ => GitError::Spawn { source },
+        })?;
         if status.success() {
             return Ok(output);
         }
@@ -166,10 +169,7 @@ impl Git {
 }
 
 fn kill_group(child: &mut Child) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some(group) = group {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.kill();
 }
 
@@ -185,28 +185,29 @@ struct Streams<'a> {
     error_output: Vec<u8>,
 }
 
-/// Writes the input and reads both output streams; `None` on timeout.
-fn communicate(
-    child: &mut Child,
-    call: &Call<'_>,
-    deadline: Instant,
-) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
+/// Writes the input and reads both output streams. Fails with `TimedOut` or `FileTooLarge` at a limit.
+fn communicate(child: &mut Child, call: &Call<'_>, deadline: Instant) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut streams = Streams {
         stdin: child.stdin.take(),
         pending_input: call.input,
         stdout: child.stdout.take(),
         stderr: child.stderr.take(),
-        pidfd: pidfd_open(pid, PidfdFlags::empty())?,
+        pidfd: pidfd_open(Pid::from_child(child), PidfdFlags::empty())?,
         output: Vec::new(),
         max_output: MAX_OUTPUT + call.extra_output,
         error_output: Vec::new(),
     };
-    streams.set_nonblocking()?;
+    for stream in [
+        streams.stdin.as_ref().map(AsFd::as_fd),
+        streams.stdout.as_ref().map(AsFd::as_fd),
+        streams.stderr.as_ref().map(AsFd::as_fd),
+    ] {
+        stream.map_or(Ok(()), |stream| rustix::io::ioctl_fionbio(stream, true))?;
+    }
     loop {
         let remaining = deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
-            return Ok(None);
+            return Err(io::ErrorKind::TimedOut.into());
         }
         let exited = streams.wait(remaining)?;
         streams.write_input();
@@ -214,24 +215,12 @@ fn communicate(
         if exited || (streams.stdout.is_none() && streams.stderr.is_none()) {
             // Output written just before the exit is still in the pipes.
             streams.read_output()?;
-            return Ok(Some((streams.output, streams.error_output)));
+            return Ok((streams.output, streams.error_output));
         }
     }
 }
 
 impl Streams<'_> {
-    fn set_nonblocking(&self) -> io::Result<()> {
-        let streams = [
-            self.stdin.as_ref().map(AsFd::as_fd),
-            self.stdout.as_ref().map(AsFd::as_fd),
-            self.stderr.as_ref().map(AsFd::as_fd),
-        ];
-        for stream in streams.into_iter().flatten() {
-            rustix::io::ioctl_fionbio(stream, true)?;
-        }
-        Ok(())
-    }
-
     /// Waits until a stream is ready; true once the child has exited.
     fn wait(&mut self, remaining: Duration) -> io::Result<bool> {
         if self.pending_input.is_empty() {
@@ -241,8 +230,7 @@ impl Streams<'_> {
         poll_fds.extend(self.stdout.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
         poll_fds.extend(self.stderr.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
         poll_fds.extend(self.stdin.as_ref().map(|stream| PollFd::new(stream, PollFlags::OUT)));
-        let tv_sec = i64::try_from(remaining.as_secs()).unwrap_or(i64::MAX);
-        let timeout = Timespec { tv_sec, tv_nsec: i64::from(remaining.subsec_nanos()) };
+        let timeout = Timespec::try_from(remaining).map_err(io::Error::other)?;
         match poll(&mut poll_fds, Some(&timeout)) {
             Ok(_) => Ok(!poll_fds[0].revents().is_empty()),
             Err(rustix::io::Errno::INTR) => Ok(false),
@@ -279,7 +267,7 @@ fn read_available(stream: &mut Option<impl Read>, into: &mut Vec<u8>, max_bytes:
             Ok(count) => {
                 let accepted = max_bytes.saturating_sub(into.len()).min(count);
                 into.extend_from_slice(&chunk[..accepted]);
-                if into.len() >= max_bytes && accepted < count {
+                if accepted < count {
                     return Ok(());
                 }
             }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::error::GitError;
-use crate::index_file::{Entry, IndexFile};
+use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, records};
 use crate::restore_plan::{FileActions, contains_only};
 use crate::restore_point::{RestorePoint, StoredIndex};
@@ -29,55 +29,30 @@ const UNREADABLE: GitError = GitError::UnexpectedOutput { command: "cat-file" };
 
 impl SavedState {
     pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<SavedState, GitError> {
-        let names = ["index", "directories", "modes", "absent", "written"];
-        let names_input: String =
-            names.iter().map(|name| format!("{}:state/{name}\n", point.commit)).collect();
-        let output = scratch.run_large(["cat-file", "--batch"], names_input.as_bytes())?;
-        let mut unparsed = output.as_slice();
-        let mut files = Vec::new();
-        for _ in names {
-            files.push(next_file(&mut unparsed)?);
-        }
-        let [index, directories, modes, absent, written] =
-            <[_; 5]>::try_from(files).map_err(|_| UNREADABLE)?;
-        let (Some(directories), Some(modes)) = (directories, modes) else { return Err(UNREADABLE) };
-        let (Some(absent), Some(written)) = (absent, written) else { return Err(UNREADABLE) };
-        let index = match (point.index, index, &point.index_tree) {
-            (StoredIndex::File, Some(bytes), _) => IndexFile::parse(bytes.to_vec(), scratch.id_bytes())?,
-            (StoredIndex::Tree, _, Some(tree)) => IndexFile::of_tree(&tree_files(scratch, tree)?)?,
-            (StoredIndex::Missing, ..) => IndexFile::default(),
-            _ => return Err(UNREADABLE),
+        let file = |name: &str| {
+            let name = format!("{}:state/{name}", point.commit);
+            scratch.run_large(["cat-file", "blob", &name], b"")
         };
-        let survey = Survey::parse(directories, modes, point.is_partial).ok_or(UNREADABLE)?;
-        let paths = |bytes| records(bytes).map(<[u8]>::to_vec).collect();
-        Ok(SavedState { index, survey, absent: paths(absent), written: paths(written) })
+        let index = match (point.index, &point.index_tree) {
+            (StoredIndex::File, _) => IndexFile::parse(file("index")?, scratch.id_bytes())?,
+            (StoredIndex::Tree, Some(tree)) => IndexFile::of_tree(&tree_files(scratch, tree)?)?,
+            (StoredIndex::Tree, None) => return Err(UNREADABLE),
+            (StoredIndex::Missing, _) => IndexFile::default(),
+        };
+        let survey = Survey::parse(&file("directories")?, &file("modes")?, point.is_partial);
+        let paths = |bytes: &[u8]| records(bytes).map(<[u8]>::to_vec).collect();
+        Ok(SavedState {
+            index,
+            survey: survey.ok_or(UNREADABLE)?,
+            absent: paths(&file("absent")?),
+            written: paths(&file("written")?),
+        })
     }
 
     pub(crate) fn index_differs(&self, point: &RestorePoint, present: &IndexFile) -> bool {
         let was_missing = point.index == StoredIndex::Missing;
         self.index.entries != present.entries || was_missing != present.bytes.is_none()
     }
-
-    /// Objects of the index that no tree of the restore point contains.
-    pub(crate) fn own_objects(&self) -> impl Iterator<Item = String> {
-        let index_only = self.index.entries.iter().filter(|entry| entry.stage != 0 || entry.intent_to_add);
-        index_only.filter(|entry| !entry.is_submodule()).map(Entry::id)
-    }
-}
-
-/// Parses one record of `cat-file --batch`: `id SP type SP size LF bytes LF`, or a line that ends in "missing".
-fn next_file<'a>(unparsed: &mut &'a [u8]) -> Result<Option<&'a [u8]>, GitError> {
-    let end = unparsed.iter().position(|byte| *byte == b'\n').ok_or(UNREADABLE)?;
-    let (header, body) = (&unparsed[..end], &unparsed[end + 1..]);
-    *unparsed = body;
-    if header.ends_with(b" missing") {
-        return Ok(None);
-    }
-    let header = std::str::from_utf8(header).map_err(|_| UNREADABLE)?;
-    let size: usize = header.rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or(UNREADABLE)?;
-    let bytes = body.get(..size).ok_or(UNREADABLE)?;
-    *unparsed = body.get(size + 1..).ok_or(UNREADABLE)?;
-    Ok(Some(bytes))
 }
 
 /// What a restore does with directories.

@@ -17,7 +17,7 @@ use crate::error::GitError;
 use crate::listing::{RepoPath, join_records, records};
 use crate::repository::Repository;
 use crate::run::{Call, Git};
-use crate::store::Store;
+use crate::store::{Store, git_config};
 
 /// An encoding cannot be disabled, only unset.
 const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
@@ -181,11 +181,7 @@ fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {
         fs::create_dir(dir.join(folder))?;
     }
     fs::write(dir.join("HEAD"), "ref: refs/heads/nothing\n")?;
-    let extension = match repository.object_format.as_str() {
-        "sha1" => "\trepositoryformatversion = 0\n".to_owned(),
-        other => format!("\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {other}\n"),
-    };
-    fs::write(dir.join("config"), format!("[core]\n\tbare = false\n{extension}"))?;
+    fs::write(dir.join("config"), git_config(false, &repository.object_format))?;
     fs::write(dir.join("info/attributes"), ATTRIBUTES)?;
     let excludes = repository.common_dir.join("info/exclude");
     if fs::metadata(&excludes).is_ok_and(|found| found.is_file() && found.len() <= MAX_EXCLUDE_BYTES) {

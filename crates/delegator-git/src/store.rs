@@ -65,13 +65,9 @@ impl Store {
                 _ => {}
             }
         }
-        let format = match object_format {
-            "sha1" => "\trepositoryformatversion = 0\n".to_owned(),
-            other => format!("\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {other}\n"),
-        };
         let files = [
             ("HEAD", "ref: refs/heads/none\n".to_owned()),
-            ("config", format!("[core]\n\tbare = true\n{format}")),
+            ("config", git_config(true, object_format)),
             ("objects/info/alternates", "../../objects\n".to_owned()),
         ];
         for (name, text) in files {
@@ -187,6 +183,15 @@ impl Store {
             && !name.contains("..");
         is_safe.then(|| self.path.join(PREFIX).join(name))
     }
+}
+
+/// The configuration of a git directory of ours.
+pub(crate) fn git_config(is_bare: bool, object_format: &str) -> String {
+    let format = match object_format {
+        "sha1" => "\trepositoryformatversion = 0\n".to_owned(),
+        other => format!("\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {other}\n"),
+    };
+    format!("[core]\n\tbare = {is_bare}\n{format}")
 }
 
 fn point_name(reference: &str) -> &str {

@@ -136,7 +136,7 @@ fn measure_changes(world: &World) {
         registry.finish(&claim.task.id, &attempt, &Finish::bare(TaskEnd::Completed), &slots(0), 7).unwrap();
     });
     let dir = registry.dir().task(&claims[0].task.id);
-    measure("replace a snapshot", 300, || dir.write_snapshot(&launch).unwrap());
+    measure("replace a snapshot", 300, || dir.write(TaskFile::Snapshot, &launch).unwrap());
     measure("replace a report, synced", 300, || dir.write_report(&launch).unwrap());
 }
 

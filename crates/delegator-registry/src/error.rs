@@ -85,36 +85,28 @@ impl RegistryError {
 
 /// Converts an SQLite error to ours.
 pub(crate) fn map_sqlite_error(file: &Path, error: rusqlite::Error) -> RegistryError {
-    let file = file.to_owned();
+    let (file, detail) = (file.to_owned(), error.to_string());
     match &error {
         rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
-            ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
-                RegistryError::Damaged { file, detail: error.to_string() }
-            }
+            ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => RegistryError::Damaged { file, detail },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => RegistryError::Busy { file },
             ErrorCode::DiskFull => RegistryError::DiskFull { path: file, available: 0, needed: 0 },
             // SQLite does not report the reason. Opening the file as often as SQLite opens files shows it, for example
             // that no file descriptors are left.
-            ErrorCode::CannotOpen => {
-                match (0..4).map(|_| std::fs::File::open(&file)).collect::<Result<Vec<_>, _>>() {
-                    Err(source) => RegistryError::File { path: file, doing: "open", source },
-                    Ok(_) => RegistryError::Database {
-                        file,
-                        code: Some(failure.extended_code),
-                        detail: error.to_string(),
-                    },
-                }
+            ErrorCode::CannotOpen
+                if let Err(source) =
+                    (0..4).map(|_| std::fs::File::open(&file)).collect::<Result<Vec<_>, _>>() =>
+            {
+                RegistryError::File { path: file, doing: "open", source }
             }
-            _ => {
-                RegistryError::Database { file, code: Some(failure.extended_code), detail: error.to_string() }
-            }
+            _ => RegistryError::Database { file, code: Some(failure.extended_code), detail },
         },
         // A value that no version of this program can have written.
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::Utf8Error(..) => RegistryError::Damaged { file, detail: error.to_string() },
-        _ => RegistryError::Database { file, code: None, detail: error.to_string() },
+        | rusqlite::Error::Utf8Error(..) => RegistryError::Damaged { file, detail },
+        _ => RegistryError::Database { file, code: None, detail },
     }
 }
 

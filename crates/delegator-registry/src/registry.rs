@@ -121,11 +121,10 @@ impl Registry {
         &self,
         operation: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
-        let run = || -> rusqlite::Result<T> {
+        let run = || {
             let transaction = self.db.unchecked_transaction()?;
             let value = operation(&transaction)?;
-            transaction.finish()?;
-            Ok(value)
+            transaction.finish().map(|()| value)
         };
         run().map_err(|error| self.map_error(error))
     }
@@ -137,6 +136,5 @@ fn write<T>(
 ) -> rusqlite::Result<T> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let value = operation(&transaction)?;
-    transaction.commit()?;
-    Ok(value)
+    transaction.commit().map(|()| value)
 }

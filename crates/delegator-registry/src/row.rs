@@ -4,16 +4,13 @@
 //! Every state change is checked against the domain's transition table and recorded in `transitions`. An unknown
 //! state, mode or nonce is an error, never a default.
 
-use std::collections::BTreeMap;
-
 use delegator_domain::task::{
-    ExitStatus, FailureKind, LimitKind, Mode, State, TaskEnd, TaskId, Transition, TransitionError, WorkTree,
-    transition,
+    ExitStatus, FailureKind, LimitKind, Mode, State, TaskEnd, TaskId, WorkTree, transition,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::task::{Attempt, CancelRequest, EndRecord, Idempotency, Identity, Nonce, Task, TaskSummary};
+use crate::task::{CancelRequest, EndRecord, Idempotency, Identity, Nonce, Task, TaskSummary};
 
 /// A stored value that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +24,7 @@ fn unreadable(column: &'static str, found: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(UnreadableColumn { column, found }))
 }
 
-fn parse_column<T>(
+pub(crate) fn parse_column<T>(
     row: &Row<'_>,
     column: &'static str,
     parse: impl Fn(&str) -> Option<T>,
@@ -42,10 +39,6 @@ fn json<T: serde::de::DeserializeOwned>(column: &'static str, text: String) -> r
 
 pub(crate) fn id_from(row: &Row<'_>) -> rusqlite::Result<TaskId> {
     parse_column(row, "id", |text| text.parse().ok())
-}
-
-pub(crate) fn id_in(row: &Row<'_>, column: &'static str) -> rusqlite::Result<TaskId> {
-    parse_column(row, column, |text| text.parse().ok())
 }
 
 pub(crate) fn state_from(row: &Row<'_>, column: &'static str) -> rusqlite::Result<State> {
@@ -63,17 +56,8 @@ pub(crate) fn mode_from(row: &Row<'_>) -> rusqlite::Result<Mode> {
 
 pub(crate) fn identity_from(row: &Row<'_>) -> rusqlite::Result<Option<Identity>> {
     let Some(boot_id) = row.get("boot_id")? else { return Ok(None) };
-    // SQLite has no unsigned integers; namespace inodes and start times are small enough.
-    let number = |column| -> rusqlite::Result<u64> {
-        let stored: i64 = row.get(column)?;
-        u64::try_from(stored).map_err(|_| unreadable("pid", stored.to_string()))
-    };
-    Ok(Some(Identity {
-        boot_id,
-        pid: row.get("pid")?,
-        start_time: number("start_time")?,
-        pid_ns: number("pid_ns")?,
-    }))
+    let (pid, start_time, pid_ns) = (row.get("pid")?, row.get("start_time")?, row.get("pid_ns")?);
+    Ok(Some(Identity { boot_id, pid, start_time, pid_ns }))
 }
 
 pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelRequest>> {
@@ -82,33 +66,27 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
     Ok(at_ms.map(|at_ms| CancelRequest { at_ms, reason }))
 }
 
-/// The columns of a [`TaskSummary`] in the order in which [`summary_from`] reads them: by number, because lists are
-/// long.
+/// The columns of a [`TaskSummary`], in the order in which [`summary_from`] reads them.
 pub(crate) const SUMMARY_COLUMNS: &str =
     "id, state, created_at_ms, started_at_ms, containment, title, labels";
 
 pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
-    let (id, state, labels): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(6)?);
     Ok(TaskSummary {
-        id: id.parse().map_err(|_| unreadable("id", id))?,
-        state: State::from_name(&state).ok_or_else(|| unreadable("state", state))?,
-        created_at_ms: row.get(2)?,
-        started_at_ms: row.get(3)?,
-        containment: row.get(4)?,
-        title: row.get(5)?,
-        labels: json("labels", labels)?,
+        id: id_from(row)?,
+        state: state_from(row, "state")?,
+        created_at_ms: row.get("created_at_ms")?,
+        started_at_ms: row.get("started_at_ms")?,
+        containment: row.get("containment")?,
+        title: row.get("title")?,
+        labels: json("labels", row.get("labels")?)?,
     })
 }
 
 /// Reads a complete task from `SELECT *`.
 pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
     let state = state_from(row, "state")?;
-    let labels: BTreeMap<String, String> = json("labels", row.get("labels")?)?;
     let key: Option<String> = row.get("idempotency_key")?;
-    let idempotency = match key {
-        Some(key) => Some(Idempotency::new(key, row.get::<_, String>("request_hash")?)),
-        None => None,
-    };
+    let request_hash: Option<String> = row.get("request_hash")?;
     Ok(Task {
         seq: row.get("seq")?,
         id: id_from(row)?,
@@ -124,11 +102,11 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         agent: row.get("agent")?,
         model: row.get("model")?,
         title: row.get("title")?,
-        labels,
+        labels: json("labels", row.get("labels")?)?,
         input: json("input", row.get("input")?)?,
         resumed_thread: row.get("resumed_thread")?,
         thread_id: row.get("thread_id")?,
-        idempotency,
+        idempotency: key.zip(request_hash).map(|(key, hash)| Idempotency::new(key, hash)),
         starts: row.get("starts")?,
         nonce: nonce_from(row)?,
         supervisor: identity_from(row)?,
@@ -150,14 +128,13 @@ pub(crate) fn work_trees_from(row: &Row<'_>) -> rusqlite::Result<Vec<WorkTree>> 
 fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<EndRecord> {
     let code: Option<i32> = row.get("exit_code")?;
     let signal: Option<i32> = row.get("exit_signal")?;
-    let ran_ms: Option<i64> = row.get("ran_ms")?;
     let survivors: Option<String> = row.get("kill_incomplete")?;
     Ok(EndRecord {
         at_ms: row.get("ended_at_ms")?,
         order: row.get("ended_order")?,
         end: end_from(row, state)?,
         exit: code.map(ExitStatus::Code).or(signal.map(ExitStatus::Signal)),
-        ran_ms: ran_ms.and_then(|ran_ms| u64::try_from(ran_ms).ok()),
+        ran_ms: row.get("ran_ms")?,
         summary: row.get("summary")?,
         survivors: survivors.map(|text| json("kill_incomplete", text)).transpose()?.unwrap_or_default(),
         read_at_ms: row.get("read_at_ms")?,
@@ -166,15 +143,13 @@ fn ended_from(row: &Row<'_>, state: State) -> rusqlite::Result<EndRecord> {
 
 fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
     Ok(match state {
-        State::Failed => {
-            let kind: String = row.get("failure_kind")?;
-            TaskEnd::Failed {
-                // A kind that only a newer program knows is still a failure with its message.
-                kind: FailureKind::from_name(&kind).unwrap_or(FailureKind::Internal),
-                message: row.get("failure_message")?,
-                retry_at: row.get("retry_at")?,
-            }
-        }
+        State::Failed => TaskEnd::Failed {
+            // A kind that only a newer program knows is still a failure with its message.
+            kind: FailureKind::from_name(&row.get::<_, String>("failure_kind")?)
+                .unwrap_or(FailureKind::Internal),
+            message: row.get("failure_message")?,
+            retry_at: row.get("retry_at")?,
+        },
         State::Cancelled => TaskEnd::Cancelled { reason: row.get("end_reason")? },
         State::Timeout => TaskEnd::Timeout(parse_column(row, "limit_kind", LimitKind::from_name)?),
         _ => TaskEnd::Completed,
@@ -189,12 +164,6 @@ pub(crate) struct StoredState {
     pub(crate) nonce: Option<Nonce>,
     pub(crate) starts: u32,
     pub(crate) cancel: Option<CancelRequest>,
-}
-
-impl StoredState {
-    pub(crate) fn is_attempt(&self, attempt: &Attempt) -> bool {
-        self.state == attempt.state && self.nonce.as_ref() == Some(&attempt.nonce)
-    }
 }
 
 pub(crate) fn load_state(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<StoredState>> {
@@ -217,21 +186,21 @@ pub(crate) fn task_at(db: &Connection, seq: i64) -> rusqlite::Result<Task> {
 }
 
 /// Changes the state. Every change of `state` goes through this function. Returns the number of the recorded
-/// transition.
+/// transition. The caller has read `from` under the write lock, so a failure is a bug and not a race.
 pub(crate) fn apply_transition(
     db: &Connection,
     seq: i64,
-    change: Transition,
+    (from, to): (State, State),
     cause: &str,
     now_ms: i64,
 ) -> rusqlite::Result<i64> {
+    transition(from, to).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let sql = "UPDATE tasks SET state = ?1, updated_at_ms = ?2 WHERE seq = ?3 AND state = ?4";
-    let changed = db.execute(sql, (change.to.name(), now_ms, seq, change.from.name()))?;
+    let changed = db.execute(sql, (to.name(), now_ms, seq, from.name()))?;
     if changed != 1 {
-        // The caller has read the state under the write lock, so this is a bug and not a race.
         return Err(rusqlite::Error::StatementChangedRows(changed));
     }
-    insert_transition(db, seq, Some(change.from), change.to, cause, now_ms)
+    insert_transition(db, seq, Some(from), to, cause, now_ms)
 }
 
 /// Records a transition; `from` is `None` for the first.
@@ -247,10 +216,4 @@ pub(crate) fn insert_transition(
         "INSERT INTO transitions (task, from_state, to_state, at_ms, cause) VALUES (?1, ?2, ?3, ?4, ?5)";
     db.execute(sql, (seq, from.map(State::name), to.name(), now_ms, cause))?;
     Ok(db.last_insert_rowid())
-}
-
-/// A transition chosen by our own code: if the table forbids it, that is a bug.
-pub(crate) fn checked_transition(from: State, to: State) -> rusqlite::Result<Transition> {
-    transition(from, to)
-        .map_err(|error: TransitionError| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }

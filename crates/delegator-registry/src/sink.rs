@@ -5,7 +5,6 @@
 //! which are needed to run, find and restore a task. An idempotency key is stored as a digest, because two redacted
 //! keys could be equal.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use delegator_domain::redact::Redactor;
@@ -62,19 +61,14 @@ impl Sink {
     pub(crate) fn task(&self, task: &NewTask) -> NewTask {
         let labels = task.labels.iter().map(|(key, value)| (self.text(key), self.text(value)));
         NewTask {
-            id: task.id.clone(),
-            working_dir: task.working_dir.clone(),
-            work_trees: task.work_trees.clone(),
-            allow_parallel_writes: task.allow_parallel_writes,
-            mode: task.mode,
             agent: self.text(&task.agent),
             model: self.optional(task.model.as_deref()),
             title: self.text(&task.title),
             text: self.text(&task.text),
-            labels: labels.collect::<BTreeMap<_, _>>(),
+            labels: labels.collect(),
             input: self.json(&task.input),
             resumed_thread: self.optional(task.resumed_thread.as_deref()),
-            idempotency: task.idempotency.clone(),
+            ..task.clone()
         }
     }
 

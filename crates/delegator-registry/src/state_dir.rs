@@ -7,7 +7,7 @@
 //! [`StateDir::find`] creates nothing: on a fresh machine a query finds no tasks and leaves no files. It does tighten
 //! permissions, because a readable secret is worse than a changed mode.
 
-use std::fs;
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -75,10 +75,7 @@ impl StateDir {
         }
         let dir = StateDir::open_checked(path, options)?;
         let tasks = dir.tasks();
-        if fs::symlink_metadata(&tasks).is_err() {
-            durable::make_private_dir(&tasks).map_err(StateDirError::io(&tasks, "create"))?;
-            durable::sync_dir(path).map_err(StateDirError::io(path, "sync"))?;
-        }
+        durable::make_private_path(&tasks).map_err(StateDirError::io(&tasks, "create"))?;
         require_private(&tasks, EntryKind::Directory)?;
         dir.fill_reserve();
         Ok(dir)
@@ -86,17 +83,11 @@ impl StateDir {
 
     /// Opens the directory if it exists; creates nothing.
     pub fn find(path: &Path, options: &OpenOptions) -> Result<Option<StateDir>, StateDirError> {
-        match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StateDirError::io(path, "inspect")(error)),
-            Ok(_) => {}
+        if inspect(path)?.is_none() {
+            return Ok(None);
         }
         let dir = StateDir::open_checked(path, options)?;
-        match fs::symlink_metadata(dir.tasks()) {
-            Ok(_) => require_private(&dir.tasks(), EntryKind::Directory)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StateDirError::io(&dir.tasks(), "inspect")(error)),
-        }
+        require_private_if_exists(&dir.tasks(), EntryKind::Directory)?;
         Ok(Some(dir))
     }
 
@@ -105,15 +96,10 @@ impl StateDir {
         refuse_network(path, path)?;
         let reserve_file = ReserveFile::new(path.join("held-back"), options.reserve_bytes);
         let dir = StateDir { path: path.to_owned(), options: options.clone(), reserve_file };
-        let files = [dir.database(), dir.beside_database("-wal"), dir.beside_database("-shm")];
-        let files = files.map(|file| (file, EntryKind::File)).into_iter();
-        for (file, kind) in files.chain([(dir.submitting(), EntryKind::Directory)]) {
-            match fs::symlink_metadata(&file) {
-                Ok(_) => require_private(&file, kind)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(StateDirError::io(&file, "inspect")(error)),
-            }
+        for ending in ["", "-wal", "-shm"] {
+            require_private_if_exists(&dir.beside_database(ending), EntryKind::File)?;
         }
+        require_private_if_exists(&dir.submitting(), EntryKind::Directory)?;
         Ok(dir)
     }
 
@@ -148,13 +134,23 @@ impl StateDir {
         self.path.join(format!("{DATABASE}{ending}"))
     }
 
-    pub(crate) fn setup_lock(&self) -> PathBuf {
-        self.path.join("setup.lock")
+    /// Takes the lock for creating a registry or setting it aside.
+    pub(crate) fn setup_lock(&self) -> Result<File, RegistryError> {
+        let path = self.path.join("setup.lock");
+        let lock = durable::open_lock_file(&path).map_err(RegistryError::file(&path, "open"))?;
+        lock.lock().map_err(RegistryError::file(&path, "lock"))?;
+        Ok(lock)
     }
 
     /// Takes the lock of the pruning process; `None` while another process holds it.
-    pub fn try_lock_pruning(&self) -> Result<Option<std::fs::File>, RegistryError> {
-        crate::database::open::try_lock_pruning(self)
+    pub fn try_lock_pruning(&self) -> Result<Option<File>, RegistryError> {
+        let path = self.path.join("prune.lock");
+        let lock = durable::open_lock_file(&path).map_err(RegistryError::file(&path, "open"))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(lock)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(RegistryError::file(&path, "lock")(error)),
+        }
     }
 
     pub(crate) fn reserve_file(&self) -> &ReserveFile {
@@ -163,24 +159,24 @@ impl StateDir {
 
     /// Bytes that an unprivileged user may still write here.
     pub fn free_bytes(&self) -> Result<u64, StateDirError> {
-        self.free_space().map(|free| free.bytes)
+        self.free_space().map(|(bytes, _)| bytes)
     }
 
-    fn free_space(&self) -> Result<FreeSpace, StateDirError> {
+    /// Free bytes, and free files where the file system counts them: some report 0 of 0.
+    fn free_space(&self) -> Result<(u64, Option<u64>), StateDirError> {
         let stats = rustix::fs::statvfs(&self.path)
             .map_err(|errno| StateDirError::io(&self.path, "read the free space of")(errno.into()))?;
         let bytes = stats.f_bavail.saturating_mul(stats.f_frsize);
-        // Some file systems do not count files and report 0 of 0.
-        Ok(FreeSpace { bytes, files: (stats.f_files > 0).then_some(stats.f_favail) })
+        Ok((bytes, (stats.f_files > 0).then_some(stats.f_favail)))
     }
 
     /// Refuses a new task if there is too little free space; otherwise fills the reserve again.
     pub(crate) fn check_space_for(&self, launch_bytes: usize) -> Result<(), RegistryError> {
         const FILES_OF_A_TASK: u64 = 16;
         let needed = self.options.min_free_bytes.saturating_add(launch_bytes as u64);
-        let free = self.free_space()?;
-        if free.bytes < needed || free.files.is_some_and(|files| files < FILES_OF_A_TASK) {
-            let available = if free.bytes < needed { free.bytes } else { 0 };
+        let (bytes, files) = self.free_space()?;
+        if bytes < needed || files.is_some_and(|files| files < FILES_OF_A_TASK) {
+            let available = if bytes < needed { bytes } else { 0 };
             return Err(RegistryError::DiskFull { path: self.path.clone(), available, needed });
         }
         self.fill_reserve();
@@ -191,48 +187,47 @@ impl StateDir {
     /// disk.
     fn fill_reserve(&self) {
         let missing = self.reserve_file.missing_bytes();
-        if missing == 0 {
-            return;
-        }
         let plenty = self.options.min_free_bytes.saturating_add(missing);
-        if self.free_space().is_ok_and(|free| free.bytes >= plenty) {
+        if missing > 0 && self.free_bytes().is_ok_and(|free| free >= plenty) {
             let _ = self.reserve_file.fill();
         }
     }
 }
 
-struct FreeSpace {
-    bytes: u64,
-    files: Option<u64>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EntryKind {
+pub(crate) enum EntryKind {
     Directory,
     File,
 }
 
+/// `None` if the path does not exist.
+fn inspect(path: &Path) -> Result<Option<Metadata>, StateDirError> {
+    durable::if_exists(fs::symlink_metadata(path)).map_err(StateDirError::io(path, "inspect"))
+}
+
+fn require_private_if_exists(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
+    match inspect(path)? {
+        Some(_) => require_private(path, kind),
+        None => Ok(()),
+    }
+}
+
 /// Fails if the path is not ours; removes group and world permissions.
-fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
+pub(crate) fn require_private(path: &Path, kind: EntryKind) -> Result<(), StateDirError> {
     let found = fs::symlink_metadata(path).map_err(StateDirError::io(path, "inspect"))?;
+    let path = path.to_owned();
     match kind {
-        EntryKind::File if !found.is_file() => {
-            return Err(StateDirError::NotOurFile { path: path.to_owned() });
-        }
-        EntryKind::Directory if found.is_symlink() => {
-            return Err(StateDirError::Symlink { path: path.to_owned() });
-        }
-        EntryKind::Directory if !found.is_dir() => {
-            return Err(StateDirError::NotADirectory { path: path.to_owned() });
-        }
+        EntryKind::File if !found.is_file() => return Err(StateDirError::NotOurFile { path }),
+        EntryKind::Directory if found.is_symlink() => return Err(StateDirError::Symlink { path }),
+        EntryKind::Directory if !found.is_dir() => return Err(StateDirError::NotADirectory { path }),
         _ => {}
     }
     let uid = rustix::process::geteuid().as_raw();
     if found.uid() != uid {
-        return Err(StateDirError::OtherOwner { path: path.to_owned(), owner: found.uid(), uid });
+        return Err(StateDirError::OtherOwner { path, owner: found.uid(), uid });
     }
     if found.permissions().mode() & 0o077 != 0 {
-        tighten(path, kind).map_err(StateDirError::io(path, "restrict the permissions of"))?;
+        tighten(&path, kind).map_err(StateDirError::io(&path, "restrict the permissions of"))?;
     }
     Ok(())
 }

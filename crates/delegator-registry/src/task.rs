@@ -4,7 +4,6 @@
 //! since 1970 by the wall clock of the writer and only for display; order comes from `seq`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{ExitStatus, Mode, State, TaskEnd, TaskId, WorkTree};
@@ -182,7 +181,7 @@ impl Finish {
 }
 
 /// Identifies one attempt to start a task; new for each attempt.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Nonce(String);
 
 impl Nonce {
@@ -198,12 +197,6 @@ impl Nonce {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for Nonce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Nonce({})", self.0)
     }
 }
 

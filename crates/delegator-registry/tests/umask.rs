@@ -22,7 +22,7 @@ fn everything_is_private_under_any_umask() {
         let dir = registry.dir().task(&claim.task.id);
         dir.open_append(TaskFile::Events).unwrap();
         dir.open_append(TaskFile::Stderr).unwrap();
-        dir.write_snapshot(b"{}").unwrap();
+        dir.write(TaskFile::Snapshot, b"{}").unwrap();
         dir.write_report(b"{}").unwrap();
         dir.publish_socket("/tmp/x.sock".as_ref()).unwrap();
         let _lock = dir.try_lock().unwrap();

@@ -74,8 +74,10 @@ impl Engine {
     pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
         let dir = registry.dir().task(id);
-        let record =
-            dir.read_report()?.map(|bytes| decode(&dir.file(TaskFile::Report), &bytes)).transpose()?;
+        let record = dir
+            .read(TaskFile::Report)?
+            .map(|bytes| decode(&dir.file(TaskFile::Report), &bytes))
+            .transpose()?;
         let snapshot = read_snapshot(&dir)?;
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
         Ok(TaskFiles { record, snapshot, restore_point })

@@ -3,7 +3,7 @@
 //! The supervisor replaces the file about once a second. Nothing is decided by it, so a snapshot that cannot be written is
 //! skipped, and one that cannot be decoded counts as missing.
 
-use delegator_registry::{RegistryError, TaskDir};
+use delegator_registry::{RegistryError, TaskDir, TaskFile};
 use delegator_supervisor::run::Snapshot;
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +18,12 @@ struct SnapshotFile<S> {
 
 pub(crate) fn write_snapshot(dir: &TaskDir, snapshot: &Snapshot) {
     if let Ok(bytes) = serde_json::to_vec(&SnapshotFile { version: FormatVersion, snapshot }) {
-        let _ = dir.write_snapshot(&bytes);
+        let _ = dir.write(TaskFile::Snapshot, &bytes);
     }
 }
 
 pub(crate) fn read_snapshot(dir: &TaskDir) -> Result<Option<Snapshot>, RegistryError> {
-    let file = dir.read_snapshot()?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let file = dir.read(TaskFile::Snapshot)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     Ok(file.map(|SnapshotFile { snapshot, .. }| snapshot))
 }
 

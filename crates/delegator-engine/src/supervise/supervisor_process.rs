@@ -67,7 +67,8 @@ pub(crate) fn supervise_task(
     let own_identity = own_identity()?;
     let socket = wake_socket::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
-    let launch = dir.read_launch().map_err(EngineError::from).and_then(|bytes| parse_launch(id, bytes));
+    let launch =
+        dir.read(TaskFile::Launch).map_err(EngineError::from).and_then(|bytes| parse_launch(id, bytes));
     if let Ok(launch) = &launch {
         registry.also_redact(launch.redactor());
     }

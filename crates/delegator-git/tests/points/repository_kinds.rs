@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use delegator_git::{LeftOutReason, top_level};
+use delegator_git::{LeftOutReason, find_repository};
 
 use crate::world::{REFERENCE, World};
 
@@ -42,7 +42,8 @@ fn a_subdirectory_finds_the_top_of_the_work_tree() {
     let point = world.try_create_point(&world.tree.join("sub"), REFERENCE).unwrap().unwrap();
     assert_eq!(point.top_level, world.tree);
     assert_eq!(point.untracked, 1);
-    assert_eq!(top_level(&world.runner(), &world.tree.join("sub")).unwrap(), Some(world.tree.clone()));
+    let repository = find_repository(&world.runner(), &world.tree.join("sub")).unwrap();
+    assert_eq!(repository.map(|found| found.top_level), Some(world.tree.clone()));
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! (a column with a default, a table, an index), so that older programs can still write the file. Where that is
 //! impossible, `min_writer` states the schema a program must know, and older programs refuse the file.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, ToSql};
 
 /// One migration; its number is its position in the list, from 1.
 #[derive(Debug)]
@@ -43,20 +44,13 @@ impl Versions {
     pub(crate) fn read(db: &Connection) -> rusqlite::Result<Versions> {
         let application_id = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let schema = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if application_id != APPLICATION_ID || schema < 1 {
-            let none = Versions { application_id, schema, meta_schema: 0, min_writer: 0, program: None };
-            return Ok(none);
+        let mut versions = Versions { application_id, schema, meta_schema: 0, min_writer: 0, program: None };
+        if application_id == APPLICATION_ID && schema >= 1 {
+            versions.meta_schema = meta(db, "schema_version")?.unwrap_or(0);
+            versions.min_writer = meta(db, "min_writer_version")?.unwrap_or(0);
+            versions.program = meta(db, "written_by")?;
         }
-        let number = |key| -> rusqlite::Result<i64> { Ok(meta(db, key)?.unwrap_or(0)) };
-        let text =
-            |key| db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional();
-        Ok(Versions {
-            application_id,
-            schema,
-            meta_schema: number("schema_version")?,
-            min_writer: number("min_writer_version")?,
-            program: text("written_by")?,
-        })
+        Ok(versions)
     }
 
     /// The schema a program must know to write this file. If `meta` does not confirm `user_version`, assume the
@@ -66,8 +60,15 @@ impl Versions {
     }
 }
 
-fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<i64>> {
-    db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+/// A value of the table `meta`.
+pub(crate) fn meta<T: FromSql>(db: &Connection, key: &str) -> rusqlite::Result<Option<T>> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    db.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()
+}
+
+pub(crate) fn set_meta(db: &Connection, key: &str, value: impl ToSql) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    db.execute(sql, (key, value)).map(drop)
 }
 
 /// Applies missing migrations. The caller holds the write lock of a transaction and has read `from` inside it.
@@ -77,10 +78,9 @@ pub(crate) fn migrate(db: &Connection, from: i64) -> rusqlite::Result<()> {
         db.execute_batch(migration.sql)?;
     }
     let min_writer = MIGRATIONS.iter().map(|migration| migration.min_writer).max().unwrap_or(1);
-    let set = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-    db.execute(set, ("schema_version", LATEST))?;
-    db.execute(set, ("min_writer_version", min_writer))?;
-    db.execute(set, ("written_by", env!("CARGO_PKG_VERSION")))?;
+    set_meta(db, "schema_version", LATEST)?;
+    set_meta(db, "min_writer_version", min_writer)?;
+    set_meta(db, "written_by", env!("CARGO_PKG_VERSION"))?;
     db.pragma_update(None, "user_version", LATEST)?;
     db.pragma_update(None, "application_id", APPLICATION_ID)
 }

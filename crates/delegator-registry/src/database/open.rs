@@ -4,14 +4,12 @@
 //! exists: a file that is empty, or missing beside its tasks or its log, is damaged. A damaged file is reported, never
 //! replaced.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use rustix::fs::FlockOperation;
 
 use super::busy_handler::busy_handler;
 use super::migrations::{self, APPLICATION_ID, LATEST, Versions};
@@ -35,11 +33,8 @@ pub(crate) fn open(dir: &StateDir) -> Result<(Connection, FileMark), RegistryErr
 }
 
 pub(crate) fn exists(path: &Path) -> Result<bool, RegistryError> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(RegistryError::file(path, "inspect")(error)),
-    }
+    let found = durable::if_exists(fs::symlink_metadata(path));
+    Ok(found.map_err(RegistryError::file(path, "inspect"))?.is_some())
 }
 
 /// Opens an existing registry. Even this takes some space (the shared-memory index of the log), so reserved space is
@@ -103,10 +98,9 @@ fn connect(file: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn configure(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
+    // `query_map` reads to the end: SQLite reports a disk error only after the row.
     let mut change = db.prepare("PRAGMA journal_mode = WAL")?;
-    let mut rows = change.query(())?;
-    // Read to the end: SQLite reports a disk error only after the row.
-    while rows.next()?.is_some() {}
+    change.query_map((), |_| Ok(()))?.collect::<rusqlite::Result<()>>()?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", "ON")?;
     db.pragma_update(None, "trusted_schema", "OFF")?;
@@ -150,12 +144,8 @@ fn check_versions(file: &Path, versions: &Versions) -> Result<(), RegistryError>
     let required = versions.required_writer();
     if required > LATEST {
         let program = versions.program.clone();
-        return Err(RegistryError::NeedsNewerWriter {
-            file: file.to_owned(),
-            required,
-            supported: LATEST,
-            program,
-        });
+        let (file, supported) = (file.to_owned(), LATEST);
+        return Err(RegistryError::NeedsNewerWriter { file, required, supported, program });
     }
     Ok(())
 }
@@ -173,7 +163,7 @@ pub(crate) fn quick_check(file: &Path, db: &Connection) -> Result<(), RegistryEr
 
 /// Creates the registry. Fails with `Damaged` if one must have existed.
 fn create(dir: &StateDir) -> Result<(), RegistryError> {
-    let _lock = setup_lock(dir)?;
+    let _lock = dir.setup_lock()?;
     if never_existed(dir)? { create_locked(dir) } else { Ok(()) }
 }
 
@@ -199,35 +189,8 @@ pub(crate) fn never_existed(dir: &StateDir) -> Result<bool, RegistryError> {
 
 fn has_tasks(dir: &StateDir) -> Result<bool, RegistryError> {
     let tasks = dir.tasks();
-    match fs::read_dir(&tasks) {
-        Ok(mut entries) => Ok(entries.next().is_some()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(RegistryError::file(&tasks, "read")(error)),
-    }
-}
-
-/// Takes the lock for creating a registry or setting it aside.
-pub(crate) fn setup_lock(dir: &StateDir) -> Result<File, RegistryError> {
-    let path = dir.setup_lock();
-    let options = &mut fs::OpenOptions::new();
-    let lock = durable::open_private(&path, options.write(true).create(true).truncate(false));
-    let lock = lock.map_err(RegistryError::file(&path, "open"))?;
-    rustix::fs::flock(&lock, FlockOperation::LockExclusive)
-        .map_err(|errno| RegistryError::file(&path, "lock")(errno.into()))?;
-    Ok(lock)
-}
-
-/// Takes the lock of the pruning process; `None` while another process holds it.
-pub(crate) fn try_lock_pruning(dir: &StateDir) -> Result<Option<File>, RegistryError> {
-    let path = dir.path().join("prune.lock");
-    let options = &mut fs::OpenOptions::new();
-    let lock = durable::open_private(&path, options.write(true).create(true).truncate(false));
-    let lock = lock.map_err(RegistryError::file(&path, "open"))?;
-    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(lock)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(RegistryError::file(&path, "lock")(errno.into())),
-    }
+    let entries = durable::if_exists(fs::read_dir(&tasks)).map_err(RegistryError::file(&tasks, "read"))?;
+    Ok(entries.is_some_and(|mut entries| entries.next().is_some()))
 }
 
 /// Creates the registry under the setup lock, when there is none.

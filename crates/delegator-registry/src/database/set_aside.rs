@@ -23,7 +23,7 @@ pub struct SetAside {
 /// Renames a damaged registry to `registry.db.damaged-<ms>` and creates an empty one in its place. The task directories
 /// stay where they are, because supervisors may be running in them. An intact registry is left alone.
 pub fn set_aside_damaged(dir: &StateDir, now_ms: i64) -> Result<SetAside, RegistryError> {
-    let _lock = open::setup_lock(dir)?;
+    let _lock = dir.setup_lock()?;
     let file = dir.database();
     if open::exists(&file)? {
         match open_with_full_check(dir) {

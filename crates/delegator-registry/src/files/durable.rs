@@ -44,9 +44,8 @@ pub(crate) fn make_new_private_dir(path: &Path) -> io::Result<()> {
 /// Creates a directory with mode 0700. An existing one is left unchanged.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     match make_new_private_dir(path) {
-        Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+        made => made,
     }
 }
 
@@ -108,13 +107,22 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::
     }
 }
 
+/// Opens a file to lock it, creating it if needed.
+pub(crate) fn open_lock_file(path: &Path) -> io::Result<File> {
+    open_private(path, fs::OpenOptions::new().read(true).write(true).create(true).truncate(false))
+}
+
+/// The result of an operation on a file that may not exist; `None` if it does not.
+pub(crate) fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 /// Removes a file that may not exist. Returns whether it did.
 pub(crate) fn remove_if_exists(path: &Path) -> io::Result<bool> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    Ok(if_exists(fs::remove_file(path))?.is_some())
 }
 
 pub(crate) fn is_out_of_space(error: &io::Error) -> bool {

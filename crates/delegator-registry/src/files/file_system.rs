@@ -29,29 +29,32 @@ const SHARED: [(u64, &str); 17] = [
 
 const FUSE: u64 = 0x6573_5546;
 
-/// FUSE file systems that use a network, by the name after `fuse.`.
-const SHARED_OVER_FUSE: [&str; 20] = [
-    "sshfs",
-    "rclone",
-    "s3fs",
-    "goofys",
-    "gcsfuse",
-    "blobfuse",
-    "blobfuse2",
-    "mountpoint-s3",
-    "glusterfs",
-    "ceph-fuse",
-    "ceph",
-    "curlftpfs",
-    "davfs",
-    "davfs2",
-    "juicefs",
-    "mfs",
-    "lizardfs",
-    "seaweedfs",
-    "smbnetfs",
-    "gvfsd-fuse",
-];
+/// Whether a FUSE file system, by the name after `fuse.`, uses a network.
+fn is_shared_over_fuse(name: &str) -> bool {
+    matches!(
+        name,
+        "sshfs"
+            | "rclone"
+            | "s3fs"
+            | "goofys"
+            | "gcsfuse"
+            | "blobfuse"
+            | "blobfuse2"
+            | "mountpoint-s3"
+            | "glusterfs"
+            | "ceph-fuse"
+            | "ceph"
+            | "curlftpfs"
+            | "davfs"
+            | "davfs2"
+            | "juicefs"
+            | "mfs"
+            | "lizardfs"
+            | "seaweedfs"
+            | "smbnetfs"
+            | "gvfsd-fuse"
+    )
+}
 
 /// The name of the file system if it is shared between machines.
 pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> Option<String> {
@@ -60,7 +63,7 @@ pub(crate) fn shared_file_system_name(magic: u64, mounted_as: Option<&str>) -> O
     }
     let mounted_as = mounted_as.filter(|_| magic == FUSE)?;
     let kind = mounted_as.strip_prefix("fuse.")?;
-    SHARED_OVER_FUSE.contains(&kind).then(|| mounted_as.to_owned())
+    is_shared_over_fuse(kind).then(|| mounted_as.to_owned())
 }
 
 /// The name of the network file system that contains `path`; `None` if it is local.
@@ -70,15 +73,9 @@ pub(crate) fn network_file_system_at(path: &Path) -> io::Result<Option<String>> 
     Ok(shared_file_system_name(magic, mounted_as.as_deref()))
 }
 
-#[cfg(target_os = "linux")]
 fn magic_of(path: &Path) -> io::Result<u64> {
     // The kernel gives 32 bits; some architectures sign-extend them.
     Ok(rustix::fs::statfs(path)?.f_type as u64 & 0xFFFF_FFFF)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn magic_of(_: &Path) -> io::Result<u64> {
-    Ok(0)
 }
 
 fn mounted_as(path: &Path) -> io::Result<Option<String>> {

@@ -7,16 +7,14 @@
 //! close-on-exec, so an agent cannot inherit it. The file is removed only with the whole directory and by the holder; a
 //! process that opened it earlier notices by comparing its file with the one of that name.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use delegator_domain::task::TaskId;
-use rustix::fs::FlockOperation;
-
 use super::durable;
+use delegator_domain::task::TaskId;
 
 /// The lock of one task, held until this value is dropped or the process ends.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl Drop for LockGuard {
     /// exec, and closing ours would leave the lock held until then.
     fn drop(&mut self) {
         if let Some(file) = &self.file {
-            let _ = rustix::fs::flock(file, FlockOperation::Unlock);
+            let _ = file.unlock();
         }
     }
 }
@@ -72,12 +70,11 @@ pub(crate) fn try_lock_existing(path: &Path, task: &TaskId) -> io::Result<LockAt
 
 fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> io::Result<LockAttempt> {
     // The standard library opens all files close-on-exec.
-    let file = match durable::open_private(path, options.read(true).write(true).truncate(false)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockAttempt::Gone),
-        Err(error) => return Err(error),
-    };
-    lock(path, task, file)
+    let opened = durable::open_private(path, options.read(true).write(true).truncate(false));
+    match durable::if_exists(opened)? {
+        Some(file) => lock(path, task, file),
+        None => Ok(LockAttempt::Gone),
+    }
 }
 
 /// Takes over a lock that was handed over. If `file` is not this lock, tries to take it.
@@ -88,22 +85,19 @@ pub(crate) fn adopt(path: &Path, task: &TaskId, file: OwnedFd) -> io::Result<Loc
 
 /// Locking again through the same open file succeeds.
 fn lock(path: &Path, task: &TaskId, file: File) -> io::Result<LockAttempt> {
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match file.try_lock() {
         Ok(()) if is_file_at(path, &file)? => {
             Ok(LockAttempt::Locked(LockGuard { task: task.clone(), file: Some(file) }))
         }
         Ok(()) => Ok(LockAttempt::Gone),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(LockAttempt::Held),
-        Err(errno) => Err(errno.into()),
+        Err(TryLockError::WouldBlock) => Ok(LockAttempt::Held),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
 /// Whether `path` still names this file.
 fn is_file_at(path: &Path, file: &File) -> io::Result<bool> {
     let open = file.metadata()?;
-    match fs::symlink_metadata(path) {
-        Ok(current) => Ok(current.dev() == open.dev() && current.ino() == open.ino()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    let current = durable::if_exists(fs::symlink_metadata(path))?;
+    Ok(current.is_some_and(|current| (current.dev(), current.ino()) == (open.dev(), open.ino())))
 }

@@ -5,10 +5,10 @@
 //! free; later ends still need space. A submit fills the reserve again once there is enough free space.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::FallocateFlags;
 
 use super::durable;
 
@@ -36,9 +36,6 @@ impl ReserveFile {
 
     /// Allocates up to the target size. Running out of space is not an error: the reserve then stays as it is.
     pub(crate) fn fill(&self) -> io::Result<()> {
-        if self.missing_bytes() == 0 {
-            return Ok(());
-        }
         let file = self.lock()?;
         let size = file.metadata()?.len();
         match allocate(&file, size, self.target_bytes.saturating_sub(size)) {
@@ -49,41 +46,37 @@ impl ReserveFile {
 
     /// Releases one slice; false if nothing is left.
     pub(crate) fn release_slice(&self) -> io::Result<bool> {
+        // Without a reserve, do not create its file on a full disk.
         if self.size() == 0 {
             return Ok(false);
         }
         let file = self.lock()?;
         let size = file.metadata()?.len();
-        if size == 0 {
-            return Ok(false);
-        }
         file.set_len(size.saturating_sub(SLICE_BYTES))?;
-        Ok(true)
+        Ok(size > 0)
     }
 
     /// Serialises fill and release between processes.
     fn lock(&self) -> io::Result<File> {
-        let options = &mut fs::OpenOptions::new();
-        let file =
-            durable::open_private(&self.path, options.read(true).write(true).create(true).truncate(false))?;
-        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        let file = durable::open_lock_file(&self.path)?;
+        file.lock()?;
         Ok(file)
     }
 }
 
 fn allocate(mut file: &File, from: u64, length: u64) -> io::Result<()> {
+    // `fallocate` refuses a length of 0.
     if length == 0 {
         return Ok(());
     }
     match rustix::fs::fallocate(file, FallocateFlags::empty(), from, length) {
-        Ok(()) => Ok(()),
         // Where blocks cannot be allocated, write zeros.
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
             io::Seek::seek(&mut file, io::SeekFrom::Start(from))?;
             io::copy(&mut io::Read::take(io::repeat(0), length), &mut file)?;
-            file.flush()
+            Ok(())
         }
-        Err(errno) => Err(errno.into()),
+        allocated => Ok(allocated?),
     }
 }
 

@@ -3,10 +3,7 @@
 //! A socket path must be shorter than 108 bytes, but a state directory may be longer. Then the socket goes to a short
 //! private directory elsewhere, and its path is written to the task's directory.
 
-use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::TaskId;
@@ -14,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::durable;
 use crate::error::StateDirError;
+use crate::state_dir::{EntryKind, require_private};
 
 /// `sun_path` holds 108 bytes, including the terminating zero.
 pub const SOCKET_PATH_LIMIT: usize = 108;
@@ -41,16 +39,12 @@ pub fn socket_path(
     let elsewhere = candidates.iter().map(|candidate| {
         candidate.join(format!("mcp-delegator-{user}-{dir_hash}")).join(format!("{random}.sock"))
     });
-    let mut shortest = in_task_dir.clone();
-    for path in std::iter::once(in_task_dir).chain(elsewhere) {
-        if path.as_os_str().len() < SOCKET_PATH_LIMIT {
-            return Ok(path);
-        }
-        if path.as_os_str().len() < shortest.as_os_str().len() {
-            shortest = path;
-        }
+    let mut paths: Vec<PathBuf> = std::iter::once(in_task_dir).chain(elsewhere).collect();
+    if let Some(path) = paths.iter().find(|path| path.as_os_str().len() < SOCKET_PATH_LIMIT) {
+        return Ok(path.clone());
     }
-    Err(SocketPathError { shortest })
+    paths.sort_by_key(|path| path.as_os_str().len());
+    Err(SocketPathError { shortest: paths.swap_remove(0) })
 }
 
 /// Creates the directory of a socket, or checks that the existing one is private: in `/tmp` another user may have
@@ -58,39 +52,14 @@ pub fn socket_path(
 pub fn private_runtime_dir(socket: &Path) -> Result<(), StateDirError> {
     let Some(dir) = socket.parent() else { return Ok(()) };
     durable::make_private_dir(dir).map_err(StateDirError::io(dir, "create"))?;
-    let found = fs::symlink_metadata(dir).map_err(StateDirError::io(dir, "inspect"))?;
-    let uid = rustix::process::geteuid().as_raw();
-    if found.is_symlink() {
-        return Err(StateDirError::Symlink { path: dir.to_owned() });
-    }
-    if !found.is_dir() {
-        return Err(StateDirError::NotADirectory { path: dir.to_owned() });
-    }
-    if found.uid() != uid {
-        return Err(StateDirError::OtherOwner { path: dir.to_owned(), owner: found.uid(), uid });
-    }
-    if found.permissions().mode() & 0o077 != 0 {
-        fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
-            .map_err(StateDirError::io(dir, "restrict the permissions of"))?;
-    }
-    Ok(())
-}
-
-/// Writes the socket's path, for readers with another `$XDG_RUNTIME_DIR`.
-pub(crate) fn publish(file: &Path, socket: &Path) -> io::Result<()> {
-    durable::replace(file, socket.as_os_str().as_bytes(), durable::Durability::Atomic)
-}
-
-pub(crate) fn read_published(file: &Path) -> io::Result<Option<PathBuf>> {
-    match fs::read(file) {
-        Ok(bytes) => Ok(Some(PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    require_private(dir, EntryKind::Directory)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use delegator_domain::task::TaskLocation;
 
     use super::*;

@@ -61,10 +61,7 @@ impl SubmitEntry {
 
     /// The tasks that have an entry.
     pub(crate) fn all(folder: &Path) -> io::Result<Vec<TaskId>> {
-        let entries = match fs::read_dir(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
-        };
+        let Some(entries) = durable::if_exists(fs::read_dir(folder))? else { return Ok(Vec::new()) };
         let names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
         Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
     }

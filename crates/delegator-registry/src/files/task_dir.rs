@@ -3,9 +3,11 @@
 //! The id is the only part of the path that comes from a caller, and its type admits only a fixed prefix and
 //! hexadecimal digits. Files that hold secrets (`launch`, the output schema) are removed at the end of the task.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,7 @@ use delegator_domain::task::TaskId;
 
 use super::durable::{self, Durability};
 use super::lock::{self, LockAttempt, LockGuard};
-use super::{reserve_file::ReserveFile, socket};
+use super::reserve_file::ReserveFile;
 use crate::error::RegistryError;
 
 /// The files in a task's directory.
@@ -31,7 +33,7 @@ pub enum TaskFile {
     Stderr,
     /// The output of the verification command.
     Verify,
-    /// Progress of the run; replaced at most once a second.
+    /// Progress of the run, replaced at most once a second. Not synced: it can be rebuilt from the events.
     Snapshot,
     /// The report of the finished task.
     Report,
@@ -114,11 +116,6 @@ impl TaskDir {
         filled.map_err(RegistryError::file(&self.path, "populate"))
     }
 
-    /// What the submitter wrote for the start; `None` once it is removed.
-    pub fn read_launch(&self) -> Result<Option<Vec<u8>>, RegistryError> {
-        self.read(TaskFile::Launch)
-    }
-
     /// Removes `launch` durably, because it contains secrets. Returns whether it existed.
     pub fn remove_launch(&self) -> Result<bool, RegistryError> {
         let path = self.file(TaskFile::Launch);
@@ -154,16 +151,6 @@ impl TaskDir {
         truncate_after_last_newline(&path).map_err(RegistryError::file(&path, "truncate the torn end of"))
     }
 
-    /// Replaces the snapshot. Not synced: it is written every second and can be rebuilt from the events.
-    pub fn write_snapshot(&self, bytes: &[u8]) -> Result<(), RegistryError> {
-        let path = self.file(TaskFile::Snapshot);
-        durable::replace(&path, bytes, Durability::Atomic).map_err(RegistryError::file(&path, "write"))
-    }
-
-    pub fn read_snapshot(&self) -> Result<Option<Vec<u8>>, RegistryError> {
-        self.read(TaskFile::Snapshot)
-    }
-
     /// Writes the report durably, releasing reserved space if the disk is full.
     pub fn write_report(&self, bytes: &[u8]) -> Result<(), RegistryError> {
         let path = self.file(TaskFile::Report);
@@ -177,51 +164,44 @@ impl TaskDir {
         }
     }
 
-    pub fn read_report(&self) -> Result<Option<Vec<u8>>, RegistryError> {
-        self.read(TaskFile::Report)
-    }
-
     /// Replaces a file atomically, without syncing it.
     pub fn write(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
-        let path = self.file(which);
-        durable::replace(&path, bytes, Durability::Atomic).map_err(RegistryError::file(&path, "write"))
+        self.replace(which, bytes, Durability::Atomic)
     }
 
     /// Like [`TaskDir::write`], and durable.
     pub fn write_durably(&self, which: TaskFile, bytes: &[u8]) -> Result<(), RegistryError> {
+        self.replace(which, bytes, Durability::Synced)
+    }
+
+    fn replace(&self, which: TaskFile, bytes: &[u8], durability: Durability) -> Result<(), RegistryError> {
         let path = self.file(which);
-        durable::replace(&path, bytes, Durability::Synced).map_err(RegistryError::file(&path, "write"))
+        durable::replace(&path, bytes, durability).map_err(RegistryError::file(&path, "write"))
     }
 
     pub fn read(&self, which: TaskFile) -> Result<Option<Vec<u8>>, RegistryError> {
-        let path = self.file(which);
-        let read_all = |mut file: File| -> io::Result<Vec<u8>> {
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        match durable::open_noatime(&path).and_then(read_all) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(RegistryError::file(&path, "read")(error)),
-        }
+        self.read_with(which, |mut file, bytes| file.read_to_end(bytes))
     }
 
     /// The last `max_bytes` bytes of a file.
     pub fn read_tail(&self, which: TaskFile, max_bytes: u64) -> Result<Option<Vec<u8>>, RegistryError> {
-        let path = self.file(which);
-        let read = |mut file: File| -> io::Result<Vec<u8>> {
+        self.read_with(which, |mut file, bytes| {
             let from = file.metadata()?.len().saturating_sub(max_bytes);
             file.seek(SeekFrom::Start(from))?;
-            let mut bytes = Vec::new();
-            file.take(max_bytes).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        match durable::open_noatime(&path).and_then(read) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(RegistryError::file(&path, "read")(error)),
-        }
+            file.take(max_bytes).read_to_end(bytes)
+        })
+    }
+
+    fn read_with(
+        &self,
+        which: TaskFile,
+        read: impl FnOnce(File, &mut Vec<u8>) -> io::Result<usize>,
+    ) -> Result<Option<Vec<u8>>, RegistryError> {
+        let path = self.file(which);
+        let mut bytes = Vec::new();
+        let found = durable::open_noatime(&path).and_then(|file| read(file, &mut bytes));
+        let found = durable::if_exists(found).map_err(RegistryError::file(&path, "read"))?;
+        Ok(found.map(|_| bytes))
     }
 
     pub fn try_lock(&self) -> Result<LockAttempt, RegistryError> {
@@ -237,14 +217,13 @@ impl TaskDir {
 
     /// Writes the path of the control socket; the supervisor calls this once it listens.
     pub fn publish_socket(&self, socket: &Path) -> Result<(), RegistryError> {
-        let path = self.file(TaskFile::SocketPath);
-        socket::publish(&path, socket).map_err(RegistryError::file(&path, "write"))
+        self.write(TaskFile::SocketPath, socket.as_os_str().as_bytes())
     }
 
     /// The path of the control socket, if a supervisor ever listened.
     pub fn published_socket(&self) -> Result<Option<PathBuf>, RegistryError> {
-        let path = self.file(TaskFile::SocketPath);
-        socket::read_published(&path).map_err(RegistryError::file(&path, "read"))
+        let bytes = self.read(TaskFile::SocketPath)?;
+        Ok(bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes))))
     }
 
     /// Removes the directory with all its content. The lock proves that no supervisor is running in it. The lock file
@@ -273,17 +252,11 @@ impl TaskDir {
         })();
         match removed {
             // Another cleaning process locked the directory after the lock file was removed; it removes the rest.
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) =>
-            {
-                Ok(())
-            }
-            other => other.map_err(RegistryError::file(&self.path, "remove")),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            other => durable::if_exists(other).map(drop).map_err(RegistryError::file(&self.path, "remove")),
         }
     }
-}
 
-impl TaskDir {
     /// Removes the socket that a killed supervisor left.
     fn remove_leftover_socket(&self) {
         let Ok(Some(socket)) = self.published_socket() else { return };
@@ -296,11 +269,8 @@ impl TaskDir {
 fn truncate_after_last_newline(path: &Path) -> io::Result<u64> {
     use std::os::unix::fs::FileExt;
     const CHUNK_BYTES: u64 = 64 * 1024;
-    let file = match fs::OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
+    let opened = fs::OpenOptions::new().read(true).write(true).open(path);
+    let Some(file) = durable::if_exists(opened)? else { return Ok(0) };
     let length = file.metadata()?.len();
     let mut end = length;
     let mut complete = 0;

@@ -64,7 +64,8 @@ impl Registry {
             if let Some(cancel) = stored.cancel {
                 return Ok(BeginOutcome::CancelRequested(cancel));
             }
-            row::apply_transition(db, stored.seq, row::checked_transition(State::Starting, State::Working)?, "supervisor began", now_ms)?;
+            let change = (State::Starting, State::Working);
+            row::apply_transition(db, stored.seq, change, "supervisor began", now_ms)?;
             let sql = "UPDATE tasks SET started_at_ms = :now, boot_id = :boot_id, pid = :pid, \
                        start_time = :start_time, pid_ns = :pid_ns, containment = :containment WHERE seq = :seq";
             db.execute(
@@ -73,8 +74,8 @@ impl Registry {
                     ":now": now_ms,
                     ":boot_id": supervisor.boot_id,
                     ":pid": supervisor.pid,
-                    ":start_time": signed(supervisor.start_time),
-                    ":pid_ns": signed(supervisor.pid_ns),
+                    ":start_time": supervisor.start_time,
+                    ":pid_ns": supervisor.pid_ns,
                     ":containment": containment,
                     ":seq": stored.seq,
                 },
@@ -110,8 +111,8 @@ impl Registry {
                 end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
                 return Ok(GiveBackOutcome::Failed { starts: stored.starts });
             }
-            let requeue = row::checked_transition(State::Starting, State::Queued)?;
-            row::apply_transition(db, stored.seq, requeue, "supervisor never ran", now_ms)?;
+            let change = (State::Starting, State::Queued);
+            row::apply_transition(db, stored.seq, change, "supervisor never ran", now_ms)?;
             db.execute("UPDATE tasks SET nonce = NULL, claimed_at_ms = NULL WHERE seq = ?1", [stored.seq])?;
             Ok(GiveBackOutcome::Queued { starts: stored.starts })
         })?;
@@ -157,15 +158,17 @@ impl Registry {
 }
 
 /// Loads the task if its current attempt is the expected one.
-fn load_attempt(
+pub(crate) fn load_attempt(
     db: &Connection,
     id: &TaskId,
     attempt: &Attempt,
 ) -> rusqlite::Result<Result<StoredState, Lost>> {
-    Ok(match row::load_state(db, id)? {
-        Some(stored) if stored.is_attempt(attempt) => Ok(stored),
-        Some(stored) => Err(Lost { actual: Some(stored.state) }),
-        None => Err(Lost { actual: None }),
+    let stored = row::load_state(db, id)?;
+    let is_expected =
+        |stored: &StoredState| (Some(&attempt.nonce), attempt.state) == (stored.nonce.as_ref(), stored.state);
+    Ok(match stored {
+        Some(stored) if is_expected(&stored) => Ok(stored),
+        stored => Err(Lost { actual: stored.map(|stored| stored.state) }),
     })
 }
 
@@ -186,13 +189,8 @@ pub(crate) fn end_task(
     cause: &str,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
-    let order = row::apply_transition(
-        db,
-        stored.seq,
-        row::checked_transition(stored.state, finish.end.state())?,
-        cause,
-        now_ms,
-    )?;
+    let change = (stored.state, finish.end.state());
+    let order = row::apply_transition(db, stored.seq, change, cause, now_ms)?;
     let (failure, limit, reason) = match &finish.end {
         TaskEnd::Failed { kind, message, retry_at } => (Some((kind.name(), message, retry_at)), None, None),
         TaskEnd::Timeout(kind) => (None, Some(kind.name()), None),
@@ -221,16 +219,11 @@ pub(crate) fn end_task(
             ":retry_at": failure.and_then(|(.., retry_at)| retry_at.as_ref()),
             ":limit": limit,
             ":reason": reason,
-            ":ran_ms": finish.ran_ms.map(signed),
+            ":ran_ms": finish.ran_ms,
             ":summary": finish.summary,
             ":kill_incomplete": survivors,
             ":seq": stored.seq,
         },
     )?;
     finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))
-}
-
-/// SQLite's integers are signed.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

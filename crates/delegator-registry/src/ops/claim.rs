@@ -11,6 +11,7 @@ use delegator_domain::task::{Claimant, Obstacle, State, TaskId};
 use rusqlite::{Connection, Row};
 
 use super::queries::query_all;
+use crate::database::migrations::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -79,16 +80,12 @@ impl Registry {
 
     /// Whether a claim could succeed: a task is queued, a slot is free, and the queue is not paused.
     pub fn can_claim(&self, promotion: &Promotion<'_>) -> Result<bool, RegistryError> {
-        self.read(may_claim(promotion))
+        self.read(|db| may_claim(db, promotion))
     }
 
     /// Pauses or resumes claiming. Running tasks continue.
     pub fn set_queue_paused(&mut self, paused: bool) -> Result<(), RegistryError> {
-        self.write(|db| {
-            let sql = "INSERT INTO meta (key, value) VALUES ('queue_paused', ?1) \
-                       ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-            db.execute(sql, [paused]).map(drop)
-        })?;
+        self.write(|db| set_meta(db, "queue_paused", paused))?;
         crash_point(CrashPoint::QueueHeld);
         Ok(())
     }
@@ -148,17 +145,14 @@ impl QueueScan {
 }
 
 fn is_paused(db: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'queue_paused' AND value = 1)";
-    db.prepare_cached(sql)?.query_row((), |row| row.get(0))
+    Ok(meta(db, "queue_paused")?.unwrap_or(false))
 }
 
-fn may_claim(promotion: &Promotion<'_>) -> impl Fn(&Connection) -> rusqlite::Result<bool> {
+fn may_claim(db: &Connection, promotion: &Promotion<'_>) -> rusqlite::Result<bool> {
     let slots = i64::try_from(promotion.max_concurrent).unwrap_or(i64::MAX);
-    move |db| {
-        let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'queued') \
-                   AND (SELECT count(*) FROM tasks WHERE state IN ('starting', 'working')) < ?1";
-        Ok(db.query_row(sql, [slots], |row| row.get(0))? && !is_paused(db)?)
-    }
+    let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'queued') \
+               AND (SELECT count(*) FROM tasks WHERE state IN ('starting', 'working')) < ?1";
+    Ok(db.query_row(sql, [slots], |row| row.get(0))? && !is_paused(db)?)
 }
 
 /// Claims inside a transaction that holds the write lock.
@@ -168,34 +162,29 @@ pub(crate) fn claim(
     max_claims: usize,
     now_ms: i64,
 ) -> rusqlite::Result<Vec<Claim>> {
-    if !may_claim(promotion)(db)? {
+    if !may_claim(db, promotion)? {
         return Ok(Vec::new());
     }
     let mut scan = QueueScan::of(db)?;
     let free = promotion.max_concurrent.saturating_sub(scan.ahead.len()).min(max_claims);
     let mut chosen = Vec::new();
+    let mut statement = db.prepare(WAITING)?;
+    let mut waiting = statement.query_map((), claimant_from)?;
+    while chosen.len() < free
+        && let Some(row) = waiting.next()
     {
-        let mut statement = db.prepare(WAITING)?;
-        let mut rows = statement.query(())?;
-        while chosen.len() < free {
-            let Some(row) = rows.next()? else { break };
-            let (seq, claimant) = claimant_from(row)?;
-            if scan.check_and_add(claimant).is_none() {
-                chosen.push(seq);
-            }
+        let (seq, claimant) = row?;
+        if scan.check_and_add(claimant).is_none() {
+            chosen.push(seq);
         }
     }
+    // End the query before the rows change.
+    drop(waiting);
     chosen.into_iter().map(|seq| mark_claimed(db, seq, (promotion.fresh_nonce)(), now_ms)).collect()
 }
 
 fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlite::Result<Claim> {
-    row::apply_transition(
-        db,
-        seq,
-        row::checked_transition(State::Queued, State::Starting)?,
-        "claimed",
-        now_ms,
-    )?;
+    row::apply_transition(db, seq, (State::Queued, State::Starting), "claimed", now_ms)?;
     let sql = "UPDATE tasks SET nonce = ?1, claimed_at_ms = ?2, starts = starts + 1 WHERE seq = ?3";
     db.execute(sql, (nonce.as_str(), now_ms, seq))?;
     Ok(Claim { task: row::task_at(db, seq)?, nonce })

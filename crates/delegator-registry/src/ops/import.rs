@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::Connection;
 
 use super::attempt::end_task;
-use super::submit::{InsertOutcome, Submission, end_submit, find_by_key, insert, into_submission};
+use super::submit::{InsertOutcome, Submission, end_submit, find_existing, insert, into_submission};
 use crate::error::RegistryError;
 use crate::files::task_dir::TaskFile;
 use crate::registry::Registry;
@@ -33,9 +33,7 @@ impl Registry {
         finish: &Finish,
         files: &[(TaskFile, &[u8])],
     ) -> Result<Submission, RegistryError> {
-        if let Some(key) = &task.idempotency
-            && let Some(existing) = find_by_key(&self.db, key).map_err(|error| self.map_error(error))?
-        {
+        if let Some(existing) = self.read(|db| find_existing(db, task))? {
             return into_submission(existing, task);
         }
         let (request, task, finish) = (task, &self.sink.task(task), &self.sink.finish(finish));
@@ -48,8 +46,8 @@ impl Registry {
         crash_point(CrashPoint::ImportCommitted);
         if matches!(inserted, Ok(InsertOutcome::New(_))) {
             self.remove_inputs_best_effort(&task.id);
-        } else if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
-            let _ = dir.remove(lock);
+        } else {
+            self.discard(&task.id);
         }
         end_submit(entry);
         into_submission(inserted?, request)
@@ -62,19 +60,12 @@ fn insert_session(
     session: &ImportedSession,
     finish: &Finish,
 ) -> rusqlite::Result<InsertOutcome> {
-    let existing = task.idempotency.as_ref().map(|key| find_by_key(db, key)).transpose()?.flatten();
-    if let Some(existing) = existing {
+    if let Some(existing) = find_existing(db, task)? {
         return Ok(existing);
     }
     let seq = insert(db, task, session.started_at_ms)?.seq;
-    for (from, to) in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
-        row::apply_transition(
-            db,
-            seq,
-            row::checked_transition(from, to)?,
-            "imported",
-            session.started_at_ms,
-        )?;
+    for change in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
+        row::apply_transition(db, seq, change, "imported", session.started_at_ms)?;
     }
     let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2, imported_at_ms = ?3 WHERE seq = ?4";
     db.execute(sql, (&session.thread_id, session.started_at_ms, session.imported_at_ms, seq))?;

@@ -4,14 +4,13 @@
 //! that commits meanwhile is found by its row.
 
 use std::fs;
-use std::io;
 use std::time::SystemTime;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{State, TaskId};
-use rusqlite::Connection;
+use delegator_domain::task::TaskId;
 
 use crate::error::RegistryError;
+use crate::files::durable;
 use crate::files::lock::LockAttempt;
 use crate::files::submit_entry::{SubmitEntry, SubmitState};
 use crate::files::task_dir::TaskFile;
@@ -56,12 +55,9 @@ impl Registry {
     ) -> Result<Vec<Leftover>, RegistryError> {
         let tasks = self.dir.tasks();
         let mut found = Vec::new();
-        let entries = match fs::read_dir(&tasks) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-            Err(error) => return Err(RegistryError::file(&tasks, "read")(error)),
-        };
-        for entry in entries {
+        let entries =
+            durable::if_exists(fs::read_dir(&tasks)).map_err(RegistryError::file(&tasks, "read"))?;
+        for entry in entries.into_iter().flatten() {
             let entry = entry.map_err(RegistryError::file(&tasks, "read"))?;
             // Other names are not task directories.
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<TaskId>().ok()) else {
@@ -82,7 +78,11 @@ impl Registry {
 
     /// Reads the submit's state before the row: see the module header.
     fn classify(&self, id: &TaskId, is_old: bool) -> Result<Option<LeftoverKind>, RegistryError> {
-        let is_over = self.is_submit_over(id, is_old)?;
+        let is_over = match self.submit_state(id)? {
+            SubmitState::UnderWay => false,
+            SubmitState::Dead(_) => true,
+            SubmitState::Unknown => is_old,
+        };
         let has_no_row = |kind| matches!(kind, LeftoverKind::NeverSubmitted | LeftoverKind::WithoutRow);
         Ok(self.classify_directory(id)?.filter(|kind| is_over || !has_no_row(*kind)))
     }
@@ -90,11 +90,15 @@ impl Registry {
     /// What a directory is, provided that no submit is running in it.
     fn classify_directory(&self, id: &TaskId) -> Result<Option<LeftoverKind>, RegistryError> {
         let dir = self.dir.task(id);
-        let (state, forgotten) = self.read(|db| Ok((state_of(db, id)?, is_pruned(db, id)?)))?;
+        let pruned = "SELECT EXISTS (SELECT 1 FROM forgotten WHERE id = ?1)";
+        let (state, is_pruned) = self.read(|db| {
+            let state = row::load_state(db, id)?.map(|stored| stored.state);
+            Ok((state, db.query_row(pruned, [id.as_str()], |row| row.get(0))?))
+        })?;
         Ok(match state {
             Some(state) if state.is_terminal() && dir.has_inputs() => Some(LeftoverKind::LaunchOfEnded),
             Some(_) => None,
-            None if forgotten => Some(LeftoverKind::Pruned),
+            None if is_pruned => Some(LeftoverKind::Pruned),
             None => {
                 let has_results = [TaskFile::Events, TaskFile::Stderr, TaskFile::Snapshot, TaskFile::Report]
                     .into_iter()
@@ -105,15 +109,6 @@ impl Registry {
                 let is_lost = has_results && !is_import;
                 Some(if is_lost { LeftoverKind::WithoutRow } else { LeftoverKind::NeverSubmitted })
             }
-        })
-    }
-
-    /// Whether a submit without a row is known to be dead, or has no entry and is old enough.
-    fn is_submit_over(&self, id: &TaskId, is_old: bool) -> Result<bool, RegistryError> {
-        Ok(match self.submit_state(id)? {
-            SubmitState::UnderWay => false,
-            SubmitState::Dead(_) => true,
-            SubmitState::Unknown => is_old,
         })
     }
 
@@ -176,18 +171,7 @@ impl Registry {
     }
 }
 
-fn state_of(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<State>> {
-    Ok(row::load_state(db, id)?.map(|stored| stored.state))
-}
-
-fn is_pruned(db: &Connection, id: &TaskId) -> rusqlite::Result<bool> {
-    db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten WHERE id = ?1)", [id.as_str()], |row| row.get(0))
-}
-
 fn is_before(modified: SystemTime, before_ms: i64) -> bool {
-    let at_ms = match modified.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
-        Err(_) => 0,
-    };
-    at_ms < before_ms
+    let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).is_ok_and(|at_ms| at_ms < before_ms)
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use delegator_domain::task::State;
+use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
 use super::queries::query_all;
@@ -67,23 +68,27 @@ impl Registry {
     pub fn oldest(&self, filter: &Filter, limit: u32) -> Result<(u64, Vec<TaskSummary>), RegistryError> {
         self.read(|db| {
             let (sql, values) = count(filter);
-            let total: u32 =
-                db.prepare_cached(&sql)?.query_row(rusqlite::params_from_iter(values), |row| row.get(0))?;
+            let total = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
             let (sql, values) = oldest(filter, limit);
-            Ok((total.into(), query_all(db, &sql, rusqlite::params_from_iter(values), row::summary_from)?))
+            Ok((total, query_all(db, &sql, params_from_iter(values), row::summary_from)?))
         })
     }
 
     pub fn list(&self, filter: &Filter, limit: u32, from: Option<Cursor>) -> Result<Page, RegistryError> {
         let (sql, values) = select(filter, limit.saturating_add(1), from);
-        let mut tasks =
-            self.read(|db| query_all(db, &sql, rusqlite::params_from_iter(values), row::task_from))?;
-        let page_size = usize::try_from(limit).unwrap_or(usize::MAX);
-        let has_more = tasks.len() > page_size;
-        tasks.truncate(page_size);
+        let tasks = self.read(|db| query_all(db, &sql, params_from_iter(values), row::task_from))?;
+        let (tasks, has_more) = truncate_page(tasks, limit);
         let next = tasks.last().filter(|_| has_more).map(|last| Cursor { before: last.seq });
         Ok(Page { tasks, next })
     }
+}
+
+/// Removes the task beyond the page, which was read to find out whether there are more.
+pub(crate) fn truncate_page(mut tasks: Vec<Task>, limit: u32) -> (Vec<Task>, bool) {
+    let page_size = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = tasks.len() > page_size;
+    tasks.truncate(page_size);
+    (tasks, has_more)
 }
 
 /// The statement for a filter. Rows are wide, so the inner select finds them by index only, and the outer select reads
@@ -93,30 +98,29 @@ pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (Stri
     if let Some(Cursor { before }) = from {
         terms.add("seq < ?", [before]);
     }
-    let (where_clause, mut values) = terms.into_where_clause();
-    values.push(Value::Integer(limit.into()));
     let index = index_clause(filter);
-    let sql = format!(
-        "SELECT * FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq DESC LIMIT ?) \
-         ORDER BY seq DESC"
-    );
-    (sql, values)
+    terms.into_statement(Some(limit), |where_clause| {
+        format!(
+            "SELECT * FROM tasks WHERE seq IN \
+             (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC"
+        )
+    })
 }
 
 pub(crate) fn oldest(filter: &Filter, limit: u32) -> (String, Vec<Value>) {
-    let (where_clause, mut values) = WhereTerms::of(filter).into_where_clause();
-    values.push(Value::Integer(limit.into()));
     let (index, columns) = (index_clause(filter), row::SUMMARY_COLUMNS);
-    let sql = format!(
-        "SELECT {columns} FROM tasks WHERE seq IN (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq LIMIT ?) \
-         ORDER BY seq"
-    );
-    (sql, values)
+    WhereTerms::of(filter).into_statement(Some(limit), |where_clause| {
+        format!(
+            "SELECT {columns} FROM tasks WHERE seq IN \
+             (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq LIMIT ?) ORDER BY seq"
+        )
+    })
 }
 
 pub(crate) fn count(filter: &Filter) -> (String, Vec<Value>) {
-    let (where_clause, values) = WhereTerms::of(filter).into_where_clause();
-    (format!("SELECT count(*) FROM tasks {} {where_clause}", index_clause(filter)), values)
+    let index = index_clause(filter);
+    WhereTerms::of(filter)
+        .into_statement(None, |where_clause| format!("SELECT count(*) FROM tasks {index} {where_clause}"))
 }
 
 fn index_clause(filter: &Filter) -> &'static str {
@@ -137,6 +141,7 @@ fn index_clause(filter: &Filter) -> &'static str {
     }
 }
 
+/// The conditions of a statement and their values.
 #[derive(Debug, Default)]
 pub(crate) struct WhereTerms {
     sql: Vec<String>,
@@ -147,18 +152,18 @@ impl WhereTerms {
     pub(crate) fn of(filter: &Filter) -> WhereTerms {
         let mut terms = WhereTerms::default();
         if let Some(dir) = &filter.working_dir {
-            let range = DirectoryRange::new(dir);
-            terms.add("working_dir >= ?", [range.dir()]);
-            terms.add("working_dir < ?", [range.until()]);
-            terms.add("(working_dir = ? OR working_dir >= ?)", [range.dir(), range.inside()]);
+            let DirectoryRange { dir, inside, until } = DirectoryRange::new(dir);
+            terms.add("working_dir >= ? AND working_dir < ?", [dir.clone(), until]);
+            terms.add("(working_dir = ? OR working_dir >= ?)", [dir, inside]);
         }
         if !filter.states.is_empty() {
             let marks = vec!["?"; filter.states.len()].join(", ");
-            terms.add(&format!("state IN ({marks})"), filter.states.iter().map(|state| state.name()));
+            let names = filter.states.iter().map(|state| state.name().to_owned());
+            terms.add(&format!("state IN ({marks})"), names);
         }
         for (key, value) in &filter.labels {
             let term = "seq IN (SELECT task FROM labels WHERE key = ? AND value = ?)";
-            terms.add(term, [key.as_str(), value.as_str()]);
+            terms.add(term, [key.clone(), value.clone()]);
         }
         if let Some(since_ms) = filter.since_ms {
             terms.add("created_at_ms >= ?", [since_ms]);
@@ -166,32 +171,23 @@ impl WhereTerms {
         terms
     }
 
-    pub(crate) fn into_where_clause(self) -> (String, Vec<Value>) {
-        let WhereTerms { sql, values } = self;
-        let where_clause =
-            if sql.is_empty() { String::new() } else { format!("WHERE {}", sql.join(" AND ")) };
-        (where_clause, values)
-    }
-
-    pub(crate) fn add<V: TermValue>(&mut self, term: &str, values: impl IntoIterator<Item = V>) {
+    pub(crate) fn add<V: Into<Value>>(&mut self, term: &str, values: impl IntoIterator<Item = V>) {
         self.sql.push(term.to_owned());
-        self.values.extend(values.into_iter().map(TermValue::value));
+        self.values.extend(values.into_iter().map(V::into));
     }
-}
 
-pub(crate) trait TermValue {
-    fn value(self) -> Value;
-}
-
-impl TermValue for &str {
-    fn value(self) -> Value {
-        Value::Text(self.to_owned())
-    }
-}
-
-impl TermValue for i64 {
-    fn value(self) -> Value {
-        Value::Integer(self)
+    /// Builds a statement from its where clause. `limit` is the value of its last parameter.
+    pub(crate) fn into_statement(
+        mut self,
+        limit: Option<u32>,
+        sql: impl FnOnce(&str) -> String,
+    ) -> (String, Vec<Value>) {
+        let where_clause = match self.sql.is_empty() {
+            true => String::new(),
+            false => format!("WHERE {}", self.sql.join(" AND ")),
+        };
+        self.values.extend(limit.map(Value::from));
+        (sql(&where_clause), self.values)
     }
 }
 
@@ -199,30 +195,17 @@ impl TermValue for i64 {
 /// (`/a-b` beside `/a`) are excluded.
 #[derive(Debug)]
 pub(crate) struct DirectoryRange {
-    dir: String,
-    inside: String,
-    until: String,
+    pub(crate) dir: String,
+    pub(crate) inside: String,
+    pub(crate) until: String,
 }
 
 impl DirectoryRange {
     pub(crate) fn new(dir: &str) -> DirectoryRange {
         let dir = dir.trim_end_matches('/');
         // `0` is the character after `/`. Every path is below the root.
-        let until = if dir.is_empty() { "0".to_owned() } else { format!("{dir}0") };
-        let inside = format!("{dir}/");
-        let dir = if dir.is_empty() { "/".to_owned() } else { dir.to_owned() };
+        let (inside, until) = (format!("{dir}/"), format!("{dir}0"));
+        let dir = if dir.is_empty() { "/" } else { dir }.to_owned();
         DirectoryRange { dir, inside, until }
-    }
-
-    pub(crate) fn dir(&self) -> &str {
-        &self.dir
-    }
-
-    pub(crate) fn inside(&self) -> &str {
-        &self.inside
-    }
-
-    pub(crate) fn until(&self) -> &str {
-        &self.until
     }
 }

@@ -5,7 +5,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::list::{Filter, WhereTerms};
+use super::list::{Filter, WhereTerms, truncate_page};
 use super::queries::query_all;
 use crate::error::RegistryError;
 use crate::registry::Registry;
@@ -33,30 +33,19 @@ impl Registry {
         if filter.is_live_only() {
             return Ok(EndedPage { tasks: Vec::new(), total: 0, next: None });
         }
-        let fetch_limit = limit.saturating_add(1);
-        let (mut tasks, total) = self.read(|db| match filter.labels.is_empty() {
-            true => page(db, filter, since_ms, fetch_limit, before),
-            false => labelled_page(db, filter, since_ms, fetch_limit, before),
+        let (tasks, total) = self.read(|db| match filter.labels.is_empty() {
+            true => {
+                let (sql, values) = count(filter, since_ms);
+                let total = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
+                let (sql, values) = select(filter, since_ms, limit.saturating_add(1), before);
+                Ok((query_all(db, &sql, params_from_iter(values), row::task_from)?, total))
+            }
+            false => labelled_page(db, filter, since_ms, limit.saturating_add(1), before),
         })?;
-        let page_size = usize::try_from(limit).unwrap_or(usize::MAX);
-        let has_more = tasks.len() > page_size;
-        tasks.truncate(page_size);
+        let (tasks, has_more) = truncate_page(tasks, limit);
         let next = tasks.last().filter(|_| has_more).and_then(|last| Some(last.ended.as_ref()?.order));
         Ok(EndedPage { tasks, total, next })
     }
-}
-
-fn page(
-    db: &Connection,
-    filter: &Filter,
-    since_ms: i64,
-    fetch_limit: u32,
-    before: Option<i64>,
-) -> rusqlite::Result<(Vec<Task>, u64)> {
-    let (count, values) = count(filter, since_ms);
-    let total = db.prepare_cached(&count)?.query_row(params_from_iter(values), |row| row.get::<_, u32>(0))?;
-    let (rows, values) = select(filter, since_ms, fetch_limit, before);
-    Ok((query_all(db, &rows, params_from_iter(values), row::task_from)?, total.into()))
 }
 
 /// A label is looked up row by row, and rows are wide. So read the matching rows once, for both the page and the total.
@@ -78,8 +67,7 @@ fn labelled_page(
 }
 
 pub(crate) fn select_orders(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
-    let (where_clause, values) = terms(filter, since_ms).into_where_clause();
-    (format!("SELECT ended_order, seq FROM tasks {} {where_clause}", index_clause(filter)), values)
+    statement(terms(filter, since_ms), filter, "ended_order, seq", None)
 }
 
 pub(crate) fn select(
@@ -92,15 +80,11 @@ pub(crate) fn select(
     if let Some(before) = before {
         terms.add("ended_order < ?", [before]);
     }
-    let (where_clause, mut values) = terms.into_where_clause();
-    values.push(Value::Integer(limit.into()));
-    let index = index_clause(filter);
-    (format!("SELECT * FROM tasks {index} {where_clause} ORDER BY ended_order DESC LIMIT ?"), values)
+    statement(terms, filter, "*", Some(limit))
 }
 
 pub(crate) fn count(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
-    let (where_clause, values) = terms(filter, since_ms).into_where_clause();
-    (format!("SELECT count(*) FROM tasks {} {where_clause}", index_clause(filter)), values)
+    statement(terms(filter, since_ms), filter, "count(*)", None)
 }
 
 fn terms(filter: &Filter, since_ms: i64) -> WhereTerms {
@@ -109,13 +93,17 @@ fn terms(filter: &Filter, since_ms: i64) -> WhereTerms {
     terms
 }
 
-/// A directory or a label is more selective than a time.
-fn index_clause(filter: &Filter) -> &'static str {
-    if filter.working_dir.is_some() {
+fn statement(terms: WhereTerms, filter: &Filter, columns: &str, limit: Option<u32>) -> (String, Vec<Value>) {
+    // A directory or a label is more selective than a time.
+    let index = if filter.working_dir.is_some() {
         "INDEXED BY tasks_dir"
     } else if !filter.labels.is_empty() {
         "NOT INDEXED"
     } else {
         "INDEXED BY tasks_ended"
-    }
+    };
+    let order = if limit.is_some() { "ORDER BY ended_order DESC LIMIT ?" } else { "" };
+    terms.into_statement(limit, |where_clause| {
+        format!("SELECT {columns} FROM tasks {index} {where_clause} {order}")
+    })
 }

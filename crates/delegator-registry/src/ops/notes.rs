@@ -1,12 +1,12 @@
 //! Records facts that do not change a task's state: its thread, and that its result was read.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::TaskId;
 
+use super::attempt::load_attempt;
 use crate::error::RegistryError;
 use crate::registry::Registry;
-use crate::row;
-use crate::task::{Cas, Lost, Nonce};
+use crate::task::{Attempt, Cas, Nonce};
 
 impl Registry {
     /// Stores the thread that the agent announced. Only the supervisor of the current attempt may call this.
@@ -18,16 +18,14 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
         let thread_id = self.sink.text(thread_id);
-        let outcome = self.write(|db| {
-            let actual = match row::load_state(db, id)? {
-                Some(stored) if stored.state == State::Working && stored.nonce.as_ref() == Some(nonce) => {
-                    let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
-                    db.execute(sql, (&thread_id, now_ms, stored.seq))?;
-                    return Ok(Cas::Applied(()));
-                }
-                stored => stored.map(|stored| stored.state),
-            };
-            Ok(Cas::Lost(Lost { actual }))
+        let attempt = Attempt::working(nonce.clone());
+        let outcome = self.write(|db| match load_attempt(db, id, &attempt)? {
+            Err(lost) => Ok(Cas::Lost(lost)),
+            Ok(stored) => {
+                let sql = "UPDATE tasks SET thread_id = ?1, updated_at_ms = ?2 WHERE seq = ?3";
+                db.execute(sql, (&thread_id, now_ms, stored.seq))?;
+                Ok(Cas::Applied(()))
+            }
         })?;
         crash_point(CrashPoint::ThreadNoted);
         Ok(outcome)

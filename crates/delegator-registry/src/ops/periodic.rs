@@ -1,8 +1,9 @@
 //! Jobs that one of many processes runs at intervals: the process that claims the job runs it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
+use crate::database::migrations::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 
@@ -17,9 +18,7 @@ impl Registry {
     ) -> Result<bool, RegistryError> {
         let key = format!("turn_{name}");
         let is_due = |db: &Connection| -> rusqlite::Result<bool> {
-            let sql = "SELECT value FROM meta WHERE key = ?1";
-            let last: Option<i64> = db.query_row(sql, [&key], |row| row.get(0)).optional()?;
-            Ok(last.is_none_or(|last| !(0..every_ms).contains(&(now_ms - last))))
+            Ok(meta(db, &key)?.is_none_or(|last: i64| !(0..every_ms).contains(&(now_ms - last))))
         };
         if !self.read(is_due)? {
             return Ok(false);
@@ -27,9 +26,7 @@ impl Registry {
         let claimed = self.write(|db| {
             let claimed = is_due(db)?;
             if claimed {
-                let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) \
-                           ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-                db.execute(sql, (&key, now_ms))?;
+                set_meta(db, &key, now_ms)?;
             }
             Ok(claimed)
         })?;

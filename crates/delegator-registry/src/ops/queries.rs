@@ -102,11 +102,11 @@ impl Registry {
 
     /// Finds a task by the beginning of its id, with or without `T-local-`.
     pub fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, RegistryError> {
-        let id_prefixes = ["T-local-", "T-cloud-"];
-        let named = id_prefixes
-            .iter()
-            .find_map(|id_prefix| prefix.strip_prefix(id_prefix).map(|digits| (*id_prefix, digits)));
-        let digits = named.map_or(prefix, |(_, digits)| digits);
+        let locations = match prefix.get(..8) {
+            Some(location @ ("T-local-" | "T-cloud-")) => vec![location],
+            _ => vec!["T-local-", "T-cloud-"],
+        };
+        let digits = prefix.strip_prefix(locations[0]).unwrap_or(prefix);
         let is_prefix = (PREFIX_MIN..=32).contains(&digits.len())
             && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !is_prefix {
@@ -114,10 +114,8 @@ impl Registry {
         }
         let mut found: Vec<TaskId> = self.read(|db| {
             let mut found = Vec::new();
-            for id_prefix in
-                id_prefixes.iter().filter(|id_prefix| named.is_none_or(|(named, _)| named == **id_prefix))
-            {
-                let from = format!("{id_prefix}{digits}");
+            for location in locations {
+                let from = format!("{location}{digits}");
                 // Greater than every id with this prefix: hexadecimal digits end at `f`.
                 let end = format!("{from}g");
                 found.extend(query_all(db, PREFIX, (&from, &end, MAX_AMBIGUOUS), row::id_from)?);
@@ -126,7 +124,7 @@ impl Registry {
         })?;
         Ok(match found.len() {
             0 => PrefixMatch::None,
-            1 => found.pop().map_or(PrefixMatch::None, PrefixMatch::One),
+            1 => PrefixMatch::One(found.swap_remove(0)),
             _ => PrefixMatch::Several(found),
         })
     }
@@ -154,7 +152,7 @@ impl Registry {
     pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
         self.read(|db| match row::load_state(db, id)? {
             Some(stored) if stored.state == State::Queued => {
-                db.query_row(POSITION, [stored.seq], |row| row.get::<_, u32>(0)).map(|n| Some(n.into()))
+                db.query_row(POSITION, [stored.seq], |row| row.get(0)).map(Some)
             }
             _ => Ok(None),
         })
@@ -170,9 +168,9 @@ impl Registry {
     /// Unread ended tasks in or below a directory: their number and the newest ids.
     pub fn unread(&self, under: &str, limit: u32) -> Result<UnreadResults, RegistryError> {
         let range = DirectoryRange::new(under);
-        let bounds = (range.dir(), range.until(), range.inside());
+        let bounds = (&range.dir, &range.until, &range.inside);
         self.read(|db| {
-            let count = db.prepare_cached(UNREAD)?.query_row(bounds, |row| row.get::<_, u32>(0))?.into();
+            let count = db.prepare_cached(UNREAD)?.query_row(bounds, |row| row.get(0))?;
             let ids = query_all(db, UNREAD_IDS, (bounds.0, bounds.1, bounds.2, limit), row::id_from)?;
             Ok(UnreadResults { count, ids })
         })
@@ -180,9 +178,7 @@ impl Registry {
 
     /// Number of tasks that ended, or were imported, before a time.
     pub fn count_ended_before(&self, before_ms: i64) -> Result<u64, RegistryError> {
-        self.read(|db| {
-            db.query_row(COUNT_ENDED_BEFORE, [before_ms], |row| row.get::<_, u32>(0)).map(u64::from)
-        })
+        self.read(|db| db.query_row(COUNT_ENDED_BEFORE, [before_ms], |row| row.get(0)))
     }
 
     /// Tasks that ended, or were imported, before a time; oldest first.
@@ -201,7 +197,7 @@ pub(crate) fn query_all<T>(
 }
 
 fn count_from(row: &Row<'_>) -> rusqlite::Result<(State, u64)> {
-    Ok((row::state_from(row, "state")?, row.get::<_, u32>("number")?.into()))
+    Ok((row::state_from(row, "state")?, row.get("number")?))
 }
 
 fn history_from(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
@@ -220,11 +216,7 @@ fn active_from(row: &Row<'_>) -> rusqlite::Result<ActiveTask> {
         seq: row.get("seq")?,
         id: row::id_from(row)?,
         state: row::state_from(row, "state")?,
-        nonce: row::nonce_from(row)?.ok_or(rusqlite::Error::InvalidColumnType(
-            0,
-            "nonce".to_owned(),
-            rusqlite::types::Type::Null,
-        ))?,
+        nonce: row::parse_column(row, "nonce", Nonce::from_text)?,
         starts: row.get("starts")?,
         claimed_at_ms: row.get("claimed_at_ms")?,
         started_at_ms: row.get("started_at_ms")?,

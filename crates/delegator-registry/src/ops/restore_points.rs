@@ -5,9 +5,10 @@
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 use super::queries::query_all;
+use crate::database::migrations::{meta, set_meta};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row;
@@ -62,7 +63,7 @@ impl Registry {
 
     pub fn count_restore_points(&self) -> Result<u64, RegistryError> {
         let sql = "SELECT count(*) FROM restore_points";
-        self.read(|db| db.query_row(sql, (), |row| row.get::<_, u32>(0)).map(u64::from))
+        self.read(|db| db.query_row(sql, (), |row| row.get(0)))
     }
 
     /// Records why a restore point is retained.
@@ -74,8 +75,8 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let sql = "UPDATE restore_points SET reason = ?1, tried_at_ms = ?2 \
                    WHERE task = ?3 AND repository = ?4 AND reference = ?5";
-        let key = (point.task.as_str(), &point.repository, &point.reference);
-        self.write(|db| db.execute(sql, (reason, now_ms, key.0, key.1, key.2)).map(drop))
+        let RecordedPoint { task, repository, reference, .. } = point;
+        self.write(|db| db.execute(sql, (reason, now_ms, task.as_str(), repository, reference)).map(drop))
     }
 
     /// Deletes the record of a restore point that has been dropped.
@@ -89,14 +90,11 @@ impl Registry {
 
     /// The clock readings of the last retention pass.
     pub fn retention_clock(&self) -> Result<Option<String>, RegistryError> {
-        let sql = "SELECT value FROM meta WHERE key = 'retention_clock'";
-        self.read(|db| db.query_row(sql, (), |row| row.get(0)).optional())
+        self.read(|db| meta(db, "retention_clock"))
     }
 
     pub fn set_retention_clock(&mut self, clock: &str) -> Result<(), RegistryError> {
-        let sql = "INSERT INTO meta (key, value) VALUES ('retention_clock', ?1) \
-                   ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-        self.write(|db| db.execute(sql, [clock]).map(drop))?;
+        self.write(|db| set_meta(db, "retention_clock", clock))?;
         crash_point(CrashPoint::RetentionClockNoted);
         Ok(())
     }
@@ -120,7 +118,7 @@ pub(crate) fn record(
 
 fn point_from(row: &Row<'_>) -> rusqlite::Result<RecordedPoint> {
     Ok(RecordedPoint {
-        task: row::id_in(row, "task")?,
+        task: row::parse_column(row, "task", |text| text.parse().ok())?,
         repository: row.get("repository")?,
         reference: row.get("reference")?,
         point: row.get("point")?,

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use crate::error::RegistryError;
 use crate::files::durable;
+use crate::files::lock::LockAttempt;
 use crate::files::submit_entry::SubmitEntry;
 use crate::registry::Registry;
 use crate::row;
@@ -36,19 +37,16 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Submission, RegistryError> {
         // A replay needs neither space nor a directory, so it also works on a full disk.
-        if let Some(key) = &task.idempotency
-            && let Some(existing) = find_by_key(&self.db, key).map_err(|error| self.map_error(error))?
-        {
+        if let Some(existing) = self.read(|db| find_existing(db, task))? {
             return into_submission(existing, task);
         }
         let request = task;
         let task = &self.sink.task(task);
         self.dir.check_space_for(launch.len())?;
         let entry = self.begin_submit(task, launch).map_err(|error| self.as_disk_full(error))?;
-        let inserted = self.write(|db| {
-            let existing = task.idempotency.as_ref().map(|key| find_by_key(db, key)).transpose()?.flatten();
-            existing
-                .map_or_else(|| insert(db, task, now_ms).map(|task| InsertOutcome::New(Box::new(task))), Ok)
+        let inserted = self.write(|db| match find_existing(db, task)? {
+            Some(existing) => Ok(existing),
+            None => Ok(InsertOutcome::New(Box::new(insert(db, task, now_ms)?))),
         });
         crash_point(CrashPoint::RowCommitted);
         if !matches!(inserted, Ok(InsertOutcome::New(_)) | Err(RegistryError::Database { .. })) {
@@ -86,9 +84,10 @@ impl Registry {
         }
     }
 
-    fn discard(&self, id: &TaskId) {
+    /// Removes the directory of a task that has no row.
+    pub(crate) fn discard(&self, id: &TaskId) {
         let dir = self.dir.task(id);
-        if let Ok(crate::files::lock::LockAttempt::Locked(lock)) = dir.try_lock() {
+        if let Ok(LockAttempt::Locked(lock)) = dir.try_lock() {
             let _ = dir.remove(lock);
         }
     }
@@ -115,17 +114,15 @@ pub(crate) fn into_submission(
     }
 }
 
-/// Finds the task that was submitted with this key.
-pub(crate) fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
+/// Finds the task that was submitted with the same idempotency key.
+pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result<Option<InsertOutcome>> {
+    let Some(request) = &task.idempotency else { return Ok(None) };
     let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
     let first = db.query_row(sql, [request.stored_key()], row::task_from).optional()?;
-    Ok(first.map(|first| {
-        let same = first.idempotency.as_ref().is_some_and(|known| known.request_hash == request.request_hash);
-        if same {
-            InsertOutcome::Existing(Box::new(first))
-        } else {
-            InsertOutcome::Conflict { first: first.id }
-        }
+    let is_same = |known: &Idempotency| known.request_hash == request.request_hash;
+    Ok(first.map(|first| match first.idempotency.as_ref().is_some_and(is_same) {
+        true => InsertOutcome::Existing(Box::new(first)),
+        false => InsertOutcome::Conflict { first: first.id },
     }))
 }
 

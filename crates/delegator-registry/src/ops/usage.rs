@@ -71,10 +71,10 @@ impl Registry {
     ) -> Result<UsageTable, RegistryError> {
         let mut terms = WhereTerms::of(filter);
         if let Some(id) = only {
-            terms.add("id = ?", [id.as_str()]);
+            terms.add("id = ?", [id.to_string()]);
         }
         terms.add::<i64>("ended_order IS NOT NULL", []);
-        let (where_clause, values) = terms.into_where_clause();
+        let (where_clause, values) = terms.into_statement(None, str::to_owned);
         let values = || params_from_iter(values.iter());
         self.read(|db| {
             let total = format!("SELECT {SUMS} {FROM_TASKS} {where_clause}");
@@ -101,15 +101,10 @@ impl Registry {
 
     /// Durations of the last completed tasks, newest first: in one directory, or in all.
     pub fn durations_ms(&self, working_dir: Option<&str>, limit: u32) -> Result<Vec<u64>, RegistryError> {
-        self.read(|db| durations(db, working_dir, limit))
-    }
-}
-
-fn durations(db: &Connection, working_dir: Option<&str>, limit: u32) -> rusqlite::Result<Vec<u64>> {
-    let duration_from = |row: &Row<'_>| Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0));
-    match working_dir {
-        Some(dir) => query_all(db, DURATIONS_IN_DIR, (dir, limit), duration_from),
-        None => query_all(db, DURATIONS_ANYWHERE, (MAX_SCANNED, limit), duration_from),
+        self.read(|db| match working_dir {
+            Some(dir) => query_all(db, DURATIONS_IN_DIR, (dir, limit), |row| row.get(0)),
+            None => query_all(db, DURATIONS_ANYWHERE, (MAX_SCANNED, limit), |row| row.get(0)),
+        })
     }
 }
 
@@ -120,10 +115,9 @@ pub(crate) const DURATIONS_ANYWHERE: &str = "SELECT ran_ms FROM (SELECT ran_ms, 
      ORDER BY ended_order DESC LIMIT ?1) WHERE state = 'completed' AND ran_ms IS NOT NULL LIMIT ?2";
 
 fn cost_from(row: &Row<'_>) -> rusqlite::Result<Cost> {
-    let count = |at| Ok::<u64, rusqlite::Error>(row.get::<_, u32>(at)?.into());
     Ok(Cost {
-        tasks: count(0)?,
-        without_tokens: count(1)?,
+        tasks: row.get(0)?,
+        without_tokens: row.get(1)?,
         ran_ms: row.get(2)?,
         tokens: Tokens {
             input: row.get(3)?,

@@ -75,22 +75,22 @@ fn a_child_inherits_no_file_of_the_state_directory() {
 fn a_launch_is_read_until_it_is_removed() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);
-    assert_eq!(dir.read_launch().unwrap().as_deref(), Some(&b"launch"[..]));
+    assert_eq!(dir.read(TaskFile::Launch).unwrap().as_deref(), Some(&b"launch"[..]));
     assert!(dir.remove_launch().unwrap());
     assert!(!dir.remove_launch().unwrap());
-    assert_eq!(dir.read_launch().unwrap(), None);
+    assert_eq!(dir.read(TaskFile::Launch).unwrap(), None);
 }
 
 #[test]
 fn snapshots_and_reports_are_replaced_whole() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);
-    assert_eq!((dir.read_snapshot().unwrap(), dir.read_report().unwrap()), (None, None));
+    assert_eq!((dir.read(TaskFile::Snapshot).unwrap(), dir.read(TaskFile::Report).unwrap()), (None, None));
     for bytes in [&b"one"[..], b"two"] {
-        dir.write_snapshot(bytes).unwrap();
+        dir.write(TaskFile::Snapshot, bytes).unwrap();
         dir.write_report(bytes).unwrap();
-        assert_eq!(dir.read_snapshot().unwrap().as_deref(), Some(bytes));
-        assert_eq!(dir.read_report().unwrap().as_deref(), Some(bytes));
+        assert_eq!(dir.read(TaskFile::Snapshot).unwrap().as_deref(), Some(bytes));
+        assert_eq!(dir.read(TaskFile::Report).unwrap().as_deref(), Some(bytes));
     }
 }
 

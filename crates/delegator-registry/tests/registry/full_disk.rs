@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use delegator_domain::task::{State, TaskEnd};
-use delegator_registry::{Attempt, Cas, Finish, OpenOptions, Registry, RegistryError, StateDir};
+use delegator_registry::{Attempt, Cas, Finish, OpenOptions, Registry, RegistryError, StateDir, TaskFile};
 
 use crate::support::{new_task, slots, submit, working};
 
@@ -99,7 +99,7 @@ fn ends_with_reserve() {
     let mut registry = open(disk, RESERVE_BYTES);
     assert_eq!(registry.counts().unwrap().of(State::Completed), 10);
     assert_eq!(registry.get(&waiting).unwrap().unwrap().state, State::Cancelled);
-    assert_eq!(report.read_report().unwrap().unwrap().len(), 100_000);
+    assert_eq!(report.read(TaskFile::Report).unwrap().unwrap().len(), 100_000);
     fs::remove_file(disk.join("junk")).unwrap();
     submit(&mut registry);
     assert_eq!(reserve_size(disk), RESERVE_BYTES, "the reserve was not filled again");

@@ -1,7 +1,7 @@
 //! Any sequence of operations, including late ones, preserves the domain's transition table.
 
 use delegator_domain::task::{FailureKind, LimitKind, State, TaskEnd, TaskId, transition};
-use delegator_registry::{Attempt, BeginOutcome, Cas, Finish, Nonce, Registry, Task};
+use delegator_registry::{Attempt, BeginOutcome, Cas, Finish, Nonce, Registry, Task, TaskFile};
 use proptest::prelude::*;
 
 use crate::support::{World, fresh_nonce, identity, slots, submit};
@@ -120,7 +120,7 @@ fn check_invariants(registry: &Registry, tasks: &[TaskId], before: &[Option<Task
         }
         assert_eq!(history.last().map(|last| last.to), Some(task.state));
         assert!(task.starts <= 3);
-        let launch = registry.dir().task(id).read_launch().unwrap();
+        let launch = registry.dir().task(id).read(TaskFile::Launch).unwrap();
         assert_eq!(launch.is_none(), task.state.is_terminal());
     }
     for (before, now) in before.iter().zip(&now) {

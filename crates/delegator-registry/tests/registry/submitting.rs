@@ -38,7 +38,7 @@ fn a_submitted_task_is_stored_unchanged() {
     let known = task.idempotency.as_ref().unwrap();
     assert!(known.key.starts_with("sha256:") && known.request_hash == "h", "{known:?}");
     assert_eq!((task.mode, &task.title, &task.agent), (request.mode, &request.title, &request.agent));
-    let launch = registry.dir().task(&request.id).read_launch().unwrap();
+    let launch = registry.dir().task(&request.id).read(TaskFile::Launch).unwrap();
     assert_eq!(launch.as_deref(), Some(&b"prompt\0bytes\xff"[..]));
 }
 
@@ -116,7 +116,7 @@ fn an_id_is_never_used_twice() {
     let task = new_task();
     registry.submit(&task, b"first", 1).unwrap();
     assert!(matches!(registry.submit(&task, b"second", 2), Err(RegistryError::File { .. })));
-    assert_eq!(registry.dir().task(&task.id).read_launch().unwrap().as_deref(), Some(&b"first"[..]));
+    assert_eq!(registry.dir().task(&task.id).read(TaskFile::Launch).unwrap().as_deref(), Some(&b"first"[..]));
 }
 
 #[test]
