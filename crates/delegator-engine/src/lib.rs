@@ -11,23 +11,23 @@
 //! supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no flag.
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
-//! `error`, `stored`, `system`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
+//! `error`, `format_version`, `system_port`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
 //!
-//! They reach clocks, randomness, processes and agents through one port, `system::System`. `machine` implements it for
-//! this machine; in tests `simulation` implements it for the many actors of `model`, which checks every step.
+//! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system` implements it
+//! for this machine; in tests `simulation` implements it for the many actors of `model_test`, which checks every step.
 
 mod connection_pool;
 mod error;
-mod machine;
+mod format_version;
 #[cfg(all(test, debug_assertions))]
-mod model;
-mod record_format;
+mod model_test;
+mod real_system;
 mod results;
 #[cfg(all(test, debug_assertions))]
 mod simulation;
 mod submit;
 mod supervise;
-mod system;
+mod system_port;
 mod upkeep;
 mod wait;
 
@@ -37,8 +37,8 @@ use std::sync::Arc;
 use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 
 use connection_pool::PooledConnection;
-use machine::Machine;
-use system::System;
+use real_system::RealSystem;
+use system_port::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
@@ -48,7 +48,7 @@ pub use delegator_supervisor::agent::{
 };
 pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};
-pub use record_format::FormatVersion;
+pub use format_version::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
@@ -66,10 +66,10 @@ pub use supervise::evidence::{
     Artifact, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed, RepositoryChanges,
     Source,
 };
-pub use supervise::record::{Record, SweptProcesses};
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
+pub use supervise::task_report::{Record, SweptProcesses};
 pub use upkeep::clean::{CleanReport, CleanRequest, MAX_LISTED_POINTS};
-pub use upkeep::queue::QueueStatus;
+pub use upkeep::queue_pause::QueueStatus;
 pub use upkeep::restore_record::{PointProblem, RestorePointRecord, restore_command};
 pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};
 pub use upkeep::retention::{PRUNE, prune};
@@ -98,7 +98,7 @@ impl Engine {
     /// An engine on this machine that runs one task at a time, retains ended tasks forever and pools no connections.
     /// Supervisors are started from `program`: this program, even if its file is replaced by an upgrade.
     pub fn new(state_dir: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Engine {
-        Engine::with_system(state_dir.into(), program.into(), Arc::new(Machine))
+        Engine::with_system(state_dir.into(), program.into(), Arc::new(RealSystem))
     }
 
     fn with_system(state_dir: PathBuf, program: PathBuf, system: Arc<dyn System>) -> Engine {

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
+use crate::directory_modes::ancestors;
 use crate::error::{GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff};
-use crate::record::{existing_objects, pack_into};
 use crate::restore_plan::{PreparedRestore, TARGET_INDEX, file_mode};
 use crate::restore_point::{RestorePoint, StoredIndex};
-use crate::survey::ancestors;
+use crate::write_restore_point::{existing_objects, pack_into};
 
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore";
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::add_to_index::Gatherer;
 use crate::error::GitError;
-use crate::gather::Gatherer;
 use crate::ignored::Ignored;
 use crate::listing::{Change, RepoPath, join_records, on_disk, parse_raw_diff, records, single_line};
 use crate::scratch::Scratch;

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::add_to_index::{GatherResult, Gatherer};
 use crate::baseline::{Baseline, identity_of};
 use crate::capture::{
     Differences, LeftOut, Limits, WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree,
@@ -18,7 +19,6 @@ use crate::capture::{
 };
 use crate::diff::{ChangeKind, FileChange, parse_file_changes};
 use crate::error::GitError;
-use crate::gather::{GatherResult, Gatherer};
 use crate::listing::{RepoPath, on_disk, single_line};
 use crate::repository::{Head, find_repository};
 use crate::stamp::Stamp;

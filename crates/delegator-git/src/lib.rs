@@ -18,17 +18,17 @@
 //!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison
 //! ```
 
+mod add_to_index;
 mod apply;
 mod baseline;
 mod capture;
 mod compare;
 mod diff;
+mod directory_modes;
 mod error;
-mod gather;
 mod ignored;
 mod index_file;
 mod listing;
-mod record;
 mod repository;
 mod restore_plan;
 mod restore_point;
@@ -38,9 +38,9 @@ mod scratch;
 mod stamp;
 mod state;
 mod store;
-mod survey;
 mod tracked;
 mod unique;
+mod write_restore_point;
 
 pub use baseline::Baseline;
 pub use capture::{LeftOut, LeftOutReason, Limits};

@@ -11,10 +11,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::capture::{Limits, Purpose, capture};
+use crate::directory_modes::ancestors;
 use crate::error::{GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
-use crate::record::{existing_objects, record};
 use crate::repository::{Head, Repository, find_repository};
 use crate::restore_point::RestorePoint;
 use crate::run::Git;
@@ -22,7 +22,7 @@ use crate::saved_state::{DirectoryActions, SavedState};
 use crate::scratch::Scratch;
 use crate::state::{State, TreeFiles, directories_above, is_absent, tree_files};
 use crate::store::Store;
-use crate::survey::ancestors;
+use crate::write_restore_point::{existing_objects, record};
 
 /// What a restore would change.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,13 +23,13 @@ use crate::capture::{LeftOut, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::single_line;
-use crate::record::record;
 use crate::repository::{Repository, find_repository};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
 use crate::state::{State, directories_of};
 use crate::store::Store;
+use crate::write_restore_point::record;
 
 /// A restore point: everything needed to restore it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

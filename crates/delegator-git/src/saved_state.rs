@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::directory_modes::Survey;
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, records};
@@ -14,7 +15,6 @@ use crate::restore_plan::{FileActions, contains_only};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
 use crate::state::tree_files;
-use crate::survey::Survey;
 
 #[derive(Debug)]
 pub(crate) struct SavedState {

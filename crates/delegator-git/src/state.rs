@@ -9,11 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::capture::Capture;
+use crate::directory_modes::{KnownDirectories, Survey, ancestors};
 use crate::error::GitError;
 use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, records};
 use crate::scratch::Scratch;
-use crate::survey::{KnownDirectories, Survey, ancestors};
 
 /// The files of a tree, with git's mode and the object id.
 pub(crate) type TreeFiles = BTreeMap<RepoPath, (String, String)>;

@@ -27,9 +27,9 @@ mod database;
 mod error;
 mod files;
 mod ops;
+mod redact_before_store;
 mod registry;
 mod row;
-mod sink;
 mod state_dir;
 mod task;
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::database::open::{self, FileMark};
 use crate::error::{RegistryError, is_disk_full, map_sqlite_error};
-use crate::sink::Sink;
+use crate::redact_before_store::Sink;
 use crate::state_dir::StateDir;
 
 #[derive(Debug)]

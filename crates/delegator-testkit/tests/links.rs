@@ -75,6 +75,23 @@ fn links_between_pages_resolve() {
     assert!(pages.len() > 20 && checked > 40, "only {checked} links in {} pages were found", pages.len());
 }
 
+/// Paths such as `crates/delegator-git/src/apply.rs` in code spans.
+#[test]
+fn source_files_named_in_pages_exist() {
+    let mut pages = Vec::new();
+    collect_pages(&workspace(), &mut pages);
+    let mut paths = BTreeSet::new();
+    for page in &pages {
+        let text = read_text(page);
+        let spans = prose(&text).flat_map(|line| line.split('`').skip(1).step_by(2));
+        let is_path = |span: &&str| span.starts_with("crates/") && !span.contains(['*', '<', ' ']);
+        paths.extend(spans.filter(is_path).map(str::to_owned));
+    }
+    let missing: Vec<&String> = paths.iter().filter(|path| !workspace().join(path).exists()).collect();
+    assert!(missing.is_empty(), "pages name files that do not exist: {missing:?}");
+    assert!(paths.len() > 10, "only {} paths were found", paths.len());
+}
+
 #[test]
 fn headings_have_the_anchors_of_github() {
     for (heading, expected) in [

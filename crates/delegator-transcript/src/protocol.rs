@@ -138,14 +138,10 @@ pub struct SessionMeta<'a> {
     pub id: Text<'a>,
     pub timestamp: Option<Text<'a>>,
     pub cwd: Option<Text<'a>>,
-    /// The program that started the session.
-    pub originator: Option<Text<'a>>,
     pub cli_version: Option<Text<'a>>,
     pub model_provider: Option<Text<'a>>,
     /// The thread that this one continues under a new id.
     pub forked_from_id: Option<Text<'a>>,
-    /// The thread of which this one is a sub-agent.
-    pub parent_thread_id: Option<Text<'a>>,
     pub git_commit: Option<Text<'a>>,
     pub git_branch: Option<Text<'a>>,
     pub git_repository: Option<Text<'a>>,

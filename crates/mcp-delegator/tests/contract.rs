@@ -11,16 +11,16 @@ use jiff::Timestamp;
 use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
+use mcp_delegator::output::call_syntax::CallSyntax;
 use mcp_delegator::output::envelopes::schema as envelope_schema;
 use mcp_delegator::output::envelopes::schema::violations;
 use mcp_delegator::output::envelopes::{
     cli as cli_envelope, standard as standard_envelope, tool as tool_envelope,
 };
-use mcp_delegator::output::next_call::CallSyntax;
 use mcp_delegator::output::outcome::{
     ChildExit, CommandOutput, Completion, IncompleteReason, Outcome, SizeUnit, Truncation, Warning,
 };
-use mcp_delegator::spec::exit_codes::exit_codes;
+use mcp_delegator::spec::command_exit_codes::exit_codes;
 use mcp_delegator::spec::formats::Envelope;
 use mcp_delegator::spec::paging::Page;
 use mcp_delegator::spec::{self, Category, CommandSpec, Shape};

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
-use super::formats::{ANCHORS, AUTHORIZATION, TokenFormat};
+use super::credential_formats::{ANCHORS, AUTHORIZATION, TokenFormat};
 use super::needle;
-use super::values::is_bare_json;
+use super::secret_values::is_bare_json;
 
 /// With more anchors than this, the fast automaton would use too much memory.
 const MAX_DFA_ANCHORS: usize = 2000;

@@ -13,17 +13,17 @@
 //! never stands outside a string. `context` defines which lines are JSON.
 
 mod context;
-mod formats;
+mod credential_formats;
 mod index;
 mod names;
 mod needle;
+mod secret_values;
 mod stream;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod text;
-mod values;
-mod web;
+mod url_and_header;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -32,8 +32,8 @@ use std::sync::Arc;
 
 use index::Index;
 pub use names::{is_listed, is_secret_name};
+use secret_values::MaskRule;
 pub use stream::RedactStream;
-use values::MaskRule;
 
 use crate::named_enum::named_enum;
 
@@ -164,13 +164,13 @@ impl RedactorBuilder {
         let mut needles = BTreeSet::new();
         for (name, value) in &self.variables {
             if is_listed(name, &self.extra_names) {
-                values::needles(value, MaskRule::Always, &mut needles);
+                secret_values::needles(value, MaskRule::Always, &mut needles);
             } else if is_secret_name::<&str>(name, &[]) {
-                values::needles(value, MaskRule::IfSecretLooking, &mut needles);
+                secret_values::needles(value, MaskRule::IfSecretLooking, &mut needles);
             }
         }
         for (value, rule) in &self.secrets {
-            values::needles(value, *rule, &mut needles);
+            secret_values::needles(value, *rule, &mut needles);
         }
         Redactor { index: Arc::new(Index::new(needles)) }
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::SecretKind;
 use super::context::{LOOK_BEHIND, LineTracker, is_boundary, is_inside_escape};
-use super::formats::CredentialSpan;
+use super::credential_formats::CredentialSpan;
 use super::index::{Candidates, Index};
 use super::needle;
 use super::tail::TokenTail;

@@ -18,8 +18,8 @@ use delegator_transcript::{
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::supervise::record::Record;
 use crate::supervise::summary::one_sentence_summary;
+use crate::supervise::task_report::Record;
 
 /// How much of the file is searched for thread id, times and prompt.
 const HEAD_BYTES: usize = 4 << 20;
@@ -47,7 +47,7 @@ impl Engine {
         let finish = Finish {
             summary: Some(redactor.redact_str(&one_sentence_summary(&end, &record)).into_owned()),
             ran_ms: u64::try_from(ended_at_ms - started_at_ms).ok(),
-            tokens: crate::supervise::record::tokens(&report),
+            tokens: crate::supervise::task_report::tokens(&report),
             ..Finish::bare(end)
         };
         let mut registry = self.open_registry()?;

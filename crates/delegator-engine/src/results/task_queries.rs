@@ -11,9 +11,9 @@ use delegator_supervisor::run::Snapshot;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::record_format::decode;
-use crate::supervise::record::Record;
+use crate::format_version::decode;
 use crate::supervise::snapshot_file::read_snapshot;
+use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
 
 /// The decoded files of a task.

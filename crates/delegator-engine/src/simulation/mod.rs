@@ -30,9 +30,9 @@ pub(crate) use self::rng::Rng;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::prune;
-use crate::supervise::end_signals::EndSignals;
+use crate::supervise::received_signals::EndSignals;
 use crate::supervise::supervisor_process::{Inherited, supervise_task};
-use crate::system::{BackgroundJob, BootTime, System};
+use crate::system_port::{BackgroundJob, BootTime, System};
 
 /// Long before the modification time of any real file, so that no file looks old.
 const BEGINNING_MS: i64 = 1_000_000_000_000;

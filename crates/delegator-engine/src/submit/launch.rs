@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::verification::Verify;
 use crate::error::EngineError;
-use crate::record_format::FormatVersion;
+use crate::format_version::FormatVersion;
 
 /// The validated settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

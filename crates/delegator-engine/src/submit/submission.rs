@@ -22,7 +22,7 @@ use super::nesting::Nesting;
 use super::work_tree::work_trees;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::record_format::FormatVersion;
+use crate::format_version::FormatVersion;
 
 /// A request to run a task. Its values are validated; directories, files and limits are checked at submission.
 #[derive(Debug, Clone)]

@@ -2,20 +2,20 @@
 //!
 //! [`supervisor_process`] is the sequence: take the lock, prepare, observe the files, run the agent, record, end the task,
 //! start the next ones. The run itself is in the `delegator-supervisor` crate and calls back through [`run_ports`]. The
-//! record of the run ([`record`], [`evidence`], [`summary`]) is written here and read by `results`.
+//! record of the run ([`task_report`], [`evidence`], [`summary`]) is written here and read by `results`.
 //!
 //! Problems with recording never fail a task. May use `submit` and `upkeep`.
 
 pub(crate) mod check_record;
-pub(crate) mod end_signals;
+mod create_restore_points;
 mod error_locations;
 pub(crate) mod evidence;
 mod niceness;
-pub(crate) mod record;
-mod restore_writer;
-mod retry;
+pub(crate) mod received_signals;
+mod retry_write;
 mod run_ports;
 pub(crate) mod snapshot_file;
 pub(crate) mod summary;
 pub(crate) mod supervisor_process;
+pub(crate) mod task_report;
 pub(crate) mod wake_socket;

@@ -17,8 +17,8 @@ use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
 use delegator_transcript::Report;
 
-use super::end_signals::EndSignals;
 use super::evidence::{EvidenceAndFindings, Observation};
+use super::received_signals::EndSignals;
 use super::snapshot_file::write_snapshot;
 use crate::Engine;
 use crate::connection_pool::PooledConnection;

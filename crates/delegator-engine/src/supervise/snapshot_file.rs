@@ -7,7 +7,7 @@ use delegator_registry::{RegistryError, TaskDir, TaskFile};
 use delegator_supervisor::run::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use crate::record_format::FormatVersion;
+use crate::format_version::FormatVersion;
 
 /// The content of `snapshot.json`.
 #[derive(Serialize, Deserialize)]

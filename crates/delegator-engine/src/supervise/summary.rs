@@ -6,7 +6,7 @@ use delegator_domain::task::{LimitKind, TaskEnd};
 use delegator_transcript::Report;
 
 use super::evidence::{FindingKind, Lines};
-use super::record::Record;
+use super::task_report::Record;
 
 /// The summary of an ended task.
 pub(crate) fn one_sentence_summary(end: &TaskEnd, record: &Record) -> String {

@@ -21,12 +21,12 @@ use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
 use super::check_record::CheckRecord;
-use super::end_signals::EndSignals;
 use super::evidence::{self, ObservationContext};
-use super::record::{Record, tokens};
-use super::retry::retry_while_busy;
+use super::received_signals::EndSignals;
+use super::retry_write::retry_while_busy;
 use super::run_ports::TaskPorts;
 use super::summary::one_sentence_summary;
+use super::task_report::{Record, tokens};
 use super::{error_locations, niceness, wake_socket};
 use crate::Engine;
 use crate::error::{DirectoryProblem, EngineError};

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-use super::end_signals::EndSignals;
+use super::received_signals::EndSignals;
 use delegator_registry::{TaskDir, private_runtime_dir, socket_path};
 
 /// Binds the socket and publishes its path in the task directory. Signals also wake the supervisor through it.

@@ -13,7 +13,7 @@ use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::record_format::{FormatVersion, decode};
+use crate::format_version::{FormatVersion, decode};
 
 /// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ use super::retained_points::{DropPolicy, drop_due_points, to_record};
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::system::BootTime;
+use crate::system_port::BootTime;
 
 /// The argument that makes this program the pruning process.
 pub const PRUNE: &str = "prune";

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::environment::Variables;
 use super::verification::VerifyPlan;
 use crate::process::identity::open_pidfd;
-use crate::run::wait::{Readiness, wait_readable};
+use crate::run::poll_fds::{Readiness, wait_readable};
 
 const MAX_OUTPUT_BYTES: usize = 16 << 10;
 

@@ -18,7 +18,7 @@ use super::identity::open_pidfd;
 use super::marks::find_marked_except;
 use super::stat::{ProcessStat, read_stat};
 use super::tree::{SignalOutcome, WalkStep, signal_checked, walk};
-use crate::run::wait::wait_any;
+use crate::run::poll_fds::wait_any;
 
 /// Poll interval for processes that may be supervisors.
 const UNDECIDED_POLL: Duration = Duration::from_millis(10);

@@ -3,13 +3,13 @@
 pub mod ending;
 pub mod limits;
 mod output;
+pub(crate) mod poll_fds;
 pub mod ports;
 mod sentinel;
 mod spawn;
 mod stdin_writer;
-mod store;
+mod stream_store;
 mod supervise;
-pub(crate) mod wait;
 
 pub use ending::{EndSignal, EndingRecipe, EndingStep, SignalTarget};
 pub use limits::{ActivitySource, LimitWarning, Limits};

@@ -14,7 +14,7 @@ use rustix::io::ioctl_fionread;
 
 use super::ports::{Ports, Stream};
 use super::sentinel::SentinelFilter;
-use super::store::StreamStore;
+use super::stream_store::StreamStore;
 use crate::verdict::StderrDigest;
 
 /// A read that fills the buffer doubles it, up to this size.

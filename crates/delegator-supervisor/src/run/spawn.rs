@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::Mode;
 use rustix::process::umask;
 
+use super::poll_fds::wait_readable;
 use super::ports::{Ports, RunSpec};
-use super::wait::wait_readable;
 
 /// A program file that is just being written is busy only for a moment.
 const MAX_BUSY_RETRIES: u32 = 20;

@@ -123,17 +123,17 @@ fn modules_of_the_engine_depend_in_one_direction() {
         "delegator-engine",
         &[
             &["error"],
-            &["record_format"],
-            &["system"],
+            &["format_version"],
+            &["system_port"],
             &["connection_pool"],
             &["submit"],
             &["upkeep"],
             &["supervise"],
             &["results"],
             &["wait"],
-            &["machine"],
+            &["real_system"],
             &["simulation"],
-            &["model"],
+            &["model_test"],
         ],
     );
 }

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use crate::commands::{
-    Command, CommandList, cancel, cleanup_registry, cloud, completions, config_show, declared, demo, doctor,
-    env, events, help, import, local, logs, man, manifest, queue, restore, retry, schema, setup, version,
+    Command, CommandList, cancel, cleanup_registry, cloud, completions, config_show, demo, doctor, env,
+    events, help, import, local, logs, man, manifest, not_implemented, queue, restore, retry, schema, setup,
+    version,
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
@@ -43,20 +44,20 @@ pub const COMMANDS: &[Command] = &[
     cancel::COMMAND,
     queue::PAUSE_COMMAND,
     queue::RESUME_COMMAND,
-    Command::new(&declared::SEND),
-    Command::new(&declared::ANSWER),
-    Command::new(&declared::DIFF),
-    Command::new(&declared::APPLY),
-    Command::new(&declared::DISCARD),
+    Command::new(&not_implemented::SEND),
+    Command::new(&not_implemented::ANSWER),
+    Command::new(&not_implemented::DIFF),
+    Command::new(&not_implemented::APPLY),
+    Command::new(&not_implemented::DISCARD),
     restore::COMMAND,
     events::normalize::COMMAND,
     events::summarize::COMMAND,
     events::follow::COMMAND,
     import::COMMAND,
-    Command::new(&declared::WATCH),
-    Command::new(&declared::DASHBOARD),
-    Command::new(&declared::WORKER),
-    Command::new(&declared::FLEET_STATUS),
+    Command::new(&not_implemented::WATCH),
+    Command::new(&not_implemented::DASHBOARD),
+    Command::new(&not_implemented::WORKER),
+    Command::new(&not_implemented::FLEET_STATUS),
     env::add::COMMAND,
     env::remove::COMMAND,
     env::check::COMMAND,

@@ -19,7 +19,7 @@ use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::input::argv::{self, Invocation};
 use crate::input::{stdin, validation};
-use crate::output::attachment::Attachment;
+use crate::output::awaited_task::Attachment;
 use crate::output::fields;
 use crate::output::outcome::{CallClock, CommandOutput, Completion, Outcome, SizeUnit, Warning};
 use crate::output::presentation::{Presentation, RenderedOutput};

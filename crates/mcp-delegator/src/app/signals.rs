@@ -18,8 +18,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::{AppError, ErrorCode};
-use crate::output::attachment::{AttachedTask, Attachment};
-use crate::output::next_call::CallSyntax;
+use crate::output::awaited_task::{AttachedTask, Attachment};
+use crate::output::call_syntax::CallSyntax;
 use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;

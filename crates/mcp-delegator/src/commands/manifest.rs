@@ -14,7 +14,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
 use crate::output::outcome::{CommandOutput, Completion};
-use crate::spec::exit_codes::{ExitCodeEntry, exit_codes};
+use crate::spec::command_exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::version::PRODUCT_VERSION;

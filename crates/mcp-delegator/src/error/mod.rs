@@ -4,10 +4,10 @@
 //! the error map, a message for people, context for programs and a suggestion. The exit code and the name in each
 //! envelope follow from the code; no other module chooses them.
 
-pub mod code;
 pub mod engine;
 pub mod environments;
-pub mod exit;
+pub mod error_code;
+pub mod exit_code;
 mod os_limits;
 pub mod panic;
 pub mod suggestion;
@@ -20,8 +20,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-pub use code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
-pub use exit::ExitCode;
+pub use error_code::{ErrorCode, Facts, Phase, Retryable, SideEffects};
+pub use exit_code::ExitCode;
 use suggestion::Suggestion;
 
 /// Longest part of a caller's input that a message repeats.

@@ -1,7 +1,7 @@
 //! What the caller can do after an error: a sentence, and the call of a command that it names.
 //!
 //! The call is structured, because its syntax depends on the reader: a shell command at a terminal, a tool call for an
-//! MCP client. `output::next_call` renders it.
+//! MCP client. `output::call_syntax` renders it.
 
 use serde_json::{Map, Value};
 

@@ -4,12 +4,12 @@
 //! `truncation` makes it fit a size limit, `presentation` selects the format of a call, and `printer` writes it. Only this
 //! module knows the keys of our JSON, and only `printer` writes to stdout.
 
-pub mod attachment;
+pub mod awaited_task;
+pub mod call_syntax;
 pub mod data;
 pub mod documents;
 pub mod envelopes;
 pub mod fields;
-pub mod next_call;
 pub mod outcome;
 pub mod presentation;
 pub mod printer;

@@ -1,7 +1,8 @@
 //! How a command ended, before it is rendered.
 //!
 //! Handlers return a [`CommandOutput`] or an [`AppError`]; `run` and the MCP server add times and request id, which makes an
-//! [`Outcome`]. Every envelope, exit code and `ok` flag is derived from it by the pure renderers in `views`.
+//! [`Outcome`]. Every envelope, exit code and `ok` flag is derived from it by the pure renderers in `envelopes`
+//! and `documents`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -9,13 +9,13 @@ use delegator_config::Config;
 use delegator_domain::terminal;
 use serde_json::{Map, Value};
 
+use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document};
 use crate::output::documents::{error as error_document, human, meta_facts};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::envelopes::{
     cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
 };
-use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::printer;
 use crate::output::screen::ItemFormat;

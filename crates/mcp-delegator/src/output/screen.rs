@@ -10,7 +10,7 @@ use delegator_domain::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{AppError, io_error};
-use crate::output::attachment::Attachment;
+use crate::output::awaited_task::Attachment;
 use crate::output::presentation::Presentation;
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::values::escape_terminal_controls;

@@ -8,7 +8,7 @@
 //! omit it, and calling it fails with UNSUPPORTED.
 
 pub mod catalog;
-pub mod exit_codes;
+pub mod command_exit_codes;
 pub mod formats;
 pub mod globals;
 pub mod input_schema;

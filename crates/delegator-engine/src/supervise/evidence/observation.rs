@@ -22,7 +22,7 @@ use super::reconcile::{Claim, ClaimLocation, Claims, ObservedChanges, reconcile}
 use super::tree::{TreeChanges, TreeObservation};
 use super::{Evidence, EvidenceAndFindings, Files, MAX_LEFT_OUT, Source};
 use crate::submit::work_tree::work_tree_of;
-use crate::supervise::restore_writer::RestorePointWriter;
+use crate::supervise::create_restore_points::RestorePointWriter;
 use crate::upkeep::restore_record;
 
 /// Time limit for git per tree before a read-only task.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::super::limits::ActivitySource;
-use super::super::wait::timespec;
+use super::super::poll_fds::timespec;
 use super::{Run, TICK};
 
 /// A wait that took this much longer than planned means that the supervisor itself was paused.

@@ -13,7 +13,7 @@ use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
-use crate::output::attachment::AttachedTask;
+use crate::output::awaited_task::AttachedTask;
 use crate::output::outcome::{CommandOutput, WaitHint};
 
 /// Completes a started command in the calling thread.

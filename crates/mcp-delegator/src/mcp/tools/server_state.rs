@@ -17,7 +17,7 @@ use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::{stdin, validation};
 use crate::mcp::tools::toolbox::Toolbox;
-use crate::output::attachment::Attachment;
+use crate::output::awaited_task::Attachment;
 use crate::output::data::task as task_data;
 use crate::output::outcome::{CallClock, CommandOutput, SizeUnit, Warning};
 use crate::output::presentation::Presentation;

@@ -15,9 +15,9 @@ use delegator_transcript::CommandFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::call_syntax::CallSyntax;
 use crate::output::data::failure::truncate_quote;
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
-use crate::output::next_call::CallSyntax;
 
 /// Maximum number of error locations.
 const MAX_LOCATIONS: usize = 20;

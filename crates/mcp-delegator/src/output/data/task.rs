@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::output::call_syntax::CallSyntax;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
@@ -18,7 +19,6 @@ use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{error_context, files, output, restore_point, structured_output, verification};
-use crate::output::next_call::CallSyntax;
 use crate::output::values::UtcTime;
 
 /// Characters of the agent's final message that every result contains.

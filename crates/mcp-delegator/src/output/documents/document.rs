@@ -6,8 +6,8 @@ use delegator_domain::terminal;
 use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
+use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::markdown::MARKDOWN_SPECIAL;
-use crate::output::next_call::CallSyntax;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::error::AppError;
 use crate::error::suggestion::NextCall;
+use crate::output::call_syntax::CallSyntax;
 use crate::output::data::verification;
 use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::next_call::CallSyntax;
 use crate::output::outcome::Outcome;
-use crate::spec::exit_codes::is_retryable;
+use crate::spec::command_exit_codes::is_retryable;
 
 /// Maximum characters of the output of a task.
 const MAX_OUTPUT_CHARS: usize = 2_000;

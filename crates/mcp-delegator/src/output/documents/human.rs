@@ -4,7 +4,7 @@ use delegator_domain::terminal;
 use serde_json::Value;
 
 use crate::error::AppError;
-use crate::output::next_call::CallSyntax;
+use crate::output::call_syntax::CallSyntax;
 use crate::output::outcome::Warning;
 
 pub fn error(error: &AppError) -> String {

@@ -2,8 +2,8 @@
 
 use delegator_domain::terminal;
 
+use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document};
-use crate::output::next_call::CallSyntax;
 
 impl Document {
     pub fn to_markdown(&self, syntax: CallSyntax<'_>) -> String {

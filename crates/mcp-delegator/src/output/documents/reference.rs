@@ -7,7 +7,7 @@ use crate::spec::{self, CommandSpec, Property};
 /// `docs/errors.md`.
 pub fn errors() -> String {
     let mut page = String::from(
-        "# Exit codes and errors\n\nGenerated from `crates/mcp-delegator/src/fault`; do not edit.\n\n## Exit codes\n\n\
+        "# Exit codes and errors\n\nGenerated from `crates/mcp-delegator/src/error`; do not edit.\n\n## Exit codes\n\n\
          | code | name | meaning |\n|---|---|---|\n",
     );
     for exit in ExitCode::ALL {

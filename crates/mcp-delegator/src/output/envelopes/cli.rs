@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
-use crate::output::next_call::CallSyntax;
+use crate::output::call_syntax::CallSyntax;
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::values::{TruncationFacts, milliseconds, problems, rfc3339};
 use crate::spec::CommandSpec;
-use crate::spec::exit_codes::is_retryable;
+use crate::spec::command_exit_codes::is_retryable;
 use crate::spec::version::PRODUCT_VERSION;
 
 pub const SCHEMA_VERSION: &str = "1.0";

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
-use crate::output::next_call::CallSyntax;
+use crate::output::call_syntax::CallSyntax;
 use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED, Warning};
 use crate::output::values::{milliseconds, problems, rfc3339, seconds};
 use crate::spec::Shape;

@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Redirect};
+use crate::output::call_syntax::CallSyntax;
 use crate::output::data::failure::TaskErrorContext;
-use crate::output::next_call::CallSyntax;
 use crate::output::outcome::{ChildExit, Completion, Outcome, Warning};
 use crate::output::values::{ProblemData, TruncationFacts, UtcTime, milliseconds, problems, rfc3339};
 use crate::spec::Category;
-use crate::spec::exit_codes::is_retryable;
+use crate::spec::command_exit_codes::is_retryable;
 
 /// The version of the envelope, not of the product.
 pub const ENVELOPE_VERSION: &str = "3.6";

@@ -8,10 +8,10 @@
 //! occupy is bounded: connections, the time for headers and body, the time a response stays unread, the memory of bodies,
 //! sessions. The duration of a call has no bound, because the server waits then, not the client.
 
+mod access_check;
 mod body_reader;
 mod client_stream;
 mod event_log;
-mod gate;
 #[cfg(test)]
 mod hostile_clients;
 mod media_types;
@@ -45,9 +45,9 @@ use crate::error::{AppError, io_error};
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
 use crate::mcp::transport::http::token::Token;
 use crate::output::screen::Screen;
+pub use access_check::parse_address;
+use access_check::{ENDPOINT, Gate, Verdict, plain};
 use body_reader::BodyReader;
-pub use gate::parse_address;
-use gate::{ENDPOINT, Gate, Verdict, plain};
 use sessions::Sessions;
 
 const SESSION: &str = "mcp-session-id";
@@ -219,7 +219,7 @@ impl<S: ServerHandler> HttpServer<S> {
         media_types::normalize_media_types(&mut head.headers);
         match self.body_reader.read(body).await {
             Ok(body) if head.method == Method::POST => match decode_body(&body) {
-                Some(DecodedMessage::Invalid(response)) => gate::protocol_error(&response),
+                Some(DecodedMessage::Invalid(response)) => access_check::protocol_error(&response),
                 decoded => {
                     let body = decoded
                         .and_then(|decoded| {

@@ -24,9 +24,9 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::sync::mpsc::Receiver;
 
+use crate::mcp::transport::http::access_check::plain;
 use crate::mcp::transport::http::client_stream::{ClientStream, is_response};
 use crate::mcp::transport::http::event_log::EventLog;
-use crate::mcp::transport::http::gate::plain;
 use crate::mcp::transport::http::session_table::{RequestKey, SessionCapacity, SessionTable};
 use crate::mcp::transport::http::{Body, Bounds};
 

@@ -1,7 +1,7 @@
 //! Findings and the expected suggestions.
 
+use crate::output::call_syntax::CallSyntax;
 use crate::output::data::suggestions::*;
-use crate::output::next_call::CallSyntax;
 
 fn failed(kind: FailureKind, message: &str, retry_at: Option<&str>) -> TaskEnd {
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at: retry_at.map(str::to_owned) }

@@ -6,7 +6,7 @@
 //! result. Each matcher reads a bounded distance.
 
 use super::text::{Class, Lookahead, Text};
-use super::web;
+use super::url_and_header;
 use super::{SecretKind, tail::Pem, tail::TokenTail};
 
 /// Position of a recognised credential, in bytes from the anchor.
@@ -107,8 +107,8 @@ impl TokenFormat {
             Self::PyPi => pypi(text),
             Self::Jwt => jwt(text, previous),
             Self::Pem => pem(text, json),
-            Self::Url => web::url(text, previous),
-            Self::Authorization => web::authorization(text),
+            Self::Url => url_and_header::url(text, previous),
+            Self::Authorization => url_and_header::authorization(text),
         }
     }
 }

@@ -10,11 +10,11 @@ use std::time::Instant;
 use rustix::fs::{Access, access};
 
 use crate::capture::{LeftOut, LeftOutReason, Limits, WORK_INDEX, remove_from_index};
+use crate::directory_modes::ancestors;
 use crate::error::GitError;
 use crate::listing::{RepoPath, display_path, join_records, on_disk};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::survey::ancestors;
 
 const FILES_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: u64 = 32 << 20;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::error::code::ErrorKind;
+use crate::error::error_code::ErrorKind;
 use crate::error::{AppError, ErrorCode, ExitCode, Retry, Retryable, SideEffects};
 use crate::spec::CommandSpec;
 

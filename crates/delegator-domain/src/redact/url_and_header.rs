@@ -1,7 +1,7 @@
 //! Recognises credentials by their position: the password in a URL, and the value of an `Authorization` header.
 
 use super::SecretKind;
-use super::formats::{AUTHORIZATION, CredentialSpan};
+use super::credential_formats::{AUTHORIZATION, CredentialSpan};
 use super::tail::TokenTail;
 use super::text::{Class, Lookahead, MAX_BACKSLASHES, Text};
 

@@ -17,12 +17,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::system::{BackgroundJob, BootTime, System};
+use crate::system_port::{BackgroundJob, BootTime, System};
 
 #[derive(Debug)]
-pub(crate) struct Machine;
+pub(crate) struct RealSystem;
 
-impl System for Machine {
+impl System for RealSystem {
     fn now_ms(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

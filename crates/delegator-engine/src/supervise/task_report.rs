@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
-use crate::record_format::FormatVersion;
+use crate::format_version::FormatVersion;
 use crate::submit::launch::Limits;
 
 /// The content of `report.json`.

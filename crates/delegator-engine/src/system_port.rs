@@ -1,6 +1,6 @@
 //! The port through which the engine reaches the machine: clocks, randomness, processes and agents.
 //!
-//! An [`Engine`] gets its [`System`] at construction. `Machine` is the real one; the model tests use a simulated one. Files
+//! An [`Engine`] gets its [`System`] at construction. `RealSystem` is the real one; the model tests use a simulated one. Files
 //! and the registry are not behind this port: they are real in the model tests, too. Time limits use `Instant` directly,
 //! because no model test waits for one.
 

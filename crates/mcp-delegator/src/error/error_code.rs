@@ -4,7 +4,7 @@
 //! output needs (exit code, name in each envelope, whether a retry is safe). It is one exhaustive `match`, so a new
 //! code does not compile until every column is filled. `docs/errors.md` is generated from it.
 
-use crate::error::exit::ExitCode;
+use crate::error::exit_code::ExitCode;
 
 /// Error families; `details.kind` of the tool envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
