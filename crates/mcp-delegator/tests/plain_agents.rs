@@ -166,6 +166,7 @@ fn threads_and_inputs_without_a_place_are_refused() {
     let image = image.display().to_string();
     for (flag, value) in [
         ("--model", "m"),
+        ("--env-policy", "inherit-none"),
         ("--profile", "p"),
         ("--reasoning-effort", "high"),
         ("--output-schema", schema),

@@ -196,6 +196,17 @@ fn retry_of_a_redacted_task_needs_a_new_text() {
 }
 
 #[test]
+fn retry_with_a_text_that_rewrites_history_is_refused() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    let first = stage.exec(&["--mode", "workspace-write"]);
+    stage.wait(&first);
+    let refused = stage.world.run(["retry", &first, "--task", "run git push --force"]);
+    assert_eq!(refused.json()["error"]["code"], "POLICY_BLOCKED", "{refused:?}");
+    assert!(!refused.stdout.contains("allow_destructive_git"), "retry has no such input: {refused:?}");
+    assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"], 1);
+}
+
+#[test]
 fn retry_of_a_running_task_is_refused() {
     let stage = waiting_stage();
     let id = id_of(&submit(&stage, &[]));

@@ -177,6 +177,12 @@ fn the_same_idempotency_key_returns_the_same_task() {
     let first = stage.exec(&["--idempotency-key", "k1"]);
     let again = stage.run_json(&["local", "exec", "do it", "--idempotency-key", "k1"]);
     assert_eq!((&again["data"]["task_id"], &again["meta"]["replayed"]), (&json!(first), &json!(true)));
+    let explicit = stage.run_json(&["local", "exec", "do it", "--idempotency-key", "k1", "--agent", "codex"]);
+    assert_eq!(
+        explicit["data"]["task_id"],
+        json!(first),
+        "an explicit default is the same input: {explicit}"
+    );
     let other = stage.world.run(["local", "exec", "something else", "--idempotency-key", "k1"]);
     assert_eq!((other.exit, &other.json()["error"]["code"]), (Some(6), &json!("IDEMPOTENCY_MISMATCH")));
 }

@@ -165,7 +165,7 @@ impl Settings {
             AgentInput::ReasoningEffort => self.reasoning_effort.is_some(),
             AgentInput::Images => !self.images.is_empty(),
             AgentInput::OutputSchema => self.output_schema.is_some(),
-            AgentInput::EnvAllowList => matches!(self.env_policy, EnvPolicy::AllowList(_)),
+            AgentInput::EnvPolicy => matches!(self.env_policy, EnvPolicy::AllowList(_)),
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum AgentInput {
     Images,
     OutputSchema,
     /// Restricts the variables of the agent's commands; only the agent can do that.
-    EnvAllowList,
+    EnvPolicy,
 }
 
 impl AgentInput {
@@ -36,7 +36,7 @@ impl AgentInput {
             AgentInput::ReasoningEffort => "reasoning_effort",
             AgentInput::Images => "images",
             AgentInput::OutputSchema => "output_schema",
-            AgentInput::EnvAllowList => "env_allow_list",
+            AgentInput::EnvPolicy => "env_policy",
         }
     }
 }

@@ -15,6 +15,6 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
         AgentInput::ReasoningEffort,
         AgentInput::Images,
         AgentInput::OutputSchema,
-        AgentInput::EnvAllowList,
+        AgentInput::EnvPolicy,
     ],
 };

@@ -257,12 +257,17 @@ pub fn writes(input: &Value) -> bool {
     requested_mode(input).is_some_and(Mode::writes)
 }
 
-/// Refuses a writing task whose text asks to rewrite git history, unless the caller allows it.
-fn history_rewrite_problem(input: &Value) -> Option<Problem> {
+/// Refuses a writing task that asks to rewrite git history, unless the caller allows it.
+fn check_history_rewrite(input: &Value) -> Option<Problem> {
     if !writes(input) || input.get("allow_destructive_git") == Some(&Value::Bool(true)) {
         return None;
     }
-    let found = history_rewriting::find(input.get("task")?.as_str()?)?;
+    history_rewrite_problem(input.get("task")?.as_str()?)
+}
+
+/// The problem with a task text that asks to rewrite git history.
+pub fn history_rewrite_problem(task: &str) -> Option<Problem> {
+    let found = history_rewriting::find(task)?;
     let problem = format!(
         "asks for {} (\"{}\", at character {})",
         found.description,
@@ -323,7 +328,7 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
             .suggest(Some("Set env_policy to allow-list.")),
         );
     }
-    problems.extend(history_rewrite_problem(input));
+    problems.extend(check_history_rewrite(input));
     problems.extend(output_schema_problem(input));
     match input.get("working_dir").and_then(Value::as_str) {
         Some(path) if !path.starts_with('/') => {

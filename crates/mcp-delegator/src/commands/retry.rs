@@ -12,12 +12,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
-use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text};
+use crate::commands::inputs::{
+    AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text, history_rewrite_problem,
+};
 use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Shape};
@@ -69,6 +71,13 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         None => stored_text(&task, engine.read_stored(&task.id, TaskFile::Text)?)?,
     };
     let mut stored = stored_inputs(&task, &text)?;
+    if task.mode.writes()
+        && !stored.submission.allow_destructive_git
+        && let Some(problem) = history_rewrite_problem(&text)
+    {
+        // The task keeps its inputs, so this call cannot permit it.
+        return Err(AppError::from_problems(vec![Problem { permitted_by: None, ..problem }]));
+    }
     if let Some(input) = redacted_input(&task) {
         let problem = format!("The input {input} of {} contained a secret, which was not stored.", task.id);
         return Err(AppError::new(ErrorCode::WrongState, problem)

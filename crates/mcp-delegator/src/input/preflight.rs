@@ -9,7 +9,7 @@ use delegator_config::Config;
 use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
 use delegator_domain::task::Mode;
 use delegator_engine::{
-    Capabilities, VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access,
+    AgentInput, Capabilities, VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access,
 };
 use serde_json::Value;
 
@@ -85,16 +85,18 @@ fn selected_agent_problems(input: &Value, config: &Config, default_agent: &str) 
         Err(problem) => return vec![problem],
     };
     let capabilities = Capabilities::of(agent.protocol);
-    let is_given = |name: &str| {
-        input
-            .get(name)
-            .is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
+    let is_given = |name: &str| match input.get(name) {
+        None | Some(Value::Null) => false,
+        Some(Value::Array(list)) => !list.is_empty(),
+        // Without a sandbox of its own, an agent's commands see all variables that it has.
+        Some(policy) if name == AgentInput::EnvPolicy.name() => policy != "inherit-all",
+        Some(_) => true,
     };
     let unsupported = capabilities.unsupported_inputs.iter().map(|input| input.name());
     let mut problems: Vec<Problem> =
         unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
     // A preview is read-only.
-    let mode = input.get("mode").and_then(Value::as_str).and_then(Mode::from_name).unwrap_or(Mode::ReadOnly);
+    let mode = requested_mode(input).unwrap_or(Mode::ReadOnly);
     if !capabilities.sandbox && !agent.unsandboxed && mode != Mode::DangerFullAccess {
         problems.push(mode_not_enforced(&agent.name, mode));
     }

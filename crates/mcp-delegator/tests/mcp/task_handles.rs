@@ -1,8 +1,9 @@
 //! The MCP tasks extension: handles for `run` and `wait`, given only to requests that declare the capability.
 
-use delegator_testkit::stage::wait_until;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
+use crate::PROGRAM;
 use crate::client::{Client, V2025_11, V2026_07, quick_stage, release_agents, result, text, waiting_stage};
 
 fn tasks_capability() -> Value {
@@ -110,13 +111,16 @@ fn the_handle_of_a_wait_ends_with_the_task_or_with_its_time() {
 
 #[test]
 fn the_handle_of_a_wait_returns_what_the_call_would() {
-    let stage = quick_stage();
+    // Its output is longer than a response, so the limits have to be the same, too.
+    let long_output = json!({"command": {"run": "yes 0123456789 | head -n 20000"}});
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[long_output]));
     let mut capable = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
     let mut plain = Client::connect(&stage, V2026_07);
     let id = capable.exec();
     stage.wait(&id);
     for arguments in [
         json!({"task_id": id, "include_output": true, "max_output_bytes": 1024}),
+        json!({"task_id": id, "include_output": true}),
         json!({"task_id": id}),
         json!({"task_ids": [id]}),
         json!({"task_ids": [id, id], "until": "any"}),

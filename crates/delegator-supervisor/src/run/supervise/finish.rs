@@ -7,6 +7,7 @@ use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_transcript::{RecentLine, Report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::super::ports::{RunResult, RunSpec, StreamSummary};
 use super::Run;
@@ -131,12 +132,26 @@ pub fn redacted_report(redactor: &Redactor, report: &Report, warnings: &mut Vec<
     Report { recent_lines, ..redacted }
 }
 
-/// Masks the secrets in a record. An error if a secret is also a name of the record's format.
+/// Masks the secrets in a record. If a secret is also the name of a field, only the values are redacted. An error if it
+/// is also a fixed value of the record's format, such as a state.
 pub fn redact_record<T: Serialize + DeserializeOwned>(
     redactor: &Redactor,
     record: &T,
 ) -> serde_json::Result<T> {
-    serde_json::from_str(&redactor.redact_str(&serde_json::to_string(record)?))
+    serde_json::from_str(&redactor.redact_str(&serde_json::to_string(record)?)).or_else(|_| {
+        let mut value = serde_json::to_value(record)?;
+        redact_values(redactor, &mut value);
+        serde_json::from_value(value)
+    })
+}
+
+fn redact_values(redactor: &Redactor, value: &mut Value) {
+    match value {
+        Value::String(text) => *text = redactor.redact_str(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_values(redactor, item)),
+        Value::Object(object) => object.values_mut().for_each(|item| redact_values(redactor, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// In a truncated line, a possible prefix of a secret at its end is removed as well.
@@ -164,6 +179,8 @@ mod tests {
         };
         assert_eq!(redact("hunter2"), (Some("[REDACTED:env]".to_owned()), 0));
         // The name of a field.
-        assert_eq!(redact("commands"), (None, 1));
+        assert_eq!(redact("commands"), (Some("hunter2".to_owned()), 0));
+        // A fixed value.
+        assert_eq!(redact("none"), (None, 1));
     }
 }

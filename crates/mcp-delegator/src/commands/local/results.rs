@@ -75,7 +75,6 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     }
     let files = engine.files(&task.id)?;
     let events = events_page(&engine, &task, &files, &input)?;
-    engine.mark_read(&task.id)?;
     let results = ResultSet {
         result: task_result(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?,
         duration_seconds: task_data::ran_ms(&task) / 1000,
@@ -85,6 +84,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let mut output = CommandOutput::done(results).with_facts(ResultFacts { count: 1 });
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     output.warnings.extend(warnings::for_task(&task, &files));
+    engine.mark_read(&task.id)?;
     Ok(output)
 }
 

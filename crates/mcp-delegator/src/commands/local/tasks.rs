@@ -93,7 +93,10 @@ pub fn build_submission(
         let task = &request.submission.task;
         Idempotency {
             key,
-            request_hash: fingerprint(&json!([task, resolved_input(&input, &settings, request.call_budget)])),
+            request_hash: fingerprint(&json!([
+                task,
+                resolved_input(&input, &agent.name, &settings, request.call_budget)
+            ])),
         }
     });
     Ok(Submission {
@@ -116,10 +119,11 @@ pub fn build_submission(
 
 /// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the same
 /// idempotency fingerprint as omitted ones.
-fn resolved_input(input: &Value, settings: &Settings, call_budget: Option<Duration>) -> Value {
+fn resolved_input(input: &Value, agent: &str, settings: &Settings, call_budget: Option<Duration>) -> Value {
     let mut resolved = input.clone();
     let real = settings.working_dir.canonicalize();
     let real = real.as_ref().unwrap_or(&settings.working_dir);
+    resolved["agent"] = agent.into();
     resolved["working_dir"] = real.display().to_string().into();
     resolved["idle_timeout_sec"] = settings.limits.idle_sec.into();
     resolved["hard_timeout_sec"] = settings.limits.hard_sec.into();

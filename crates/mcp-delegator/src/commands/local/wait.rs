@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use delegator_domain::task::State;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, WaitOutcome};
+use delegator_engine::{Engine, TaskFiles, WaitOutcome};
 use delegator_registry::Task;
 use serde_json::Value;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
+use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::data::task::{UnfinishedTask, WaitData, WaitFacts, WaitedTask, WaitedTasks};
+use crate::output::data::task::{TaskResult, UnfinishedTask, WaitData, WaitFacts, WaitedTask, WaitedTasks};
 use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
@@ -46,9 +47,13 @@ pub struct Wait {
     #[serde(default)]
     pub include_output: bool,
     /// Size limit of that output, both streams together
-    #[serde(default = "super::output_budget")]
-    #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
-    pub max_output_bytes: u32,
+    #[serde(default)]
+    #[schemars(
+        with = "u32",
+        range(min = 1024, max = 1_048_576),
+        extend("x-advanced" = true, "default" = super::output_budget())
+    )]
+    pub max_output_bytes: Option<u32>,
     /// Return an error if the task did not complete (exit 80, 10 or 130)
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
@@ -144,8 +149,7 @@ fn single_output(
         return Ok(CommandOutput::incomplete(data, IncompleteReason::CallExpired(reattach)));
     }
     let files = engine.files(&task.id)?;
-    engine.mark_read(&task.id)?;
-    let data = task_result(context, engine, &task, &files, input.include_output, input.max_output_bytes)?;
+    let data = ended_task(context, engine, input, &task, &files)?;
     let error = if input.exit_status { task_error(&task, &files) } else { None };
     let output = match error {
         // exit_status has one code for a failed task, whatever the cause.
@@ -162,7 +166,19 @@ fn single_output(
     });
     output.warnings.extend(warnings::for_task(&task, &files));
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
+    engine.mark_read(&task.id)?;
     Ok(output)
+}
+
+fn ended_task(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    task: &Task,
+    files: &TaskFiles,
+) -> Result<TaskResult, AppError> {
+    let budget = input.max_output_bytes.unwrap_or_else(output_budget);
+    task_result(context, engine, task, files, input.include_output, budget)
 }
 
 fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> {
@@ -183,11 +199,12 @@ fn combined_output(
             items.push(WaitedTask::Unfinished(unfinished(engine, task)?));
             continue;
         }
-        engine.mark_read(&task.id)?;
-        let (files, include_output) = (engine.files(&task.id)?, input.include_output);
+        let files = engine.files(&task.id)?;
         all_warnings.extend(warnings::for_task(task, &files));
-        let result = task_result(context, engine, task, &files, include_output, input.max_output_bytes)?;
-        items.push(WaitedTask::Ended(Box::new(result)));
+        items.push(WaitedTask::Ended(Box::new(ended_task(context, engine, input, task, &files)?)));
+    }
+    for task in tasks.iter().filter(|task| task.state.is_terminal()) {
+        engine.mark_read(&task.id)?;
     }
     let data = WaitedTasks { tasks: items };
     let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));

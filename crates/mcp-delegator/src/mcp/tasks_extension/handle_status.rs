@@ -66,7 +66,7 @@ pub fn handle_status(
         Handle::Wait(wait) => {
             let call = ToolCall::new(&commands::local::wait::SPEC, wait.options.format);
             let input = wait.input();
-            (call.with_output(Some(input.max_output_bytes.into())), AfterWait::Wait(input))
+            (call.with_output(input.max_output_bytes.map(u64::from)), AfterWait::Wait(input))
         }
     };
     let output = after.output(context, GroupWaitOutcome { tasks, expired });

@@ -15,7 +15,6 @@ use serde_json::json;
 
 use crate::commands::blocking::{AfterWait, TaskWait};
 use crate::commands::inputs::TaskRef;
-use crate::commands::local::output_budget;
 use crate::commands::local::wait::Wait;
 use crate::error::AppError;
 use crate::spec::formats::Format;
@@ -115,7 +114,7 @@ impl WaitHandle {
             format,
             include_output: input.include_output,
             exit_status: input.exit_status,
-            max_output_bytes: Some(input.max_output_bytes),
+            max_output_bytes: input.max_output_bytes,
         };
         WaitHandle { ids: wait.ids, kind, options, until_ms: wait.timeout.map(deadline) }
     }
@@ -134,7 +133,7 @@ impl WaitHandle {
             until: if self.kind == WaitKind::Any { WaitGoal::Any } else { WaitGoal::All },
             timeout_sec: None,
             include_output,
-            max_output_bytes: max_output_bytes.unwrap_or_else(output_budget),
+            max_output_bytes,
             exit_status,
         }
     }
