@@ -65,6 +65,11 @@ fn stdout_is_the_final_message_and_the_exit_code_decides() {
     assert!(followed.stdout.contains("agent_message") && followed.stdout.contains("--fast"), "{followed:?}");
     let summary = stage.run_json(&["events", "summarize", &id]);
     assert_eq!(summary["data"]["final_message"], stdout, "{summary}");
+    assert_eq!(summary["data"]["state"], "unknown", "its lines do not say it: {summary}");
+    // The stored report says which dialect it is, even if the agent is no longer configured.
+    stage.world.write("home/.config/mcp-delegator/config.toml", "");
+    let later = stage.run_json(&["events", "summarize", &id]);
+    assert_eq!(later["data"]["final_message"], stdout, "{later}");
 }
 
 #[test]

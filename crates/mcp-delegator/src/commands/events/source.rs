@@ -78,9 +78,13 @@ impl Source {
         }
     }
 
-    /// The dialect of a task's events, if the lines do not show it and the agent is still configured.
+    /// The dialect of a task's events, if the lines do not show it. That of a task without a record is known as long as its
+    /// agent is configured.
     pub fn dialect(&self, context: &Context<'_>) -> Result<Option<Dialect>, AppError> {
         let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
+        if let Some(record) = engine.files(id)?.record {
+            return Ok(record.report.dialect.filter(|dialect| *dialect == Dialect::Plain));
+        }
         let agent = context.config.agent(&engine.task(id)?.agent);
         Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use delegator_transcript::{Report, StreamOutcome, TurnState, Usage};
+use delegator_transcript::{Dialect, Report, StreamOutcome, TurnState, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -173,6 +173,8 @@ fn state_of(report: &Report) -> (&'static str, Option<String>) {
     match &report.outcome {
         // Without a recognised line the state is unknown.
         _ if report.dialect.is_none() => ("unknown", None),
+        // The lines of a plain agent do not say how it ended.
+        _ if report.dialect == Some(Dialect::Plain) => ("unknown", None),
         // Only `events follow` summarizes before the end.
         _ if report.turn == TurnState::Running => ("working", None),
         StreamOutcome::Completed => ("completed", None),

@@ -75,7 +75,7 @@ fn warning_text(inputs: &InputSchema, sizes: Sizes, plan: TruncationPlan, trunca
     let parts = [
         ("output", plan.output_bytes < sizes.output_bytes),
         ("events", sizes.event_count > 0 && (plan.shorten_events || plan.max_events < sizes.event_count)),
-        ("lists and rendered", (plan.other_bytes, plan.priority_bytes) != (UNLIMITED, UNLIMITED)),
+        ("lists and texts", (plan.other_bytes, plan.priority_bytes) != (UNLIMITED, UNLIMITED)),
     ];
     let names: Vec<&str> =
         parts.into_iter().filter(|(_, is_truncated)| *is_truncated).map(|(part, _)| part).collect();
