@@ -214,6 +214,16 @@ fn unknown_agents_and_missing_programs_are_named() {
 }
 
 #[test]
+fn doctor_checks_the_environment_of_each_protocol_once() {
+    let second = "unsandboxed = true\n[agents.second]\nprotocol = \"codex-exec\"\ncommand = [\"sh\"]";
+    let stage = stage_with_settings("cat", second);
+    let response = stage.run_json(&["doctor"]);
+    let checks = response["data"]["checks"].as_array().unwrap();
+    let count = |name: &str| checks.iter().filter(|check| check["name"] == name).count();
+    assert_eq!((count("codex_home"), count("agent"), count("agents.second")), (1, 1, 1), "{response}");
+}
+
+#[test]
 fn a_verify_command_needs_a_sandbox_or_permission() {
     let stage = stage_with_helper("cat");
     let args = ["local", "exec", "x", "--agent", "helper", "--verify", "true"];
