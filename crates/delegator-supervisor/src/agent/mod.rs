@@ -26,7 +26,8 @@ use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities};
 pub use environment::{
-    VariableAccess, Variables, agent_environment, allowed_variables, task_marker, variable_access,
+    MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
+    variable_access,
 };
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
@@ -115,7 +116,7 @@ impl Agent {
         Ok(LaunchPlan {
             program: self.program.clone(),
             args: self.args.iter().cloned().chain(args).collect(),
-            env: vec![(environment::MARKER.to_owned(), request.marker.clone())],
+            env: vec![(MARKER.to_owned(), request.marker.clone())],
             stdin: request.stdin(),
             ending,
             expected_thread: request.resume.clone(),
