@@ -86,18 +86,15 @@ impl Agent {
         })
     }
 
-    /// Whether the launch plan depends on the version of the program, so that it has to be probed.
-    pub fn has_versions(&self) -> bool {
-        self.protocol == AgentProtocol::CodexExec
-    }
-
-    /// Runs the program to learn its version.
-    pub fn probe_version(
-        &self,
-        environment: &Variables,
-        limit: Duration,
-    ) -> Result<(u32, u32, u32), ProbeError> {
-        codex::probe_version(&self.program, environment, limit)
+    /// Runs the program with its configured arguments to learn its version. `None` if it does not report one, or if the
+    /// protocol does not depend on it.
+    pub fn probe_version(&self, environment: &Variables, limit: Duration) -> Option<(u32, u32, u32)> {
+        match self.protocol {
+            AgentProtocol::CodexExec => {
+                codex::probe_version(&self.program, &self.args, environment, limit).ok()
+            }
+            AgentProtocol::Plain => None,
+        }
     }
 
     pub fn capabilities(&self) -> Capabilities {
