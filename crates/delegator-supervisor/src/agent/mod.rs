@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT, BUILT_IN_PROTOCOL, ConfiguredAgent};
+use delegator_domain::task::Mode;
 use delegator_transcript::Dialect;
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +100,11 @@ impl Agent {
 
     pub fn capabilities(&self) -> Capabilities {
         Capabilities::of(self.protocol)
+    }
+
+    /// Whether its tasks in this mode can write; see [`Mode::may_write`].
+    pub fn may_write(&self, mode: Mode) -> bool {
+        mode.may_write(self.capabilities().sandbox)
     }
 
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.

@@ -12,8 +12,8 @@ use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, Ending, Engine, Limits, MARKER, Nesting, Settings, Submission, TaskFiles, Variables, Verify,
-    WaitOutcome, parse_task_marker,
+    Agent, Capabilities, Ending, Engine, Limits, MARKER, Nesting, Settings, Submission, TaskFiles, Variables,
+    Verify, WaitOutcome, parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -71,12 +71,18 @@ pub fn build_submission(
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(PathBuf::as_path);
-    let config = &tree_config(context, &working_dir, add_dirs)?;
     let agent_name =
         request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
-    let configured = select_agent(config, agent_name.unwrap_or(BUILT_IN_AGENT))
-        .map_err(|problem| AppError::from_problems(vec![problem]))?;
+    let select = |config| {
+        select_agent(config, agent_name.unwrap_or(BUILT_IN_AGENT))
+            .map_err(|problem| AppError::from_problems(vec![problem]))
+    };
+    // No project file defines agents, so the protocol is known before the files of the work trees are read.
+    let is_enforced = Capabilities::of(select(&context.config)?.protocol).sandbox;
+    let may_write = request.mode.may_write(is_enforced);
+    let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
+    let config = &tree_config(context, &working_dir, add_dirs)?;
+    let configured = select(config)?;
     let agent = match request.program {
         Some(agent) => agent,
         None => engine.locate_agent(&configured, &working_dir, &variables(context))?,
