@@ -99,6 +99,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         work_trees: work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         mode: mode_from(row)?,
+        mode_enforced: row.get("mode_enforced")?,
         agent: row.get("agent")?,
         model: row.get("model")?,
         title: row.get("title")?,

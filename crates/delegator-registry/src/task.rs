@@ -21,6 +21,8 @@ pub struct NewTask {
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
+    /// Whether a sandbox enforces the mode.
+    pub mode_enforced: bool,
     pub agent: String,
     pub model: Option<String>,
     /// The first line of the task's text, redacted.
@@ -44,6 +46,7 @@ impl NewTask {
             work_trees: Vec::new(),
             allow_parallel_writes: false,
             mode: Mode::ReadOnly,
+            mode_enforced: true,
             agent: BUILT_IN_AGENT.to_owned(),
             model: None,
             title: text.to_owned(),
@@ -110,6 +113,8 @@ pub struct Task {
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
+    /// Whether a sandbox enforces the mode.
+    pub mode_enforced: bool,
     pub agent: String,
     pub model: Option<String>,
     pub title: String,
@@ -129,6 +134,13 @@ pub struct Task {
     pub ended: Option<EndRecord>,
     /// When the session was imported; `None` for a task that ran here.
     pub imported_at_ms: Option<i64>,
+}
+
+impl Task {
+    /// See [`Mode::may_write`].
+    pub fn may_write(&self) -> bool {
+        self.mode.may_write(self.mode_enforced)
+    }
 }
 
 impl Task {

@@ -39,7 +39,7 @@ fn refused(stage: &Stage, args: &[&str], code: &str) -> String {
 }
 
 fn warning_codes(response: &Value) -> Vec<&str> {
-    let warnings = response["meta"]["warnings"].as_array().into_iter().flatten();
+    let warnings = response["meta"]["warning_details"].as_array().into_iter().flatten();
     warnings.filter_map(|warning| warning["code"].as_str()).collect()
 }
 
@@ -204,6 +204,36 @@ fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
 }
 
 #[test]
+fn a_read_only_task_without_a_sandbox_counts_as_a_writer() {
+    let stage = stage_with_helper(
+        "touch ready; while [ ! -e go ]; do sleep 0.05; done; echo agent > notes; echo agent > ../more/notes",
+    );
+    stage.world.write("project/notes", "the user's\n");
+    stage.world.write("project/../more/notes", "the user's\n");
+    let more = stage.world.project().join("../more").canonicalize().unwrap();
+    let path = more.display().to_string();
+    let run = stage.world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet", &path]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let id = exec(&stage, &["--mode", "read-only", "--add-dirs", &path]);
+    stage.wait_for_project_file("ready");
+    let args = ["local", "exec", "x", "--agent", "helper", "--mode", "read-only", "--working-dir", &path];
+    let second = stage.run_json(&args);
+    assert_eq!(second["meta"]["waiting_for"], json!({"task_id": id, "reason": "work_tree"}), "{second}");
+    stage.run_json(&["local", "cancel", second["data"]["task_id"].as_str().unwrap()]);
+    stage.world.write("project/go", "");
+    let waited = stage.wait(&id);
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    assert_eq!(warning_codes(&waited), ["W_FILES_005"], "the mode was read-only: {waited}");
+    let modified = &waited["data"]["metadata"]["file_operations"]["modified_files"];
+    assert_eq!(modified, &json!(["../more/notes", "notes"]), "{waited}");
+    let restored = stage.run_json(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(restored["ok"], true, "{restored}");
+    for notes in [stage.world.project().join("notes"), more.join("notes")] {
+        assert_eq!(std::fs::read_to_string(notes).unwrap(), "the user's\n");
+    }
+}
+
+#[test]
 fn unknown_agents_and_missing_programs_are_named() {
     let stage = stage_with_helper("cat");
     let response = refused(&stage, &["local", "exec", "x", "--agent", "helpr"], "INVALID_VALUE");
@@ -217,6 +247,16 @@ fn unknown_agents_and_missing_programs_are_named() {
     let response = refused(&stage, &["local", "exec", "x", "--agent", "helper"], "DEPENDENCY_MISSING");
     assert!(response.contains("agents.helper.command"), "{response}");
     assert_eq!(check(&stage)["status"], "problem");
+}
+
+#[test]
+fn doctor_checks_the_environment_of_each_protocol_once() {
+    let second = "unsandboxed = true\n[agents.second]\nprotocol = \"codex-exec\"\ncommand = [\"sh\"]";
+    let stage = stage_with_settings("cat", second);
+    let response = stage.run_json(&["doctor"]);
+    let checks = response["data"]["checks"].as_array().unwrap();
+    let count = |name: &str| checks.iter().filter(|check| check["name"] == name).count();
+    assert_eq!((count("codex_home"), count("agent"), count("agents.second")), (1, 1, 1), "{response}");
 }
 
 #[test]

@@ -23,6 +23,11 @@ impl Mode {
     pub fn writes(self) -> bool {
         self > Mode::ReadOnly
     }
+
+    /// Whether a task in this mode can write: the mode allows it, or no sandbox enforces the mode.
+    pub fn may_write(self, is_enforced: bool) -> bool {
+        self.writes() || !is_enforced
+    }
 }
 
 /// Which environment variables the commands of an agent receive.

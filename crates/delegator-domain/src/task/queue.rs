@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Mode, TaskId};
+use super::TaskId;
 use crate::named_enum::named_enum;
 
 /// A directory and everything below it, in which only one writing task may run.
@@ -65,7 +65,8 @@ impl WorkTree {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
     pub id: TaskId,
-    pub mode: Mode,
+    /// See [`super::Mode::may_write`].
+    pub may_write: bool,
     /// Every tree the task may write to: that of its working directory first, then those of its additional
     /// directories.
     pub work_trees: Vec<WorkTree>,
@@ -88,7 +89,7 @@ impl Claimant {
         if self.threads.iter().any(|thread| other.threads.contains(thread)) {
             return Some(Obstacle::Thread);
         }
-        let both_write = self.mode.writes() && other.mode.writes() && !self.allow_parallel_writes;
+        let both_write = self.may_write && other.may_write && !self.allow_parallel_writes;
         let overlap = || self.work_trees.iter().any(|own| own.overlaps_any(&other.work_trees));
         (both_write && overlap()).then_some(Obstacle::WorkTree)
     }
@@ -101,9 +102,9 @@ impl Claimant {
     /// Whether `other` blocks every task that this one blocks; then this one need not be remembered.
     pub fn is_covered_by(&self, other: &Claimant) -> bool {
         let threads = self.threads.iter().all(|thread| other.threads.contains(thread));
-        let trees = !self.mode.writes()
+        let trees = !self.may_write
             || self.work_trees.is_empty()
-            || (other.mode.writes() && self.work_trees.iter().all(|tree| other.work_trees.contains(tree)));
+            || (other.may_write && self.work_trees.iter().all(|tree| other.work_trees.contains(tree)));
         threads && trees
     }
 }
@@ -115,7 +116,7 @@ mod tests {
     fn writer(root: &str) -> Claimant {
         Claimant {
             id: TaskId::from_random(super::super::TaskLocation::Local, [7; 16]),
-            mode: Mode::WorkspaceWrite,
+            may_write: true,
             work_trees: vec![WorkTree::from_text(root)],
             allow_parallel_writes: false,
             threads: Vec::new(),
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn readers_and_parallel_writers_do_not_wait() {
-        let reader = Claimant { mode: Mode::ReadOnly, ..writer("/a") };
+        let reader = Claimant { may_write: false, ..writer("/a") };
         let parallel = Claimant { allow_parallel_writes: true, ..writer("/a") };
         assert_eq!(reader.waits_for(&writer("/a")), None);
         assert_eq!(writer("/a").waits_for(&reader), None);
@@ -175,11 +176,8 @@ mod tests {
 
     #[test]
     fn a_thread_has_one_task_at_a_time() {
-        let on_thread = |thread: &str| Claimant {
-            mode: Mode::ReadOnly,
-            threads: vec![thread.to_owned()],
-            ..writer("/a")
-        };
+        let on_thread =
+            |thread: &str| Claimant { may_write: false, threads: vec![thread.to_owned()], ..writer("/a") };
         assert_eq!(on_thread("t").waits_for(&on_thread("t")), Some(Obstacle::Thread));
         assert_eq!(on_thread("t").waits_for(&on_thread("u")), None);
         let parallel = Claimant { allow_parallel_writes: true, ..on_thread("t") };

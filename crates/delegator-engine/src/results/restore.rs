@@ -229,7 +229,7 @@ fn refuse_while_busy(registry: Option<&Registry>, points: &[RestorePoint]) -> Re
     for active in registry.active()? {
         unfinished.extend(registry.get(&active.id)?);
     }
-    unfinished.retain(|task| !task.state.is_terminal() && task.mode.writes());
+    unfinished.retain(|task| !task.state.is_terminal() && task.may_write());
     for point in points {
         let top_level = &point.top_level;
         if let Some(busy) = unfinished.iter().find(|task| writes_in(task, top_level)) {

@@ -1,10 +1,12 @@
 //! Finds the program of a configured agent, and its version if the agent's protocol depends on it.
 //!
 //! Running a program to get its version costs more than the rest of a submission, so the version is cached in
-//! `agents.json` in the state directory until size or modification time of the program change. A cache that cannot be
-//! read or written never fails a submission.
+//! `agents.json` in the state directory, by program and arguments, until size or modification time of one of their files
+//! change. A cache that cannot be read or written never fails a submission.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -19,12 +21,17 @@ use crate::error::EngineError;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The version of one program file, valid while size and modification time are the same.
+/// The version of one program with its arguments, valid while its files are unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct CachedVersion {
+    files: Vec<FileStamp>,
+    version: (u32, u32, u32),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct FileStamp {
     size: u64,
     modified_ns: i64,
-    version: (u32, u32, u32),
 }
 
 impl Engine {
@@ -38,37 +45,52 @@ impl Engine {
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         let agent = Agent::locate(configured, path, Some(workdir))
             .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })?;
-        let version = if agent.has_versions() { self.version_of(&agent, environment) } else { None };
+        let version = self.version_of(&agent, environment);
         Ok(Agent { version, ..agent })
     }
 
     fn version_of(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {
-        let program = &agent.program;
-        let file = std::fs::metadata(program).ok()?;
-        let (size, modified_ns) = (file.len(), file.mtime() * 1_000_000_000 + file.mtime_nsec());
+        let files = file_stamps(agent);
         // A state directory of another owner is neither read nor written.
         let is_our_dir = matches!(StateDir::find(&self.state_dir, &OpenOptions::default()), Ok(Some(_)));
         let store = is_our_dir.then(|| self.state_dir.join("agents.json"));
-        let name = program.display().to_string();
+        let key = cache_key(agent);
         let mut known: BTreeMap<String, CachedVersion> = store
             .as_ref()
             .and_then(|store| std::fs::read(store).ok())
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        if let Some(cached) =
-            known.get(&name).filter(|known| (known.size, known.modified_ns) == (size, modified_ns))
-        {
+        if let Some(cached) = known.get(&key).filter(|known| known.files == files) {
             return Some(cached.version);
         }
         // The probe gets no variable that an agent would not get.
         let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let variables = allowed_variables(agent.protocol, variables, &[]);
-        let version = agent.probe_version(&variables, PROBE_TIMEOUT).ok()?;
-        known.insert(name, CachedVersion { size, modified_ns, version });
+        let version = agent.probe_version(&variables, PROBE_TIMEOUT)?;
+        known.insert(key, CachedVersion { files, version });
         // Without the cache the next submission probes again.
         let _ = store.map(|store| save_cache(&store, &known));
         Some(version)
     }
+}
+
+/// Protocol, program and arguments, separated by NUL, which none of them contains.
+fn cache_key(agent: &Agent) -> String {
+    let program = agent.program.as_os_str();
+    let command = [program].into_iter().chain(agent.args.iter().map(OsString::as_os_str));
+    let words = command.map(|word| word.to_string_lossy());
+    [agent.protocol.name().into()].into_iter().chain(words).collect::<Vec<_>>().join("\0")
+}
+
+/// The stamps of the program and of the arguments that name files by an absolute path, such as a script.
+fn file_stamps(agent: &Agent) -> Vec<FileStamp> {
+    let arguments = agent.args.iter().map(Path::new).filter(|path| path.is_absolute());
+    let files = [agent.program.as_path()].into_iter().chain(arguments);
+    let stamp = |file: Metadata| FileStamp {
+        size: file.len(),
+        modified_ns: file.mtime() * 1_000_000_000 + file.mtime_nsec(),
+    };
+    files.filter_map(|path| std::fs::metadata(path).ok().map(stamp)).collect()
 }
 
 fn save_cache(store: &Path, known: &BTreeMap<String, CachedVersion>) -> std::io::Result<()> {
@@ -78,4 +100,47 @@ fn save_cache(store: &Path, known: &BTreeMap<String, CachedVersion>) -> std::io:
     std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
     std::io::Write::write_all(&mut options.open(&temporary)?, &bytes)?;
     std::fs::rename(temporary, store)
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::agents::AgentProtocol;
+
+    use super::*;
+
+    #[test]
+    fn the_version_is_that_of_program_and_arguments() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::new(folder.path().join("state"), "/bin/false");
+        engine.open_registry().unwrap();
+        let script = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let version = |protocol, script: &str| {
+            let configured = ConfiguredAgent {
+                name: "x".into(),
+                protocol,
+                program: "/bin/sh".into(),
+                args: vec![script.into()],
+                variables: Vec::new(),
+                unsandboxed: true,
+            };
+            engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap().version
+        };
+        let old = script("old", "echo codex-cli 0.150.2");
+        let new = script("new", "echo codex-cli 0.166.0");
+        for _ in ["probed", "cached"] {
+            assert_eq!(version(AgentProtocol::CodexExec, &old), Some((0, 150, 2)));
+            assert_eq!(version(AgentProtocol::CodexExec, &new), Some((0, 166, 0)));
+        }
+        assert_eq!(
+            version(AgentProtocol::Plain, &old),
+            None,
+            "a plain agent is not run to learn its version"
+        );
+        script("old", "echo codex-cli 0.151.10");
+        assert_eq!(version(AgentProtocol::CodexExec, &old), Some((0, 151, 10)), "the script changed");
+    }
 }

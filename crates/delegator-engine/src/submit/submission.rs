@@ -125,9 +125,10 @@ impl Engine {
         let task = NewTask {
             id,
             working_dir: submission.settings.working_dir.display().to_string(),
-            work_trees: work_trees(&submission.settings),
+            work_trees: work_trees(&submission.settings, submission.agent.may_write(requested)),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: requested,
+            mode_enforced: submission.agent.capabilities().sandbox,
             agent: submission.agent.name,
             model: submission.settings.model.clone(),
             title: submission.title,

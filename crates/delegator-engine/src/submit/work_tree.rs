@@ -8,10 +8,11 @@ use delegator_domain::task::WorkTree;
 
 use super::launch::Settings;
 
-/// The distinct trees that a task may write in; that of its working directory first.
-pub(crate) fn work_trees(settings: &Settings) -> Vec<WorkTree> {
+/// The distinct trees that a task works in; that of its working directory first. A task that cannot write has only that
+/// one.
+pub(crate) fn work_trees(settings: &Settings, may_write: bool) -> Vec<WorkTree> {
     let mut trees = vec![work_tree_of(&settings.working_dir)];
-    if settings.mode.writes() {
+    if may_write {
         for directory in &settings.add_dirs {
             let tree = work_tree_of(directory);
             if !trees.contains(&tree) {

@@ -134,7 +134,7 @@ fn own_identity() -> Result<Identity, EngineError> {
 /// Runs the agent, unless the run could not be prepared or a signal came first. Writes the report; returns how the task
 /// ended.
 fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) -> Finish {
-    let Prepared { spec, mode, limits, verify, add_dirs } = match prepared {
+    let Prepared { spec, mode, may_write, limits, verify, add_dirs } = match prepared {
         Ok(_) if ports.signals.reason().is_some() => {
             return Finish::bare(TaskEnd::Cancelled { reason: ports.signals.reason() });
         }
@@ -147,7 +147,8 @@ fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) ->
         workdir: &spec.workdir,
         add_dirs: &add_dirs,
         environment: &spec.environment,
-        writes: mode.writes(),
+        mode,
+        may_write,
         since_ms: ports.engine.now_ms(),
     }));
     let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
@@ -198,6 +199,7 @@ fn parse_launch(id: &TaskId, bytes: Option<Vec<u8>>) -> Result<Launch, EngineErr
 struct Prepared {
     spec: RunSpec,
     mode: Mode,
+    may_write: bool,
     limits: Limits,
     verify: Option<Verify>,
     /// Canonical paths of the additional directories.
@@ -264,8 +266,14 @@ fn prepare(
         },
         verify: launch.verify_spec(id, &real, &engine.state_dir)?,
     };
-    let verify = settings.verify.clone();
-    Ok(Prepared { spec, mode: settings.mode, limits: settings.limits, verify, add_dirs })
+    Ok(Prepared {
+        spec,
+        mode: settings.mode,
+        may_write: launch.agent.may_write(settings.mode),
+        limits: settings.limits,
+        verify: settings.verify.clone(),
+        add_dirs,
+    })
 }
 
 /// The agent reads the output schema from a file.

@@ -21,6 +21,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("003-work-trees.sql"), min_writer: 1 },
     Migration { sql: include_str!("004-imports.sql"), min_writer: 1 },
     Migration { sql: include_str!("005-restore-points.sql"), min_writer: 1 },
+    Migration { sql: include_str!("006-mode-enforced.sql"), min_writer: 1 },
 ];
 
 /// The newest schema this program knows.
@@ -98,6 +99,7 @@ mod tests {
         "c64e41a51edc71c22a575c5022bcdbef8803e95a5928f115cfbf86d65454f40f",
         "bbb919e73ab1fc656aa995414b70c6bbc09cb0430989957fa9ecd809114b3e6c",
         "5b5f610a02c7b93b04a7606dff050cbec7f8ab6929703ae6b21cc14bf62665a6",
+        "823b94ba721763607318dcbb9115b584da157b07a1aecfb244a64e90fe682a6d",
     ];
 
     #[test]
@@ -120,7 +122,7 @@ mod tests {
             let versions = Versions::read(&db).unwrap();
             assert_eq!((versions.schema, versions.required_writer()), (LATEST, 1), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
-            db.execute_batch("SELECT more_work_trees FROM tasks").unwrap();
+            db.execute_batch("SELECT more_work_trees, mode_enforced FROM tasks").unwrap();
         }
     }
 

@@ -17,10 +17,10 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{Nonce, Task};
 
-pub(crate) const RUNNING: &str = "SELECT seq, id, mode, work_tree, more_work_trees, allow_parallel_writes, \
-     resumed_thread, thread_id FROM tasks WHERE state IN ('starting', 'working')";
-pub(crate) const WAITING: &str = "SELECT seq, id, mode, work_tree, more_work_trees, allow_parallel_writes, \
-     resumed_thread, thread_id FROM tasks WHERE state = 'queued' ORDER BY seq";
+pub(crate) const RUNNING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
+     allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE state IN ('starting', 'working')";
+pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
+     allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE state = 'queued' ORDER BY seq";
 
 /// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So limit the
 /// number.
@@ -108,7 +108,7 @@ impl Registry {
     pub fn blocked_by_running(&self, task: &Task) -> Result<Option<BlockedBy>, RegistryError> {
         let claimant = Claimant {
             id: task.id.clone(),
-            mode: task.mode,
+            may_write: task.may_write(),
             work_trees: task.work_trees.clone(),
             allow_parallel_writes: task.allow_parallel_writes,
             threads: task.resumed_thread.iter().chain(&task.thread_id).cloned().collect(),
@@ -195,7 +195,7 @@ fn claimant_from(row: &Row<'_>) -> rusqlite::Result<(i64, Claimant)> {
     let announced: Option<String> = row.get("thread_id")?;
     let claimant = Claimant {
         id: row::id_from(row)?,
-        mode: row::mode_from(row)?,
+        may_write: row::mode_from(row)?.may_write(row.get("mode_enforced")?),
         work_trees: row::work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         threads: resumed.into_iter().chain(announced).collect(),

@@ -1,6 +1,6 @@
 //! Finds the tasks that could write to the same work tree while a task ran.
 //!
-//! Overlap is decided by the order of transitions, not by times, because clocks can go backwards.
+//! The SQL repeats [`Mode::may_write`]. Overlap is decided by the order of transitions, not by times, because clocks can go backwards.
 
 use delegator_domain::task::{Mode, TaskId, WorkTree};
 use rusqlite::{OptionalExtension, Row};
@@ -11,9 +11,9 @@ use crate::registry::Registry;
 use crate::row;
 
 pub(crate) const RUNNING_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks \
-     WHERE state IN ('starting', 'working') AND mode <> ?1 AND id <> ?2";
+     WHERE state IN ('starting', 'working') AND (mode <> ?1 OR NOT mode_enforced) AND id <> ?2";
 pub(crate) const ENDED_WRITERS: &str = "SELECT id, work_tree, more_work_trees FROM tasks INDEXED BY tasks_ended \
-     WHERE ended_order > ?3 AND started_at_ms IS NOT NULL AND mode <> ?1 AND id <> ?2";
+     WHERE ended_order > ?3 AND started_at_ms IS NOT NULL AND (mode <> ?1 OR NOT mode_enforced) AND id <> ?2";
 pub(crate) const START_ORDER: &str = "SELECT work_tree, more_work_trees, \
      (SELECT max(n) FROM transitions WHERE task = tasks.seq) AS began FROM tasks WHERE id = ?1";
 

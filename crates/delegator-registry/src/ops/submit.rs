@@ -128,10 +128,10 @@ pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result
 
 pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
     let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
-               more_work_trees, allow_parallel_writes, mode, agent, model, title, labels, input, resumed_thread, \
-               idempotency_key, request_hash) \
-               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :agent, :model, \
-               :title, :labels, :input, :resumed_thread, :key, :hash)";
+               more_work_trees, allow_parallel_writes, mode, mode_enforced, agent, model, title, labels, input, \
+               resumed_thread, idempotency_key, request_hash) \
+               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :mode_enforced, \
+               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash)";
     let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
     let mut trees = task.work_trees.iter().map(WorkTree::to_text);
     let first_tree = trees.next();
@@ -147,6 +147,7 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":more_trees": (!more_trees.is_empty()).then(|| serde_json::Value::from(more_trees).to_string()),
             ":parallel": task.allow_parallel_writes,
             ":mode": task.mode.name(),
+            ":mode_enforced": task.mode_enforced,
             ":agent": task.agent,
             ":model": task.model,
             ":title": task.title,

@@ -33,12 +33,16 @@ fn only_writers_of_the_same_tree_at_the_same_time_count() {
     let elsewhere = start(&mut registry, &task("/b", Mode::WorkspaceWrite));
     let during = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
     let running = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
-    for claim in [&before, &reader, &elsewhere, &during] {
+    let unenforced = NewTask { mode_enforced: false, ..task("/a", Mode::ReadOnly) };
+    let [ended_unenforced, running_unenforced] = [(); 2]
+        .map(|()| start(&mut registry, &NewTask { id: crate::support::fresh_id(), ..unenforced.clone() }));
+    for claim in [&before, &reader, &elsewhere, &during, &ended_unenforced] {
         end(&mut registry, claim);
     }
     let mut writers = registry.concurrent_writers(&own.task.id).unwrap();
     writers.sort();
-    let mut expected = [before, during, running].map(|claim| claim.task.id);
+    let expected = [before, during, running, ended_unenforced, running_unenforced];
+    let mut expected = expected.map(|claim| claim.task.id);
     expected.sort();
     assert_eq!(writers, expected);
     assert_eq!(registry.concurrent_writers(&crate::support::fresh_id()).unwrap(), []);

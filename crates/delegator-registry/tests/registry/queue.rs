@@ -101,6 +101,18 @@ fn the_queue_reports_what_blocks_each_task() {
 }
 
 #[test]
+fn a_task_whose_mode_is_not_enforced_counts_as_a_writer() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let unenforced = NewTask { mode: Mode::ReadOnly, mode_enforced: false, ..writer("/a") };
+    let tasks = submit_all(&mut registry, &[unenforced, writer("/a")]);
+    assert_eq!(ids(&registry.claim_all(&slots(9), 1).unwrap()), [tasks[0].clone()]);
+    let waiting = registry.get(&tasks[1]).unwrap().unwrap();
+    let blocked_by = BlockedBy { task: tasks[0].clone(), obstacle: Obstacle::WorkTree };
+    assert_eq!(registry.blocked_by_running(&waiting).unwrap(), Some(blocked_by));
+}
+
+#[test]
 fn a_periodic_job_is_claimed_once_per_interval() {
     let world = World::new();
     let (mut first, mut second) = (world.registry(), world.registry());

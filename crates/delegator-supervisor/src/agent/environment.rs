@@ -50,6 +50,12 @@ pub fn task_marker(task: &TaskId, depth: u32) -> String {
     format!("{task}:{depth}")
 }
 
+/// Task and depth in a value of [`task_marker`]. Any other text counts as no marker.
+pub fn parse_task_marker(marker: &str) -> Option<(TaskId, u32)> {
+    let (task, depth) = marker.rsplit_once(':')?;
+    Some((task.parse().ok()?, depth.parse().ok()?))
+}
+
 /// The variables that the built-in list, the protocol or the user's configuration (`named`) allows.
 pub fn allowed_variables<'a>(
     protocol: AgentProtocol,
@@ -113,6 +119,8 @@ pub fn variable_access(protocol: AgentProtocol, name: &str, named: &[String]) ->
 
 #[cfg(test)]
 mod tests {
+    use delegator_domain::task::TaskLocation;
+
     use super::*;
 
     fn names(variables: &Variables) -> Vec<&str> {
@@ -156,6 +164,18 @@ mod tests {
         assert_eq!(names(&passed), expected);
         assert!(passed.contains(&("TERM".into(), "dumb".into())));
         assert!(passed.contains(&("DELEGATOR_TASK".into(), "T:0".into())));
+    }
+
+    #[test]
+    fn task_markers_round_trip() {
+        let task = TaskId::from_random(TaskLocation::Local, [0xab; 16]);
+        let marker = task_marker(&task, 3);
+        assert_eq!(parse_task_marker(&marker), Some((task.clone(), 3)));
+        for invalid in
+            ["", "nonsense", "nonsense:1", task.as_str(), &format!("{task}:"), &format!("{task}:-1")]
+        {
+            assert_eq!(parse_task_marker(invalid), None, "{invalid}");
+        }
     }
 
     #[test]

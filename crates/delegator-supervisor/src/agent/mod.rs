@@ -21,12 +21,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT, BUILT_IN_PROTOCOL, ConfiguredAgent};
+use delegator_domain::task::Mode;
 use delegator_transcript::Dialect;
 use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities};
 pub use environment::{
-    VariableAccess, Variables, agent_environment, allowed_variables, task_marker, variable_access,
+    MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
+    variable_access,
 };
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
@@ -85,22 +87,24 @@ impl Agent {
         })
     }
 
-    /// Whether the launch plan depends on the version of the program, so that it has to be probed.
-    pub fn has_versions(&self) -> bool {
-        self.protocol == AgentProtocol::CodexExec
-    }
-
-    /// Runs the program to learn its version.
-    pub fn probe_version(
-        &self,
-        environment: &Variables,
-        limit: Duration,
-    ) -> Result<(u32, u32, u32), ProbeError> {
-        codex::probe_version(&self.program, environment, limit)
+    /// Runs the program with its configured arguments to learn its version. `None` if it does not report one, or if the
+    /// protocol does not depend on it.
+    pub fn probe_version(&self, environment: &Variables, limit: Duration) -> Option<(u32, u32, u32)> {
+        match self.protocol {
+            AgentProtocol::CodexExec => {
+                codex::probe_version(&self.program, &self.args, environment, limit).ok()
+            }
+            AgentProtocol::Plain => None,
+        }
     }
 
     pub fn capabilities(&self) -> Capabilities {
         Capabilities::of(self.protocol)
+    }
+
+    /// Whether its tasks in this mode can write; see [`Mode::may_write`].
+    pub fn may_write(&self, mode: Mode) -> bool {
+        mode.may_write(self.capabilities().sandbox)
     }
 
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
@@ -115,7 +119,7 @@ impl Agent {
         Ok(LaunchPlan {
             program: self.program.clone(),
             args: self.args.iter().cloned().chain(args).collect(),
-            env: vec![(environment::MARKER.to_owned(), request.marker.clone())],
+            env: vec![(MARKER.to_owned(), request.marker.clone())],
             stdin: request.stdin(),
             ending,
             expected_thread: request.resume.clone(),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -39,9 +40,9 @@ fn last_line_suffix(output: &str) -> String {
 }
 
 /// Runs a program without input and returns what it printed on standard output.
-pub(super) fn printed_output(
+pub(super) fn printed_output<'a>(
     program: &Path,
-    args: &[&str],
+    args: impl IntoIterator<Item = &'a OsStr>,
     environment: &Variables,
     limit: Duration,
 ) -> Result<String, ProbeError> {
@@ -108,6 +109,7 @@ fn read_until_exit(child: &Child, mut pipe: impl Read + AsFd, limit: Duration) -
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -121,12 +123,17 @@ mod tests {
     }
 
     fn probe(text: &str, limit: Duration) -> Result<(u32, u32, u32), ProbeError> {
+        probe_with(&[], text, limit)
+    }
+
+    fn probe_with(args: &[&str], text: &str, limit: Duration) -> Result<(u32, u32, u32), ProbeError> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         let folder = tempfile::tempdir().unwrap();
         let program = script(folder.path(), text);
         let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
         loop {
             // Another test may be between fork and exec with this file open for writing.
-            match codex::probe_version(&program, &path, limit) {
+            match codex::probe_version(&program, &args, &path, limit) {
                 Err(ProbeError::Spawn(error)) if error.kind() == io::ErrorKind::ExecutableFileBusy => {}
                 outcome => return outcome,
             }
@@ -142,6 +149,13 @@ mod tests {
         let version = probe("echo codex-cli 0.150.2; sleep 3 & exit 0", generous).unwrap();
         assert_eq!(version, (0, 150, 2));
         assert!(matches!(probe("echo hello", generous), Err(ProbeError::NoVersion { .. })));
+    }
+
+    #[test]
+    fn configured_arguments_come_before_the_version_flag() {
+        let text = "[ \"$*\" = '/x/codex.js --version' ] && echo codex-cli 0.150.2 || echo v22.1.0";
+        let version = probe_with(&["/x/codex.js"], text, Duration::from_secs(20)).unwrap();
+        assert_eq!(version, (0, 150, 2));
     }
 
     #[test]

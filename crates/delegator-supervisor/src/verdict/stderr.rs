@@ -57,12 +57,15 @@ impl StderrDigest {
     /// Adds a line. Returns whether it counts as activity: logs and connection problems do not.
     pub fn push_line(&mut self, line: &str) -> bool {
         let line = line.trim_end();
-        if line.trim_start().is_empty() || is_routine_line(line) {
+        if line.trim_start().is_empty() {
             return false;
         }
         if self.is_plain {
             self.last_line = Some(truncate(line));
             return true;
+        }
+        if is_routine_line(line) {
+            return false;
         }
         if let Some((_, call)) = line.split_once(ROUTER_PREFIX) {
             self.in_router = true;
@@ -123,7 +126,7 @@ impl StderrDigest {
     }
 }
 
-/// Lines that every run or every end prints.
+/// Lines that Codex prints in every run or at every end.
 fn is_routine_line(line: &str) -> bool {
     ["Reading additional input from stdin...", "Reading prompt from stdin..."].contains(&line)
         || line.contains("failed to record rollout items")

@@ -176,3 +176,16 @@ fn the_exit_code_decides_about_plain_text() {
     assert_eq!(kind(&end(3)), Some(FailureKind::AgentExit), "its words are not interpreted");
     assert_eq!(message(&end(3)), "exited with code 3: warning: 429 requests, rate limit, codex login");
 }
+
+#[test]
+fn routine_lines_of_codex_are_ordinary_text_of_a_plain_agent() {
+    for line in ["Reading prompt from stdin...", "failed to record rollout items: disk full"] {
+        let mut plain = StderrDigest::for_dialect(Some(Dialect::Plain));
+        assert!(plain.push_line(line), "it is activity: {line}");
+        assert_eq!(plain.last_message(), Some(line));
+        let mut codex = StderrDigest::for_dialect(None);
+        assert!(!codex.push_line(line), "{line}");
+        assert_eq!(codex.last_message(), None);
+    }
+    assert!(!StderrDigest::for_dialect(Some(Dialect::Plain)).push_line("  "), "a blank line is no activity");
+}

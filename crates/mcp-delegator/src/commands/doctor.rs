@@ -72,13 +72,18 @@ fn check(name: String, status: &'static str, message: String, suggestion: Option
     Check { name, status, message, suggestion: suggestion.map(str::to_owned) }
 }
 
-/// Finds the program of every agent. The check of the built-in agent is named `agent`.
+/// Finds the program of every agent, and checks the environment of each protocol once. The check of the built-in agent
+/// is named `agent`.
 fn agents(context: &Context<'_>) -> Vec<Check> {
     let variables = variables(context);
-    let mut checks = Vec::new();
+    let (mut checks, mut protocols) = (Vec::new(), Vec::new());
     for name in context.config.agent_names() {
         let Some(configured) = context.config.agent(name) else { continue };
         checks.push(agent(context, &configured, &variables));
+        if protocols.contains(&configured.protocol) {
+            continue;
+        }
+        protocols.push(configured.protocol);
         let found = check_environment(configured.protocol, &variables);
         let found = found
             .map(|found| check(found.name.into(), status(found.status), found.message, found.suggestion));

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{Mode, TaskId};
 use delegator_git::{Baseline, ChangeKind, LeftOut, LeftOutReason, Limits};
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
@@ -25,12 +25,12 @@ use crate::submit::work_tree::work_tree_of;
 use crate::supervise::create_restore_points::RestorePointWriter;
 use crate::upkeep::restore_record;
 
-/// Time limit for git per tree before a read-only task.
+/// Time limit for git per tree before a task that cannot write.
 const READ_ONLY_GIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Further trees are not examined once the agent has waited this long.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_TREES: usize = 16;
-/// Lower limits before a read-only task: it needs no restore point, so the agent should not wait long.
+/// Lower limits before a task that cannot write: it needs no restore point, so the agent should not wait long.
 const READ_ONLY_LIMITS: Limits =
     Limits { file_bytes: 10 << 20, total_bytes: 50 << 20, time: Duration::from_secs(2) };
 
@@ -41,7 +41,7 @@ pub(crate) struct Observation {
     trees: Vec<TreeObservation>,
     /// Directories that are not examined: linked worktrees, and those beyond the limits.
     not_observed: Vec<PathBuf>,
-    writes: bool,
+    was_read_only: bool,
     since_ms: i64,
     took: Duration,
 }
@@ -55,7 +55,8 @@ pub(crate) struct ObservationContext<'a> {
     /// Canonical paths of the additional directories.
     pub(crate) add_dirs: &'a [PathBuf],
     pub(crate) environment: &'a Variables,
-    pub(crate) writes: bool,
+    pub(crate) mode: Mode,
+    pub(crate) may_write: bool,
     /// The wall clock before the run: files modified later may be the task's.
     pub(crate) since_ms: i64,
 }
@@ -79,11 +80,12 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
             not_observed.push(directory);
             continue;
         }
-        let tree = TreeObservation::take(&directory, &workdir, context.dir.path(), || match context.writes {
-            true => writer.create(&directory),
-            false => baseline(context, &directory),
-        });
-        if context.writes && !tree.has_git() && directory != workdir {
+        let tree =
+            TreeObservation::take(&directory, &workdir, context.dir.path(), || match context.may_write {
+                true => writer.create(&directory),
+                false => baseline(context, &directory),
+            });
+        if context.may_write && !tree.has_git() && directory != workdir {
             writer.skip(&directory, "it is not in a git work tree");
         }
         // A linked worktree is a separate tree, in which another task may write at the same time.
@@ -102,7 +104,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         workdir: fd,
         trees,
         not_observed,
-        writes: context.writes,
+        was_read_only: !context.mode.writes(),
         since_ms: context.since_ms,
         took: began.elapsed(),
     })
@@ -112,7 +114,7 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
 fn directories(context: ObservationContext<'_>, workdir: &Path) -> VecDeque<PathBuf> {
     let mut directories = VecDeque::from([workdir.to_owned()]);
     let mut trees = vec![work_tree_of(workdir)];
-    for directory in context.add_dirs.iter().filter(|_| context.writes) {
+    for directory in context.add_dirs.iter().filter(|_| context.may_write) {
         let tree = work_tree_of(directory);
         if !trees.contains(&tree) {
             trees.push(tree);
@@ -172,7 +174,7 @@ impl Observation {
         let observed = ObservedChanges {
             renamed: files.renamed.clone(),
             not_listed: files.not_listed,
-            was_read_only: !self.writes,
+            was_read_only: self.was_read_only,
             other_writers: if changed.is_empty() { Vec::new() } else { other_writers() },
             is_whole,
             changed,

@@ -14,7 +14,7 @@ mod shell_snapshots;
 mod toml_text;
 mod version;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
@@ -49,13 +49,15 @@ pub(super) fn args(
     command_line::args(request, CodexVersion::known_or_newest(version), project_trust::project_trust(workdir))
 }
 
-/// Runs `codex --version`.
+/// Runs `codex --version`; `args` are the configured arguments, which come first.
 pub(super) fn probe_version(
     program: &Path,
+    args: &[OsString],
     environment: &Variables,
     limit: Duration,
 ) -> Result<(u32, u32, u32), ProbeError> {
-    let output = printed_output(program, &["--version"], environment, limit)?;
+    let args = args.iter().map(OsString::as_os_str).chain([OsStr::new("--version")]);
+    let output = printed_output(program, args, environment, limit)?;
     let version = CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })?;
     Ok((version.major, version.minor, version.patch))
 }

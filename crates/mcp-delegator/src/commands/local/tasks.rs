@@ -12,7 +12,8 @@ use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, Ending, Engine, Limits, Nesting, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome,
+    Agent, Capabilities, Ending, Engine, Limits, MARKER, Nesting, Settings, Submission, TaskFiles, Variables,
+    Verify, WaitOutcome, parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -70,12 +71,18 @@ pub fn build_submission(
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let add_dirs = request.agent.add_dirs.iter().filter(|_| request.mode.writes()).map(PathBuf::as_path);
-    let config = &tree_config(context, &working_dir, add_dirs)?;
     let agent_name =
         request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
-    let configured = select_agent(config, agent_name.unwrap_or(BUILT_IN_AGENT))
-        .map_err(|problem| AppError::from_problems(vec![problem]))?;
+    let select = |config| {
+        select_agent(config, agent_name.unwrap_or(BUILT_IN_AGENT))
+            .map_err(|problem| AppError::from_problems(vec![problem]))
+    };
+    // No project file defines agents, so the protocol is known before the files of the work trees are read.
+    let is_enforced = Capabilities::of(select(&context.config)?.protocol).sandbox;
+    let may_write = request.mode.may_write(is_enforced);
+    let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
+    let config = &tree_config(context, &working_dir, add_dirs)?;
+    let configured = select(config)?;
     let agent = match request.program {
         Some(agent) => agent,
         None => engine.locate_agent(&configured, &working_dir, &variables(context))?,
@@ -201,7 +208,7 @@ fn build_settings(
         max_processes: configured.max_processes,
         sweep_exempt: configured.sweep_exempt.clone(),
         niceness: configured.niceness,
-        depth: parent_task(context).map_or(0, |(_, depth)| depth + 1),
+        depth: parent_task(context).map_or(0, |(_, depth)| depth.saturating_add(1)),
         without_group: configured.containment == Containment::Subreaper,
         hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
@@ -226,14 +233,13 @@ fn thread_usage(engine: &Engine, task: &Task) -> Result<Option<Usage>, AppError>
 }
 
 /// The task from which this process was called, and its depth, from the marker variable.
-fn parent_task<'a>(context: &Context<'a>) -> Option<(&'a str, u32)> {
-    let (task, depth) = context.process.variable("DELEGATOR_TASK")?.rsplit_once(':')?;
-    Some((task, depth.parse().ok().filter(|depth| *depth < u32::MAX)?))
+fn parent_task(context: &Context<'_>) -> Option<(TaskId, u32)> {
+    parse_task_marker(context.process.variable(MARKER)?)
 }
 
 fn nesting(context: &Context<'_>, config: &Config) -> Nesting {
     Nesting {
-        parent: parent_task(context).map(|(task, _)| task.to_owned()),
+        parent: parent_task(context).map(|(task, _)| task.to_string()),
         max_depth: config.settings.max_depth,
         max_children: config.settings.max_children,
     }
