@@ -125,7 +125,7 @@ fn check(input: &Value) -> Vec<Problem> {
                 "task_ids",
                 "is missing, and neither all nor a filter is given",
             )
-            .suggest(Some("Give task ids, or --all. --dry-run shows what would be cancelled.")),
+            .suggest(Some("Give task_ids, or set all to true; dry_run shows what would be cancelled.")),
         ],
         (true, Some(filter)) => {
             vec![Problem::new(ErrorCode::InvalidValue, filter, "cannot be given together with task_ids")]
