@@ -245,6 +245,9 @@ fn fields_selection_works_in_every_format() {
     assert_eq!(run.document()["data"].get("settings"), None);
     let run = run_on_terminal(world().command(["manifest", "--fields", "version"]));
     assert_eq!(run.stdout.trim(), "version  3.6.0");
+    // The schema of the tool envelope requires other fields of the status, too.
+    let run = world().run(["local", "status", "--fields", "tasks", "--envelope", "tool"]);
+    assert_eq!((run.exit, &run.document()["status"]), (Some(0), &json!("ok")), "{run:?}");
     for args in [["schema", "agent", "--fields", "nope"], ["manifest", "--json", "--fields", "version.foo"]] {
         assert_eq!(world().run(args).exit, Some(2), "{args:?}");
     }

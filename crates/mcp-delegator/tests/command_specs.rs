@@ -54,6 +54,17 @@ fn command_paths_are_unique_and_every_group_has_a_heading() {
 }
 
 #[test]
+fn suggestions_of_input_checks_name_inputs_instead_of_flags() {
+    let served = catalog().iter().filter(|spec| spec.toolset != Toolset::Hidden);
+    for spec in served {
+        for problem in (spec.check)(&json!({})) {
+            let suggestion = problem.suggestion.unwrap_or_default();
+            assert!(!suggestion.contains("--"), "{:?}: {suggestion}", spec.path);
+        }
+    }
+}
+
+#[test]
 fn exactly_the_available_commands_have_a_handler() {
     for command in COMMANDS {
         let path = command.spec.path;

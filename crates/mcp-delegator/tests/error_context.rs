@@ -161,7 +161,11 @@ fn every_reason_has_its_kind_and_its_suggestion() {
         ("stream disconnected before completion", "network", None),
         ("The model `gpt-9` does not exist", "bad_model", Some("The requested model was gpt-9: use a model")),
         ("bwrap: No permissions to create new namespace", "sandbox", Some("Mode read-only needs a sandbox")),
-        ("no rollout found for thread id 1", "thread_not_found", Some("Start a new task with local exec")),
+        (
+            "no rollout found for thread id 1",
+            "thread_not_found",
+            Some("Start a new task with 'mcp-delegator"),
+        ),
         ("Not inside a trusted directory", "untrusted_directory", Some("Run it in a git repository")),
         ("the dog ate it", "agent_error", None),
     ];

@@ -301,7 +301,7 @@ fn a_restore_works_after_the_task_left_the_registry() {
     let home = stage.world.home().display().to_string();
     let elsewhere = stage.world.run(["restore", &id, "--dry-run", "--working-dir", &home]);
     assert_eq!(elsewhere.json()["error"]["code"], "NOT_FOUND", "{elsewhere:?}");
-    assert!(elsewhere.json()["error"]["suggestion"].as_str().unwrap().contains("--working-dir"));
+    assert!(elsewhere.json()["error"]["suggestion"].as_str().unwrap().contains("working_dir"));
     let named = stage.run_json(&["restore", &id, "--confirm-destructive", "--working-dir", &project]);
     assert_eq!(named["data"]["restored"], true, "{named}");
 }

@@ -189,6 +189,10 @@ fn threads_and_inputs_without_a_place_are_refused() {
 #[test]
 fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
     let stage = stage_with_settings("cat", "");
+    let doctor = stage.run_json(&["doctor"]);
+    let checks = doctor["data"]["checks"].as_array().unwrap();
+    let helper = checks.iter().find(|check| check["name"] == "agents.helper").unwrap();
+    assert_eq!(helper["status"], "warning", "{doctor}");
     for mode in ["read-only", "workspace-write"] {
         let args = ["local", "exec", "x", "--agent", "helper", "--mode", mode];
         let response = refused(&stage, &args, "POLICY_BLOCKED");

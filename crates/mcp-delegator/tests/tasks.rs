@@ -341,10 +341,20 @@ fn logs_follow_until_the_task_ends() {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
-    assert!(lines.by_ref().map(Result::unwrap).any(|line| line.contains("first")));
+    let mut printed = Vec::new();
+    while !printed.last().is_some_and(|line: &String| line.contains("first")) {
+        printed.push(lines.next().unwrap().unwrap());
+    }
     stage.world.write("project/go", "");
-    assert!(lines.map(Result::unwrap).any(|line| line.contains("turn.completed")));
+    printed.extend(lines.map(Result::unwrap));
     assert_eq!(wait_for_output(child).exit, Some(0));
+    let logs = stage.run_json(&["logs", &id])["data"].clone();
+    let streams = ["stdout", "stderr"].map(|name| logs[name].as_str().unwrap());
+    let mut stored: Vec<&str> = streams.iter().flat_map(|text| text.lines()).collect();
+    printed.sort();
+    stored.sort_unstable();
+    assert_eq!(printed, stored, "every line is printed once");
+    assert!(printed.iter().any(|line| line.contains("turn.completed")), "{printed:?}");
 }
 
 #[test]

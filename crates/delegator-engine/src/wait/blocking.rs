@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_registry::Task;
 
+use super::task_watch::unknown;
 use super::wait_loop::{GroupWaitOutcome, TaskProgress, Wait, WaitGoal, WaitLoop};
 use crate::Engine;
 use crate::error::EngineError;
 
 /// Short, because the response to a submission waits for the thread id.
 const THREAD_POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How often progress is reported.
+/// How often [`Engine::wait`] reports progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -30,12 +31,25 @@ impl Engine {
         mut on_progress: impl FnMut(&TaskProgress<'_>),
     ) -> Result<WaitOutcome, EngineError> {
         let wait = Wait { ids: vec![id.clone()], goal: WaitGoal::All, deadline };
-        let GroupWaitOutcome { mut tasks, expired } = self.run_wait(&wait, |wait_loop| {
-            on_progress(&wait_loop.progress(id)?);
-            Ok(())
-        })?;
-        let task = tasks.pop().ok_or_else(|| EngineError::UnknownTask { given: id.to_string() })?;
+        let GroupWaitOutcome { mut tasks, expired } =
+            self.run_wait(&wait, PROGRESS_INTERVAL, |wait_loop| {
+                on_progress(&wait_loop.progress(id)?);
+                Ok::<(), EngineError>(())
+            })?;
+        let task = tasks.pop().ok_or_else(|| unknown(id))?;
         Ok(WaitOutcome { task, expired })
+    }
+
+    /// Waits until the task has ended. Calls `on_interval` at once and then at this interval; its error ends the wait.
+    pub fn wait_with_interval<E: From<EngineError>>(
+        &self,
+        id: &TaskId,
+        interval: Duration,
+        mut on_interval: impl FnMut() -> Result<(), E>,
+    ) -> Result<Task, E> {
+        let wait = Wait { ids: vec![id.clone()], goal: WaitGoal::All, deadline: None };
+        let mut outcome = self.run_wait(&wait, interval, |_| on_interval())?;
+        Ok(outcome.tasks.pop().ok_or_else(|| unknown(id))?)
     }
 
     /// Waits until the goal is reached or the deadline has passed.
@@ -45,24 +59,25 @@ impl Engine {
         goal: WaitGoal,
         deadline: Option<Instant>,
     ) -> Result<GroupWaitOutcome, EngineError> {
-        self.run_wait(&Wait { ids: ids.to_vec(), goal, deadline }, |_| Ok(()))
+        self.run_wait(&Wait { ids: ids.to_vec(), goal, deadline }, PROGRESS_INTERVAL, |_| Ok(()))
     }
 
-    fn run_wait(
+    fn run_wait<E: From<EngineError>>(
         &self,
         wait: &Wait,
-        mut on_progress: impl FnMut(&mut WaitLoop) -> Result<(), EngineError>,
-    ) -> Result<GroupWaitOutcome, EngineError> {
+        interval: Duration,
+        mut on_progress: impl FnMut(&mut WaitLoop) -> Result<(), E>,
+    ) -> Result<GroupWaitOutcome, E> {
         let mut wait_loop = WaitLoop::new();
         let mut next_progress = Instant::now();
         loop {
             wait_loop.refresh(self)?;
             let now = Instant::now();
             if let Some(outcome) = wait_loop.outcome(wait, now) {
-                return outcome;
+                return Ok(outcome?);
             }
             if now >= next_progress {
-                next_progress = now + PROGRESS_INTERVAL;
+                next_progress = now + interval;
                 on_progress(&mut wait_loop)?;
             }
             wait_loop.pause(self, wait.deadline.unwrap_or(next_progress).min(next_progress), None)?;

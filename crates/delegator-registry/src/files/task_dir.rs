@@ -192,6 +192,19 @@ impl TaskDir {
         })
     }
 
+    /// The bytes from `offset` on, and where they start: at 0 if the file is shorter than `offset`, because it was
+    /// truncated or removed.
+    pub fn read_from(&self, which: TaskFile, offset: u64) -> Result<(u64, Vec<u8>), RegistryError> {
+        let mut start = 0;
+        let bytes = self.read_with(which, |mut file, bytes| {
+            if file.metadata()?.len() >= offset {
+                start = file.seek(SeekFrom::Start(offset))?;
+            }
+            file.read_to_end(bytes)
+        })?;
+        Ok((start, bytes.unwrap_or_default()))
+    }
+
     fn read_with(
         &self,
         which: TaskFile,

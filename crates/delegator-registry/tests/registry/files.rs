@@ -127,3 +127,15 @@ fn a_published_socket_path_is_readable_and_the_socket_is_removed_with_the_task()
     dir.remove(guard).unwrap();
     assert!(!elsewhere.exists(), "the socket outlived its task");
 }
+
+#[test]
+fn reading_from_an_offset_starts_again_when_the_file_is_shorter() {
+    let world = World::new();
+    let (_registry, dir) = task_dir(&world);
+    assert_eq!(dir.read_from(TaskFile::Verify, 4).unwrap(), (0, Vec::new()), "the file is missing");
+    dir.write(TaskFile::Verify, b"one\ntwo\n").unwrap();
+    assert_eq!(dir.read_from(TaskFile::Verify, 4).unwrap(), (4, b"two\n".to_vec()));
+    assert_eq!(dir.read_from(TaskFile::Verify, 8).unwrap(), (8, Vec::new()));
+    dir.write(TaskFile::Verify, b"new\n").unwrap();
+    assert_eq!(dir.read_from(TaskFile::Verify, 8).unwrap(), (0, b"new\n".to_vec()));
+}

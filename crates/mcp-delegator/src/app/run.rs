@@ -195,8 +195,7 @@ fn execute(
     problems.extend(globals.output.as_deref().and_then(unwritable));
     // Preflight checks need a valid configuration.
     let state_dir = delegator_config::state_dir(&sources(process));
-    let preflight_context =
-        PreflightContext { config, current_dir: &process.current_dir, state_dir: state_dir.as_deref().ok() };
+    let preflight_context = PreflightContext::new(config, process, state_dir.as_deref().ok());
     let preflight_context = config_error.is_none().then_some(&preflight_context);
     let input = validation::validate(spec, object, problems, preflight_context)?;
     let call = commands.find(spec)?.prepare(input)?;

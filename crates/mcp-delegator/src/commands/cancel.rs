@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::CancelReport;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
+use crate::commands::local::cancel::warning;
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
@@ -123,7 +125,7 @@ fn check(input: &Value) -> Vec<Problem> {
                 "task_ids",
                 "is missing, and neither all nor a filter is given",
             )
-            .suggest(Some("Give task ids, or --all. --dry-run shows what would be cancelled.")),
+            .suggest(Some("Give task_ids, or set all to true; dry_run shows what would be cancelled.")),
         ],
         (true, Some(filter)) => {
             vec![Problem::new(ErrorCode::InvalidValue, filter, "cannot be given together with task_ids")]
@@ -144,8 +146,9 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
         let tasks: Vec<Task> = tasks.into_iter().filter(|task| !task.state.is_terminal()).collect();
         return Ok(dry_run_output(&tasks));
     }
-    let cancelled = engine.cancel_all(&ids, input.reason.as_deref(), max_cancel_time(context))?;
-    Ok(cancelled_output(&cancelled))
+    let timeout = max_cancel_time(context);
+    let cancelled = engine.cancel_all(&ids, input.reason.as_deref(), timeout)?;
+    Ok(cancelled_output(&cancelled, timeout))
 }
 
 fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
@@ -161,23 +164,16 @@ fn dry_run_output(tasks: &[Task]) -> CommandOutput {
         .fact("dry_run", true)
 }
 
-fn cancelled_output(cancelled: &[CancelReport]) -> CommandOutput {
+fn cancelled_output(cancelled: &[CancelReport], timeout: Duration) -> CommandOutput {
     let tasks = cancelled.iter().map(|entry| CancelledEntry::of(&entry.task, Some(entry))).collect();
     let count = cancelled.iter().filter(|entry| entry.task.state == State::Cancelled).count();
     let data = json!(CancelledTasks { operation: "cancel", dry_run: false, count, tasks });
-    let unfinished: Vec<&str> = cancelled
-        .iter()
-        .filter(|entry| entry.still_ending || !survivors(entry).is_empty())
-        .map(|entry| entry.task.id.as_str())
-        .collect();
-    let completion = if unfinished.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
-    let mut output = CommandOutput::new(completion).fact("dry_run", false);
-    if !unfinished.is_empty() {
-        let message =
-            format!("kill_incomplete: some processes could not be killed: {}", unfinished.join(", "));
-        output.warnings.push(Warning::new("W_CANCEL_001", message));
-    }
-    output
+    let warning = |entry: &CancelReport| {
+        warning(entry.task.id.as_str(), survivors(entry), entry.still_ending.then_some(timeout))
+    };
+    let warnings: Vec<Warning> = cancelled.iter().filter_map(warning).collect();
+    let completion = if warnings.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
+    CommandOutput { warnings, ..CommandOutput::new(completion).fact("dry_run", false) }
 }
 
 fn survivors(cancelled: &CancelReport) -> &[i32] {

@@ -8,7 +8,6 @@ use delegator_engine::ConnectionPool;
 
 use crate::commands::CommandList;
 use crate::output::screen::Screen;
-use crate::spec::PreflightContext;
 use crate::spec::catalog::Catalog;
 use crate::spec::process::Process;
 
@@ -39,14 +38,6 @@ pub struct Context<'a> {
 impl Context<'_> {
     pub fn catalog(&self) -> Catalog {
         self.commands.catalog()
-    }
-
-    pub fn preflight_context(&self) -> PreflightContext<'_> {
-        PreflightContext {
-            config: self.config,
-            current_dir: &self.process.current_dir,
-            state_dir: self.state_dir.as_deref(),
-        }
     }
 }
 

@@ -72,6 +72,13 @@ fn check(name: String, status: &'static str, message: String, suggestion: Option
     Check { name, status, message, suggestion: suggestion.map(str::to_owned) }
 }
 
+/// A problem with the suggestion of the error that caused it.
+fn failed_check(context: &Context<'_>, name: String, error: AppError) -> Check {
+    let syntax = context.screen.presentation.call_syntax();
+    let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
+    Check { suggestion, ..check(name, "problem", error.message, None) }
+}
+
 /// Finds the program of every agent, and checks the environment of each protocol once. The check of the built-in agent
 /// is named `agent`.
 fn agents(context: &Context<'_>) -> Vec<Check> {
@@ -99,10 +106,11 @@ fn agent(context: &Context<'_>, configured: &ConfiguredAgent, variables: &Variab
     };
     let workdir = &context.process.current_dir;
     match engine(context).and_then(|engine| Ok(engine.locate_agent(configured, workdir, variables)?)) {
-        Err(error) => {
-            let syntax = context.screen.presentation.call_syntax();
-            let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
-            Check { suggestion, ..check(name, "problem", error.message, None) }
+        Err(error) => failed_check(context, name, error),
+        Ok(agent) if !agent.capabilities().sandbox && !agent.unsandboxed => {
+            let message = "its tasks are refused, because nothing enforces their mode".to_owned();
+            let suggestion = format!("Set {name}.unsandboxed to true to accept that.");
+            check(name, "warning", message, Some(&suggestion))
         }
         Ok(agent) => {
             let (health, message) = agent.describe_program();
@@ -148,14 +156,7 @@ fn containment(context: &Context<'_>) -> Check {
 fn state_dir(context: &Context<'_>) -> Check {
     let counts = engine(context).and_then(|engine| Ok((engine.counts()?, engine.state_dir)));
     match counts {
-        Err(error) => check(
-            "state_dir".into(),
-            "problem",
-            error.message,
-            Some(
-                "If the registry is damaged, run 'mcp-delegator doctor --set-aside-damaged' to rename it and start with an empty one.",
-            ),
-        ),
+        Err(error) => failed_check(context, "state_dir".into(), error),
         Ok((None, path)) => check("state_dir".into(), "ok", format!("{} (empty)", path.display()), None),
         Ok((Some((counts, long_log)), path)) => {
             let tasks: u64 = counts.iter().map(|(_, count)| count).sum();

@@ -2,10 +2,10 @@
 //!
 //! The stored streams are already redacted. With `--follow` new lines are printed until the task ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::Engine;
+use delegator_engine::{Engine, EngineError};
 use delegator_registry::TaskFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,31 +78,51 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Prints complete lines of all streams as they arrive, until the task has ended.
 fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<CommandOutput, AppError> {
-    let mut shown_bytes = [0_usize; 3];
-    loop {
-        // Query the state before reading, so that everything written before the end is printed.
-        let task = engine.wait(id, Some(Instant::now() + POLL_INTERVAL), |_| {})?.task;
-        let ended = task.state.is_terminal();
-        for (which, shown) in
-            [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].into_iter().zip(&mut shown_bytes)
-        {
-            let stored = engine.read_stored(id, which)?;
-            // A stream that was truncated meanwhile is printed again from its beginning.
-            let from = if *shown > stored.len() { 0 } else { *shown };
-            let whole =
-                stored[from..].iter().rposition(|byte| *byte == b'\n').map_or(from, |at| from + at + 1);
-            let end = if ended { stored.len() } else { whole };
-            if context.screen.write_lines(&stored[from..end])? == Flow::Stop {
-                return Ok(CommandOutput::done(json!({})));
+    let Some(dir) = engine.task_dir(id)? else {
+        return Err(EngineError::UnknownTask { given: id.to_string() }.into());
+    };
+    let mut streams = [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].map(|file| (file, 0));
+    let mut print_new = |ended: bool| -> Result<(), FollowEnd> {
+        for (file, printed_bytes) in &mut streams {
+            let (start, mut new) = dir.read_from(*file, *printed_bytes).map_err(EngineError::from)?;
+            if !ended {
+                new.truncate(new.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
             }
-            *shown = end;
+            if context.screen.write_lines(&new)? == Flow::Stop {
+                return Err(FollowEnd::ReaderGone);
+            }
+            *printed_bytes = start + new.len() as u64;
         }
-        if ended {
+        Ok(())
+    };
+    // The state is read before the last output, so that everything written before the end is printed.
+    let followed = engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
+        print_new(true)?;
+        Ok(task)
+    });
+    match followed {
+        Ok(task) => {
             let state = task.state.public_name().to_owned();
             let (stdout, stderr, verify) = (String::new(), String::new(), None);
             let task_id = id.to_string();
-            return Ok(CommandOutput::done(LogsOutput { task_id, state, stdout, stderr, verify }));
+            Ok(CommandOutput::done(LogsOutput { task_id, state, stdout, stderr, verify }))
         }
+        Err(FollowEnd::ReaderGone) => Ok(CommandOutput::done(json!({}))),
+        Err(FollowEnd::Failed(error)) => Err(*error),
+    }
+}
+
+/// Why following ended before the task did.
+#[derive(Debug)]
+enum FollowEnd {
+    /// The reader has closed the pipe.
+    ReaderGone,
+    Failed(Box<AppError>),
+}
+
+impl<T: Into<AppError>> From<T> for FollowEnd {
+    fn from(error: T) -> FollowEnd {
+        FollowEnd::Failed(Box::new(error.into()))
     }
 }
 

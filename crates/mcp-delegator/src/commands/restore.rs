@@ -113,7 +113,7 @@ fn check(input: &Value) -> Vec<Problem> {
         return problems;
     }
     if !has_task {
-        let hint = "Give the task id; --list shows the tasks with restore points here.";
+        let hint = "Give task_id; with list set to true, the tasks with restore points here are listed.";
         refuse(ErrorCode::MissingArgument, "task_id", "is missing", hint);
     }
     if let Some(field) = ["undo", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
@@ -129,7 +129,7 @@ fn check(input: &Value) -> Vec<Problem> {
             true => "must be true, because content that exists only in the restore point is lost",
             false => "must be true, because files in the work tree are overwritten and removed",
         };
-        let hint = "Check with --dry-run first, then give --confirm-destructive.";
+        let hint = "Check with dry_run first, then set confirm_destructive to true.";
         refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint);
     }
     problems
@@ -179,7 +179,7 @@ fn list(
     let points = engine.list_restore_points(start_dir, environment)?;
     let points = points.ok_or_else(|| {
         AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", start_dir.display()))
-            .suggest("Give a directory of the repository with --working-dir.")
+            .suggest("Give a directory of the repository as working_dir.")
     })?;
     let message = format!("{} restore points", points.len());
     Ok(command_output(RestoreOutput::listed(points), message))

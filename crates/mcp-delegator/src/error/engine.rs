@@ -55,7 +55,7 @@ impl From<EngineError> for AppError {
             }
             EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
                 .context("task_id", task.as_str())
-                .suggest("Give a directory of the task's repository with --working-dir."),
+                .suggest("Give a directory of the task's repository as working_dir."),
             EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
                 restore_incomplete(restore_error(source, message), &restored, &failed, &untouched)
             }
@@ -151,7 +151,7 @@ fn restore_incomplete(
         .context("restored", list(restored))
         .context("failed", failed.display().to_string())
         .context("untouched", list(untouched))
-        .suggest("Run restore again, or revert it with --undo.")
+        .suggest("Run restore again, or set undo to revert it.")
 }
 
 fn clock_jumped(message: String, by_ms: i64) -> AppError {
@@ -198,9 +198,10 @@ pub fn unsupported_input(agent: &str, input: &str) -> Problem {
 }
 
 fn no_threads(message: String, agent: &str) -> AppError {
-    AppError::new(ErrorCode::Unsupported, message).context("agent", agent).suggest(
-        "Start a new task with 'mcp-delegator local exec', and repeat in it what the agent needs to know.",
-    )
+    AppError::new(ErrorCode::Unsupported, message).context("agent", agent).suggest(Suggestion::with_call(
+        "Start a new task with {call}, and repeat in it what the agent needs to know.",
+        NextCall::new(&["local", "exec"]),
+    ))
 }
 
 /// `env_allow_list` names a variable that the agent does not receive.
@@ -271,7 +272,7 @@ fn restore_error(error: RestoreError, message: String) -> AppError {
         | RestoreError::CheckedOutElsewhere { .. } => AppError::new(ErrorCode::WrongState, message),
         RestoreError::Incomplete { undo, .. } => AppError::new(ErrorCode::IoError, message)
             .context("undo_point", undo)
-            .suggest("Run restore again, or revert it with --undo."),
+            .suggest("Run restore again, or set undo to revert it."),
         RestoreError::Git(_) => AppError::new(ErrorCode::IoError, message),
     }
 }

@@ -29,6 +29,7 @@ use serde_json::{Map, Value};
 use crate::error::{ErrorCode, Problem};
 pub use input_schema::{InputSchema, Property, PropertyType};
 pub use output_schema::output_schema;
+use process::Process;
 use version::PROGRAM;
 
 /// The input of a command that takes none.
@@ -162,6 +163,12 @@ pub struct PreflightContext<'a> {
     pub config: &'a Config,
     pub current_dir: &'a Path,
     pub state_dir: Option<&'a Path>,
+}
+
+impl<'a> PreflightContext<'a> {
+    pub fn new(config: &'a Config, process: &'a Process, state_dir: Option<&'a Path>) -> Self {
+        PreflightContext { config, current_dir: &process.current_dir, state_dir }
+    }
 }
 
 /// When a command prints its own format instead of an envelope.

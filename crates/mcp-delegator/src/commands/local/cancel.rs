@@ -3,6 +3,8 @@
 //! The engine requests the cancellation and waits until the task has ended. Processes that survive are reported in
 //! `survivors` with a warning.
 
+use std::time::Duration;
+
 use delegator_domain::task::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,7 +50,8 @@ pub const COMMAND: Command =
 fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
-    let cancelled = engine.cancel(&id, input.reason.as_deref(), max_cancel_time(context))?;
+    let timeout = max_cancel_time(context);
+    let cancelled = engine.cancel(&id, input.reason.as_deref(), timeout)?;
     // The caller knows about a task it cancelled. A task that completed first stays unread, because it has results.
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
@@ -68,12 +71,24 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
     output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));
-    if !survivors.is_empty() || cancelled.still_ending {
-        let message = format!("kill_incomplete: some processes could not be killed: {}", json!(survivors));
-        output.warnings.push(Warning::new("W_CANCEL_001", message));
-    }
+    output.warnings.extend(warning(id.as_str(), &survivors, cancelled.still_ending.then_some(timeout)));
     output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
     Ok(output)
+}
+
+/// The warning for a task that was not completely cancelled. `expired` is the timeout, if the task did not end within it.
+pub fn warning(id: &str, survivors: &[i32], expired: Option<Duration>) -> Option<Warning> {
+    match expired {
+        _ if !survivors.is_empty() => Some(Warning::new(
+            "W_CANCEL_001",
+            format!("kill_incomplete: some processes of {id} could not be killed: {}", json!(survivors)),
+        )),
+        Some(timeout) => Some(Warning::new(
+            "W_CANCEL_002",
+            format!("task {id} has not ended within {} s; it is still being ended", timeout.as_secs()),
+        )),
+        None => None,
+    }
 }
 
 fn describe(data: &Value) -> Document {
@@ -91,4 +106,22 @@ fn describe(data: &Value) -> Document {
     let facts = facts.map(|(name, value)| (name.to_owned(), value)).collect();
     Document::titled(format!("Task {} {}", scalar(&data["task_id"]), scalar(&data["state"])))
         .block(Block::Facts(facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_is_still_ending_is_not_reported_as_unkillable() {
+        let message = |survivors: &[i32], expired| {
+            warning("T-local-1", survivors, expired).map(|warning| (warning.code, warning.message))
+        };
+        let timeout = Some(Duration::from_secs(25));
+        let killing = "kill_incomplete: some processes of T-local-1 could not be killed: [7,8]".to_owned();
+        let ending = "task T-local-1 has not ended within 25 s; it is still being ended".to_owned();
+        assert_eq!(message(&[7, 8], None), Some(("W_CANCEL_001", killing)));
+        assert_eq!(message(&[], timeout), Some(("W_CANCEL_002", ending)));
+        assert_eq!(message(&[], None), None);
+    }
 }

@@ -89,11 +89,7 @@ impl ServerState {
         spec: &'static CommandSpec,
         mut object: Map<String, Value>,
     ) -> Result<AdmittedCall, RefusedCall> {
-        let preflight = PreflightContext {
-            config: &self.config,
-            current_dir: &self.process.current_dir,
-            state_dir: self.state_dir.as_deref(),
-        };
+        let preflight = PreflightContext::new(&self.config, &self.process, self.state_dir.as_deref());
         let mut problems: Vec<Problem> = Vec::new();
         let requested = stdin::take_format(&mut object, &FORMATS, &mut problems);
         let call = ToolCall::new(spec, requested.unwrap_or(self.toolbox.default_format()));

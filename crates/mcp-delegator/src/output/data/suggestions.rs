@@ -94,7 +94,10 @@ fn by_kind(
                 Some(thread) => format!("the agent has no thread {}", quote(thread)),
                 None => "the agent no longer has that thread".to_owned(),
             };
-            format!("Start a new task with local exec: {missing}.")
+            return Some(Suggestion::with_call(
+                format!("Start a new task with {{call}}: {missing}."),
+                NextCall::new(&["local", "exec"]),
+            ));
         }
         FailureKind::TooManyProcesses => {
             let during = found

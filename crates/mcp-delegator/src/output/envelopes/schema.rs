@@ -123,30 +123,63 @@ pub fn schema_of(envelope: Envelope, category: Category) -> Option<Value> {
 
 /// The violations of a rendered envelope. A server validates many, so each validator is built only once.
 pub fn check(envelope: Envelope, category: Category, value: &Value) -> Vec<String> {
-    static VALIDATORS: [OnceLock<Option<Validator>>; 7] = [const { OnceLock::new() }; 7];
+    const COUNT: usize = 2 + Category::ALL.len();
+    static VALIDATORS: [OnceLock<CompiledSchema>; COUNT] = [const { OnceLock::new() }; COUNT];
     let at = match envelope {
         Envelope::Agent => 0,
         Envelope::Standard => 1,
         Envelope::Tool => 2 + category as usize,
         Envelope::Raw => return Vec::new(),
     };
-    let build = || schema_of(envelope, category).and_then(|schema| validator(&schema).ok());
-    VALIDATORS[at].get_or_init(build).iter().flat_map(|validator| errors_of(validator, value)).collect()
+    let build = || compile(&schema_of(envelope, category).unwrap_or_default());
+    errors_of(VALIDATORS[at].get_or_init(build), value)
 }
 
 /// The schema violations of an envelope; empty if it is valid.
 pub fn violations(schema: &Value, envelope: &Value) -> Vec<String> {
-    match validator(schema) {
-        Ok(validator) => errors_of(&validator, envelope),
-        Err(error) => vec![format!("the schema itself is broken: {error}")],
-    }
+    errors_of(&compile(schema), envelope)
 }
 
-fn validator(schema: &Value) -> Result<Validator, String> {
+/// A validator, or why its schema is invalid.
+type CompiledSchema = Result<Validator, String>;
+
+fn compile(schema: &Value) -> CompiledSchema {
     let options = jsonschema::options().should_validate_formats(true);
     options.build(schema).map_err(|error| error.to_string())
 }
 
-fn errors_of(validator: &Validator, instance: &Value) -> Vec<String> {
-    validator.iter_errors(instance).map(|error| format!("{}: {error}", error.instance_path())).collect()
+fn errors_of(compiled: &CompiledSchema, instance: &Value) -> Vec<String> {
+    match compiled {
+        Ok(validator) => validator
+            .iter_errors(instance)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect(),
+        Err(error) => vec![format!("the schema itself is broken: {error}")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_that_does_not_compile_is_a_violation() {
+        let found = violations(&json!({"type": "nonsense"}), &json!({}));
+        assert!(found[0].starts_with("the schema itself is broken: "), "{found:?}");
+        // A schema that could not be parsed is null, which must not accept everything.
+        assert!(!violations(&Value::default(), &json!({})).is_empty());
+    }
+
+    #[test]
+    fn every_envelope_is_checked_against_its_own_schema() {
+        for envelope in [Envelope::Agent, Envelope::Standard, Envelope::Tool] {
+            for category in Category::ALL {
+                let schema = schema_of(envelope, category).unwrap();
+                let expected = violations(&schema, &json!({}));
+                assert!(!expected.is_empty(), "{envelope:?} {category:?}");
+                assert_eq!(check(envelope, category, &json!({})), expected, "{envelope:?} {category:?}");
+            }
+        }
+        assert!(check(Envelope::Raw, Category::RegistryInfo, &json!({})).is_empty());
+    }
 }

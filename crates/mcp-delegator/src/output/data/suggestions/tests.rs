@@ -2,6 +2,7 @@
 
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::suggestions::*;
+use crate::spec::ServedTools;
 
 fn failed(kind: FailureKind, message: &str, retry_at: Option<&str>) -> TaskEnd {
     TaskEnd::Failed { kind, message: message.to_owned(), retry_at: retry_at.map(str::to_owned) }
@@ -84,7 +85,7 @@ fn failures_outside_the_work_have_one_suggestion() {
             Kind::ThreadNotFound,
             "x",
             None,
-            "Start a new task with local exec: the agent no longer has that thread.",
+            "Start a new task with 'mcp-delegator local exec': the agent no longer has that thread.",
         ),
         (
             Kind::SupervisorLost,
@@ -114,6 +115,17 @@ fn a_lost_task_with_a_thread_is_resumed() {
     assert_eq!(
         suggested,
         ["Continue where it stopped: mcp-delegator local resume 'go on' --task-id T-local-1"]
+    );
+}
+
+#[test]
+fn a_missing_thread_suggests_a_new_task_in_the_syntax_of_the_reader() {
+    let end = failed(FailureKind::ThreadNotFound, "x", None);
+    let served = ServedTools { prefix: "_codex_".to_owned(), names: vec!["local_exec".to_owned()] };
+    let suggestions = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
+    assert_eq!(
+        CallSyntax::Tools(&served).sentence(&suggestions[0]),
+        "Start a new task with _codex_local_exec: the agent has no thread \"01a1\"."
     );
 }
 
