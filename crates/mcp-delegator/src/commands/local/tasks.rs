@@ -78,7 +78,7 @@ pub fn build_submission(
             .map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let is_enforced = Capabilities::of(select(&context.config)?.protocol).sandbox;
+    let is_enforced = Capabilities::of(select(context.config)?.protocol).sandbox;
     let may_write = request.mode.may_write(is_enforced);
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
