@@ -68,13 +68,23 @@ pub(crate) fn try_lock_existing(path: &Path, task: &TaskId) -> io::Result<LockAt
     open_and_lock(path, task, &mut fs::OpenOptions::new())
 }
 
-fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> io::Result<LockAttempt> {
-    // The standard library opens all files close-on-exec.
-    let opened = durable::open_private(path, options.read(true).write(true).truncate(false));
-    match durable::if_exists(opened)? {
-        Some(file) => lock(path, task, file),
-        None => Ok(LockAttempt::Gone),
+/// Like [`try_lock`], but waits for another holder.
+pub(crate) fn wait_for_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
+    let Some(file) = open(path, fs::OpenOptions::new().create(true))? else { return Ok(LockAttempt::Gone) };
+    match file.lock() {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(LockAttempt::Held),
+        locked => locked.and_then(|()| lock(path, task, file)),
     }
+}
+
+fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> io::Result<LockAttempt> {
+    open(path, options)?.map_or(Ok(LockAttempt::Gone), |file| lock(path, task, file))
+}
+
+/// `None` if the file, or its directory, does not exist.
+fn open(path: &Path, options: &mut fs::OpenOptions) -> io::Result<Option<File>> {
+    // The standard library opens all files close-on-exec.
+    durable::if_exists(durable::open_private(path, options.read(true).write(true).truncate(false)))
 }
 
 /// Takes over a lock that was handed over. If `file` is not this lock, tries to take it.

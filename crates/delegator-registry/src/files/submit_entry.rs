@@ -16,7 +16,7 @@ use delegator_domain::task::TaskId;
 use super::durable;
 use super::lock::{self, LockAttempt, LockGuard};
 
-/// Cleaning locks a new entry only for a moment, so retry.
+/// Cleaning may lock and remove a new entry before its creator locks it, so retry.
 const MAX_TRIES: u32 = 1_000;
 
 /// The entry of a submit in this process. Dropping it only releases the lock, as killing the process does.
@@ -41,10 +41,11 @@ impl SubmitEntry {
     pub(crate) fn create(folder: &Path, id: &TaskId) -> io::Result<SubmitEntry> {
         let path = folder.join(id.as_str());
         for _ in 0..MAX_TRIES {
-            match lock::try_lock(&path, id)? {
+            match lock::wait_for_lock(&path, id)? {
                 LockAttempt::Locked(lock) => return Ok(SubmitEntry { path, _lock: lock }),
                 LockAttempt::Gone => durable::make_private_dir(folder)?,
-                LockAttempt::Held => std::thread::yield_now(),
+                // A signal interrupted the wait.
+                LockAttempt::Held => {}
             }
         }
         Err(io::ErrorKind::WouldBlock.into())
