@@ -5,20 +5,31 @@
 //! identical content finished earlier in the turn. An id that already finished in this turn is a repeat in any case,
 //! because ids are unique.
 
-use std::collections::VecDeque;
-
 use crate::event::{Item, ItemDetails, ItemStatus};
 use crate::json::Text;
 
 /// Number of recent items that are compared.
 const MAX_REMEMBERED: usize = 64;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Repeats {
     was_interrupted: bool,
-    /// Fingerprints of the id and of the content; 0 if there is none.
-    remembered: VecDeque<(u64, u64)>,
+    contents: [u64; MAX_REMEMBERED],
+    ids: [u64; MAX_REMEMBERED],
+    next: usize,
     pub(super) count: u64,
+}
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Self {
+            was_interrupted: false,
+            contents: [0; MAX_REMEMBERED],
+            ids: [0; MAX_REMEMBERED],
+            next: 0,
+            count: 0,
+        }
+    }
 }
 
 impl Repeats {
@@ -32,33 +43,26 @@ impl Repeats {
 
     /// Whether an item with this id has finished in this turn.
     pub(super) fn has_finished(&self, id: &Text<'_>) -> bool {
-        let id = id_fingerprint(id);
-        id != 0 && self.remembered.iter().any(|known| known.0 == id)
+        !id.is_empty() && self.ids.contains(&id_fingerprint(id))
     }
 
     /// Records a finished item; returns whether it is a repeat.
     pub(super) fn record_finished(&mut self, item: &Item<'_>, was_open: bool) -> bool {
+        let id = if item.id.is_empty() { 0 } else { id_fingerprint(&item.id) };
         let content = content_fingerprint(item);
-        let may_be_repeat = self.was_interrupted && !was_open && content != 0;
-        let is_repeat = self.has_finished(&item.id)
-            || (may_be_repeat && self.remembered.iter().any(|known| known.1 == content));
-        if is_repeat {
+        let is_known = id != 0 && self.ids.contains(&id);
+        let is_same = self.was_interrupted && !was_open && content != 0 && self.contents.contains(&content);
+        if is_known || is_same {
             self.count += 1;
             return true;
         }
-        if self.remembered.len() == MAX_REMEMBERED {
-            self.remembered.pop_front();
-        }
-        self.remembered.push_back((id_fingerprint(&item.id), content));
+        (self.ids[self.next], self.contents[self.next]) = (id, content);
+        self.next = (self.next + 1) % MAX_REMEMBERED;
         false
     }
 }
 
-/// Returns 0 for an empty id.
 fn id_fingerprint(id: &Text<'_>) -> u64 {
-    if id.is_empty() {
-        return 0;
-    }
     let mut hash = Fingerprint(0);
     hash.add_text(id);
     hash.value()
