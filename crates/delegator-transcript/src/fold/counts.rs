@@ -55,7 +55,8 @@ struct NamedCounters {
 
 impl NamedCounters {
     fn count(&mut self, name: &'static str) {
-        match self.known.iter_mut().find(|(known, _)| *known == name) {
+        // Comparing addresses is enough: `report` adds up entries of the same name.
+        match self.known.iter_mut().find(|(known, _)| std::ptr::eq(*known, name)) {
             Some((_, count)) => *count += 1,
             None => self.known.push((name, 1)),
         }
