@@ -7,31 +7,23 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::named_enum::named_enum;
+
 /// The built-in agent. A task that names no agent runs it.
 pub const BUILT_IN_AGENT: &str = "codex";
 
 /// The protocol of the built-in agent.
 pub const BUILT_IN_PROTOCOL: AgentProtocol = AgentProtocol::CodexExec;
 
-/// How an agent is started and what it reads and prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentProtocol {
-    /// `codex exec --json`: the task on stdin, Codex exec events on stdout.
-    CodexExec,
-    /// Any program: the task on stdin, lines of text on stdout, the exit code decides.
-    Plain,
-}
-
-impl AgentProtocol {
-    /// The names of all protocols.
-    pub const NAMES: [&'static str; 2] = [AgentProtocol::CodexExec.name(), AgentProtocol::Plain.name()];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            AgentProtocol::CodexExec => "codex-exec",
-            AgentProtocol::Plain => "plain",
-        }
+named_enum! {
+    /// How an agent is started and what it reads and prints.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AgentProtocol {
+        /// `codex exec --json`: the task on stdin, Codex exec events on stdout.
+        CodexExec = "codex-exec",
+        /// Any program: the task on stdin, lines of text on stdout, the exit code decides.
+        Plain = "plain",
     }
 }
 

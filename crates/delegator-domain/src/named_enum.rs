@@ -1,6 +1,6 @@
 //! Enums whose variants have a fixed name, as stored in the registry and shown in JSON.
 
-/// Defines an enum, the list of its variants, and the conversion from and to their names.
+/// Defines an enum, the lists of its variants and their names, and the conversion from and to their names.
 macro_rules! named_enum {
     ($(#[$about:meta])* $visibility:vis enum $Enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$about])*
@@ -10,7 +10,11 @@ macro_rules! named_enum {
         }
 
         impl $Enum {
+            #[allow(dead_code, reason = "not every enum is listed")]
             $visibility const ALL: [$Enum; [$($name),*].len()] = [$($Enum::$variant),*];
+
+            #[allow(dead_code, reason = "not every list of names is shown")]
+            $visibility const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
 
             $visibility fn name(self) -> &'static str {
                 match self {

@@ -17,9 +17,6 @@ named_enum! {
 }
 
 impl Mode {
-    /// In ascending order.
-    pub const NAMES: [&'static str; 3] = ["read-only", "workspace-write", "danger-full-access"];
-
     pub fn writes(self) -> bool {
         self > Mode::ReadOnly
     }
@@ -39,13 +36,16 @@ pub enum EnvPolicy {
     AllowList(Vec<String>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EnvPolicyName {
-    #[default]
-    InheritNone,
-    InheritAll,
-    AllowList,
+named_enum! {
+    /// An [`EnvPolicy`] without its list.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum EnvPolicyName {
+        #[default]
+        InheritNone = "inherit-none",
+        InheritAll = "inherit-all",
+        AllowList = "allow-list",
+    }
 }
 
 impl EnvPolicyName {

@@ -85,8 +85,7 @@ impl Submission {
         if settings.resume.is_some() && !capabilities.threads {
             return Err(EngineError::NoThreads { agent: agent() });
         }
-        let needs_sandbox = settings.mode != Mode::DangerFullAccess && !self.agent.unsandboxed;
-        if needs_sandbox && !capabilities.sandbox {
+        if !capabilities.permits(settings.mode, self.agent.unsandboxed) {
             return Err(EngineError::ModeNotEnforced { agent: agent(), mode: settings.mode });
         }
         let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));

@@ -86,11 +86,10 @@ impl Engine {
 
     /// Waits until the agent has announced its thread, the task has ended, or the deadline has passed.
     pub fn wait_for_thread(&self, id: &TaskId, deadline: Instant) -> Result<Task, EngineError> {
-        let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let registry = self.find_registry()?.ok_or_else(unknown)?;
+        let registry = self.find_registry()?.ok_or_else(|| unknown(id))?;
         loop {
             let mark = registry.change_mark()?;
-            let task = registry.get(id)?.ok_or_else(unknown)?;
+            let task = registry.get(id)?.ok_or_else(|| unknown(id))?;
             if task.thread_id.is_some() || task.state.is_terminal() || Instant::now() >= deadline {
                 return Ok(task);
             }

@@ -1,6 +1,7 @@
 //! What an agent can do. Inputs that an agent cannot honour are refused, never ignored.
 
 use delegator_domain::agents::AgentProtocol;
+use delegator_domain::task::Mode;
 
 use super::{codex, plain};
 
@@ -42,6 +43,11 @@ impl AgentInput {
 }
 
 impl Capabilities {
+    /// Whether a task may run in this mode: the agent enforces it, there is nothing to enforce, or the user waived it.
+    pub fn permits(self, mode: Mode, unsandboxed: bool) -> bool {
+        self.sandbox || unsandboxed || mode == Mode::DangerFullAccess
+    }
+
     pub fn of(protocol: AgentProtocol) -> Capabilities {
         match protocol {
             AgentProtocol::CodexExec => codex::CAPABILITIES,

@@ -82,11 +82,12 @@ pub(super) fn check_program(path: &Path) -> Result<(), LocateError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn write_program(path: &Path, text: &str) {
+    /// Writes an executable file.
+    pub(in crate::agent) fn write_program(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
-use crate::commands::local::cancel::warning;
+use crate::commands::local::cancel::{survivors, warning};
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
@@ -174,10 +174,6 @@ fn cancelled_output(cancelled: &[CancelReport], timeout: Duration) -> CommandOut
     let warnings: Vec<Warning> = cancelled.iter().filter_map(warning).collect();
     let completion = if warnings.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
     CommandOutput { warnings, ..CommandOutput::new(completion).fact("dry_run", false) }
-}
-
-fn survivors(cancelled: &CancelReport) -> &[i32] {
-    cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
 
 fn describe(data: &Value) -> Document {

@@ -5,6 +5,7 @@
 
 use delegator_config::Containment;
 use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
+use delegator_domain::task::Mode;
 use delegator_engine::{HealthStatus, Variables, best_containment, check_environment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,7 +108,7 @@ fn agent(context: &Context<'_>, configured: &ConfiguredAgent, variables: &Variab
     let workdir = &context.process.current_dir;
     match engine(context).and_then(|engine| Ok(engine.locate_agent(configured, workdir, variables)?)) {
         Err(error) => failed_check(context, name, error),
-        Ok(agent) if !agent.capabilities().sandbox && !agent.unsandboxed => {
+        Ok(agent) if !agent.capabilities().permits(Mode::default(), agent.unsandboxed) => {
             let message = "its tasks are refused, because nothing enforces their mode".to_owned();
             let suggestion = format!("Set {name}.unsandboxed to true to accept that.");
             check(name, "warning", message, Some(&suggestion))

@@ -41,16 +41,16 @@ pub fn choices(names: impl IntoIterator<Item = &'static str>) -> Schema {
 
 /// The schema of a [`Mode`].
 pub fn modes(_: &mut SchemaGenerator) -> Schema {
-    choices(Mode::ALL.map(Mode::name))
+    choices(Mode::NAMES)
 }
 
 /// The schema of a [`RunMode`].
 pub fn run_modes(_: &mut SchemaGenerator) -> Schema {
-    choices(Mode::ALL.map(Mode::name).into_iter().chain(["preview"]))
+    choices(Mode::NAMES.into_iter().chain(["preview"]))
 }
 
 fn env_policies(_: &mut SchemaGenerator) -> Schema {
-    choices(["inherit-none", "inherit-all", "allow-list"])
+    choices(EnvPolicyName::NAMES)
 }
 
 /// The schema of a [`State`](delegator_domain::task::State) that a filter accepts.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_config::Config;
 use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
-use delegator_domain::task::Mode;
+use delegator_domain::task::{EnvPolicyName, Mode};
 use delegator_engine::{
     AgentInput, Capabilities, VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access,
 };
@@ -89,7 +89,7 @@ fn selected_agent_problems(input: &Value, config: &Config, default_agent: &str) 
         None | Some(Value::Null) => false,
         Some(Value::Array(list)) => !list.is_empty(),
         // Without a sandbox of its own, an agent's commands see all variables that it has.
-        Some(policy) if name == AgentInput::EnvPolicy.name() => policy != "inherit-all",
+        Some(policy) if name == AgentInput::EnvPolicy.name() => policy != EnvPolicyName::InheritAll.name(),
         Some(_) => true,
     };
     let unsupported = capabilities.unsupported_inputs.iter().map(|input| input.name());
@@ -97,7 +97,7 @@ fn selected_agent_problems(input: &Value, config: &Config, default_agent: &str) 
         unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
     // A preview is read-only.
     let mode = requested_mode(input).unwrap_or(Mode::ReadOnly);
-    if !capabilities.sandbox && !agent.unsandboxed && mode != Mode::DangerFullAccess {
+    if !capabilities.permits(mode, agent.unsandboxed) {
         problems.push(mode_not_enforced(&agent.name, mode));
     }
     if problems.is_empty() { variable_problems(input, &agent) } else { problems }

@@ -45,16 +45,11 @@ fn is_node_script(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::agent::locate;
-
-    fn write_program(path: &Path, text: &str) {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    use crate::agent::locate::tests::write_program;
 
     #[test]
     fn native_program_is_preferred_over_the_npm_wrapper() {

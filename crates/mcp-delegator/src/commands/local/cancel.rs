@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use delegator_domain::task::State;
+use delegator_engine::CancelReport;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,7 +57,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     if cancelled.task.state == State::Cancelled {
         engine.mark_read(&id)?;
     }
-    let survivors = cancelled.task.ended.as_ref().map_or_else(Vec::new, |ended| ended.survivors.clone());
+    let survivors = survivors(&cancelled);
     let record = engine.files(&id)?.record;
     let swept = record.as_ref().map(|record| record.swept).filter(|swept| swept.processes > 0);
     let mut output = CommandOutput::done(CancelledTask {
@@ -64,16 +65,21 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
         task_id: id.to_string(),
         state: cancelled.task.state.public_name(),
         previous_state: cancelled.previous.public_name(),
-        survivors: survivors.clone(),
+        survivors: survivors.to_vec(),
         signals: record.map(|record| record.signals),
         swept: swept.map(|swept| Swept { processes: swept.processes, killed: swept.killed }),
     });
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
     output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));
-    output.warnings.extend(warning(id.as_str(), &survivors, cancelled.still_ending.then_some(timeout)));
+    output.warnings.extend(warning(id.as_str(), survivors, cancelled.still_ending.then_some(timeout)));
     output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
     Ok(output)
+}
+
+/// Processes that could not be killed.
+pub fn survivors(cancelled: &CancelReport) -> &[i32] {
+    cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
 
 /// The warning for a task that was not completely cancelled. `expired` is the timeout, if the task did not end within it.

@@ -139,7 +139,7 @@ pub fn foreground_output(
     engine.mark_read(&task.id)?;
     let data = ExecutionAck {
         summary: Some(task_data::summary(&task)),
-        report: Some(TaskReport::of(&task, &files, (false, None), context.screen.presentation.call_syntax())),
+        report: Some(TaskReport::of(&task, &files, None, context.screen.presentation.call_syntax())),
         ..acknowledgement
     };
     let mut output = match task_error(&task, &files) {

@@ -173,13 +173,11 @@ impl TaskResult {
         syntax: CallSyntax<'_>,
     ) -> TaskResult {
         let record = files.record.as_ref();
-        let is_requested = shown.as_ref().is_some_and(|shown| shown.is_requested);
-        let budget = shown.as_ref().map(|shown| shown.budget);
         TaskResult {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
             summary: summary(task),
-            report: TaskReport::of(task, files, (is_requested, budget), syntax),
+            report: TaskReport::of(task, files, shown.as_ref(), syntax),
             output: match shown {
                 Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
                     let sizes =
@@ -193,17 +191,18 @@ impl TaskResult {
 }
 
 impl TaskReport {
-    /// `budget`: the size of the output that the caller requested.
+    /// The output that the result includes decides how much of the message and of the verification is shown.
     pub fn of(
         task: &Task,
         files: &TaskFiles,
-        (whole_message, budget): (bool, Option<usize>),
+        shown: Option<&OutputExcerpt>,
         syntax: CallSyntax<'_>,
     ) -> TaskReport {
         let record = files.record.as_ref();
         let structured = structured_output::from_task(task, record);
         let evidence = record.and_then(|record| record.evidence.as_ref());
         let not_listed = evidence.map(|evidence| evidence.artifacts_not_listed);
+        let whole_message = shown.is_some_and(|shown| shown.is_requested);
         let max_chars = if whole_message { usize::MAX } else { MESSAGE_CHARS };
         TaskReport {
             final_message: final_text(record).map(|text| truncate_chars(text, max_chars)),
@@ -218,7 +217,7 @@ impl TaskReport {
             artifacts_not_listed_count: not_listed.filter(|count| *count > 0),
             git: evidence.and_then(|evidence| evidence.history.as_ref()).map(files::git_changes),
             restore_point: restore_point::of_task(&task.id, files.restore_point.as_ref()),
-            verification: verification::of_task(task, record, budget),
+            verification: verification::of_task(task, record, shown.map(|shown| shown.budget)),
         }
     }
 }
