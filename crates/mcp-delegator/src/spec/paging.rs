@@ -16,7 +16,7 @@ pub struct Paging {
     /// Items per page (default: all)
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<u32>,
-    /// next_cursor of the previous page
+    /// Cursor of the previous page
     #[schemars(length(min = 1, max = 512))]
     pub cursor: Option<String>,
 }

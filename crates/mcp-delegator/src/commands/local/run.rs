@@ -192,15 +192,15 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
             let run = files.record.as_ref().map(|record| TimedOutRun {
                 idle_seconds: record.quiet_ms / 1000,
                 limit_seconds: record.limits.map(|limits| limits.of(*limit)),
-                partial_results: PartialResults {
-                    last_events: task_data::last_events(record),
-                    last_output: record.last_output.clone(),
-                },
+                partial_results: PartialResults::of(record),
             });
             AppError::new(code, format!("Task exceeded {} timeout.", limit.name())).with_context(
                 TimeoutContext {
                     timeout_type: limit.name(),
-                    elapsed_seconds: task_data::ran_ms(task) / 1000,
+                    elapsed_seconds: ended.ran_ms.map_or_else(
+                        || task_data::RunTimes::of(task).duration_seconds(),
+                        |ran_ms| ran_ms / 1000,
+                    ),
                     run,
                 },
             )

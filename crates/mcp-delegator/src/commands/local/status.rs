@@ -52,7 +52,7 @@ pub struct StatusInputs {
     /// Last 5 lines of running tasks
     #[serde(default)]
     pub verbose: bool,
-    /// next_cursor of the previous page
+    /// Cursor of the previous page
     #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
     pub cursor: Option<String>,
 }
@@ -146,9 +146,7 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
     let query = cursor_query(&input.filter);
-    if let Some(next) = overview.ended.next {
-        output.facts.insert("next_cursor".into(), position_cursor(next, &query).into());
-    }
+    output.next_cursor = overview.ended.next.map(|next| position_cursor(next, &query));
     let positions = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect();
     output.list_cursors = Some(ListCursors { list: "recently_completed", positions, query });
     Ok(output)
