@@ -319,3 +319,32 @@ pub(super) fn sentence(text: &str) -> String {
     let period = if text.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{capital}{}{period}", letters.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::Phase;
+
+    #[test]
+    fn a_git_command_over_its_time_limit_is_a_wall_timeout() {
+        let timed_out = GitError::TimedOut { command: "status".to_owned(), limit: Duration::from_secs(300) };
+        let error = AppError::from(EngineError::Restore(RestoreError::Git(timed_out)));
+        assert_eq!(
+            (error.code, &error.context["timeout_type"], &error.context["limit_seconds"]),
+            (ErrorCode::TimeoutWall, &"wall".into(), &300.into())
+        );
+    }
+
+    #[test]
+    fn a_shortage_during_cleanup_does_not_promise_that_nothing_changed() {
+        let shortage = || EngineError::Io {
+            doing: "delete a task",
+            source: std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error()),
+        };
+        assert_eq!(AppError::from(shortage()).code, ErrorCode::ResourceShortage);
+        let error = AppError::from(EngineError::Cleanup(Box::new(shortage())));
+        assert_eq!((error.code, error.phase), (ErrorCode::IoError, Phase::Cleanup));
+    }
+}
