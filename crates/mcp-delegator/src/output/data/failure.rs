@@ -26,7 +26,7 @@ pub struct TaskErrorContext {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TimeoutContext {
-    #[schemars(extend("enum" = ["idle", "hard"]))]
+    #[schemars(extend("enum" = ["wall", "idle", "hard"]))]
     pub timeout_type: &'static str,
     pub elapsed_seconds: u64,
     /// What is known from the record of the run.
