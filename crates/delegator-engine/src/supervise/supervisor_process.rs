@@ -250,6 +250,7 @@ fn prepare(
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before,
             dialect: dialect_of(launch.agent.protocol),
+            ..FoldOptions::default()
         },
         verify: launch.verify_spec(id, &real, &engine.state_dir)?,
     };
