@@ -101,6 +101,8 @@ impl Problem {
 pub enum Retry {
     /// As declared in the error map for this code and command.
     AsDeclared,
+    /// As declared, and the cause is gone after this delay.
+    AsDeclaredAfter(Duration),
     /// The call can succeed later, after this delay if it is known.
     Later(Option<Duration>),
     Never,
@@ -203,6 +205,7 @@ impl AppError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self.retry {
             Retry::Later(wait) => wait,
+            Retry::AsDeclaredAfter(wait) => Some(wait),
             Retry::AsDeclared | Retry::Never => None,
         }
     }

@@ -79,7 +79,7 @@ pub fn is_retryable(spec: &CommandSpec, error: &AppError) -> bool {
     match error.retry {
         Retry::Never => false,
         Retry::Later(_) => true,
-        Retry::AsDeclared => retryable(spec, error.code),
+        Retry::AsDeclared | Retry::AsDeclaredAfter(_) => retryable(spec, error.code),
     }
 }
 
