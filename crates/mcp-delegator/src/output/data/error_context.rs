@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::failure::{FailureText, describe};
+use crate::output::data::failure::{FailureText, PartialResults, describe};
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
 use crate::output::data::task as task_data;
 use crate::output::values::UtcTime;
@@ -42,6 +42,9 @@ pub struct ErrorContext {
     /// When the agent expects its model to be available again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<UtcTime>,
+    /// Only for a task that ran into a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_results: Option<PartialResults>,
 }
 
 /// A location in the output of a failed command.
@@ -65,8 +68,14 @@ pub struct Position {
     pub column: Option<u32>,
 }
 
-/// `None` for a task that did not fail.
-pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Option<ErrorContext> {
+/// `None` for a task that did not fail. The error of a foreground run has the partial results itself, so that its data
+/// need not repeat them.
+pub fn of_task(
+    task: &Task,
+    record: Option<&Record>,
+    syntax: CallSyntax<'_>,
+    with_partial_results: bool,
+) -> Option<ErrorContext> {
     let end = &task.ended.as_ref()?.end;
     let (text, kind, retry_at) = match end {
         TaskEnd::Failed { kind, message, retry_at_ms } => {
@@ -85,6 +94,7 @@ pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
         None => (kind.to_owned(), text.agent_message.unwrap_or(text.message), None),
     };
     let suggested = suggestions(&findings(task, end, record));
+    let timed_out = record.filter(|_| with_partial_results && matches!(end, TaskEnd::Timeout(_)));
     Some(ErrorContext {
         error_message,
         error_type,
@@ -94,6 +104,7 @@ pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
         failure_kind: kind,
         agent_message,
         retry_at,
+        partial_results: timed_out.map(PartialResults::of),
     })
 }
 
