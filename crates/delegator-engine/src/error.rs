@@ -22,7 +22,9 @@ pub enum EngineError {
     #[error("{given} is the beginning of several task ids")]
     AmbiguousTask { given: String, candidates: Vec<TaskId> },
     #[error("there is no thread {given}")]
-    UnknownThread { given: String },
+    UnknownThread { given: String, nearest: Option<String> },
+    #[error("thread {given} is archived, so the agent does not resume it")]
+    ArchivedThread { given: String, unarchive: String },
     #[error("task {task} has not ended: it is {}", state.public_name())]
     NotEnded { task: TaskId, state: State },
     #[error("task {task} has ended: it is {}", state.public_name())]

@@ -25,8 +25,12 @@ impl From<EngineError> for AppError {
             EngineError::UnknownTask { given } => unknown_task(message, given),
             EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
             EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
-            EngineError::UnknownThread { given } => {
-                AppError::new(ErrorCode::ThreadNotFound, message).context("thread_id", given)
+            EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
+            EngineError::ArchivedThread { given, unarchive } => {
+                AppError::new(ErrorCode::ThreadNotFound, message)
+                    .context("thread_id", given)
+                    .suggest(format!("Run '{unarchive}' first."))
+                    .fix_command(unarchive)
             }
             EngineError::NotEnded { task, state } => not_ended(message, state, &task),
             EngineError::AlreadyEnded { task, state } => wrong_state(message, state, "task_id", &task),
@@ -95,6 +99,21 @@ fn unknown_task(message: String, given: String) -> AppError {
     AppError::new(ErrorCode::TaskNotFound, message)
         .context("task_id", given)
         .suggest(Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])))
+}
+
+fn unknown_thread(message: String, given: String, nearest: Option<String>) -> AppError {
+    let list = "Run {call} to list the tasks, and resume one of them by its task_id.";
+    let text = match &nearest {
+        Some(thread) => format!("Did you mean {thread}? {list}"),
+        None => list.to_owned(),
+    };
+    let error = AppError::new(ErrorCode::ThreadNotFound, message)
+        .context("thread_id", given)
+        .suggest(Suggestion::with_call(text, NextCall::new(&["local", "status"])));
+    match nearest {
+        Some(thread) => error.context("nearest_thread_id", thread),
+        None => error,
+    }
 }
 
 fn invalid_task_id(message: String, given: String) -> AppError {

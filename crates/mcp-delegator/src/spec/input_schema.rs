@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `x-positional` | may also be given by position on the command line |
 //! | `x-stdin` | the value `-` means standard input |
+//! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
 //! | `x-words` | an argv list; the command line also accepts it as one string |
@@ -53,6 +54,8 @@ pub struct Property {
     pub required: bool,
     pub positional: bool,
     pub stdin: bool,
+    /// A file to read: standard input if it is absent on the command line, required in a tool call.
+    pub is_source: bool,
     pub advanced: bool,
     pub unavailable: bool,
     pub command_line_only: bool,
@@ -167,7 +170,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
             .and_then(|object| object.shift_remove(key))
             .is_some_and(|v| v == Value::Bool(true))
     };
-    let (positional, stdin) = (marker("x-positional"), marker("x-stdin"));
+    let (positional, stdin, is_source) = (marker("x-positional"), marker("x-stdin"), marker("x-source"));
     let (advanced, unavailable, is_argv) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let configured_default = schema.as_object_mut().and_then(|object| object.shift_remove("x-default"));
@@ -185,6 +188,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         required,
         positional,
         stdin,
+        is_source,
         advanced,
         unavailable,
         command_line_only,

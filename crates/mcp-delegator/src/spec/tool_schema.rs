@@ -59,7 +59,8 @@ fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
     }
     let formats = ["markdown", "json"].map(|name| (name, name == default_format.name()));
     properties.insert("format".into(), json!({"type": "string", "description": choices_text(&formats)}));
-    let required: Vec<&str> = offered().filter(|p| p.required).map(|p| p.name.as_str()).collect();
+    let is_required = |property: &&Property| property.required || property.is_source;
+    let required: Vec<&str> = offered().filter(is_required).map(|p| p.name.as_str()).collect();
     let mut schema = json!({"type": "object", "properties": properties});
     if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
         object.insert("required".into(), json!(required));

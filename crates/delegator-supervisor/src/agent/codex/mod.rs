@@ -10,6 +10,7 @@ mod npm_wrapper;
 mod permissions;
 mod project_trust;
 mod sandbox;
+mod sessions;
 mod shell_snapshots;
 mod toml_text;
 mod version;
@@ -24,6 +25,7 @@ use super::environment::Variables;
 use super::launch::LaunchRequest;
 use super::leftovers::Leftovers;
 use super::probe::{ProbeError, printed_output};
+use super::threads::ThreadLookup;
 use super::verification::{SandboxRequest, VerifyPlan, VerifyRequest};
 use version::CodexVersion;
 
@@ -60,6 +62,14 @@ pub(super) fn probe_version(
     let output = printed_output(program, args, environment, limit)?;
     let version = CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })?;
     Ok((version.major, version.minor, version.patch))
+}
+
+/// Whether Codex, in that environment, has a thread to resume.
+pub(super) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
+    match environment::codex_home(environment) {
+        Some(codex_home) => sessions::find_thread(&codex_home, thread_id),
+        None => ThreadLookup::NotSearchable,
+    }
 }
 
 pub(super) fn leftovers(environment: &Variables) -> Leftovers {
