@@ -73,8 +73,8 @@ pub enum CleanProblem {
     Failed(EngineError),
     /// Another process holds the lock of the stuck task.
     Locked,
-    /// The restore point could not be dropped.
-    Retained(RetentionReason),
+    /// The restore point could not be dropped, for this reason.
+    NotDropped(String),
 }
 
 impl CleanFailure {
@@ -223,11 +223,15 @@ impl Engine {
         report.retained_points_found = registry.count_restore_points()?;
         report.retained_points = retained_points::list_retained(registry, retention_ms, MAX_LISTED_POINTS)?;
         if request.include_restore_points {
-            let failure = |point: &RetainedRestorePoint| CleanFailure {
-                target: point.reference.clone(),
-                problem: CleanProblem::Retained(point.reason.clone()),
+            // A restore point whose repository is missing is retained by rule: the repository may come back.
+            let failure = |point: &RetainedRestorePoint| match &point.reason {
+                RetentionReason::NotExamined { problem: Some(problem) } => {
+                    let problem = CleanProblem::NotDropped(problem.clone());
+                    Some(CleanFailure { target: point.reference.clone(), problem })
+                }
+                _ => None,
             };
-            report.failures.extend(report.retained_points.iter().map(failure));
+            report.failures.extend(report.retained_points.iter().filter_map(failure));
         }
         Ok(())
     }

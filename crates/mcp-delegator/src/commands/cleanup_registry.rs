@@ -153,9 +153,8 @@ fn clean_error(problem: CleanProblem) -> AppError {
         CleanProblem::Locked => {
             AppError::new(ErrorCode::LockHeld, "Another process holds the lock of the task.")
         }
-        CleanProblem::Retained(reason) => {
-            let message = format!("The restore point was not deleted: {}.", retention_reason(&reason));
-            AppError::new(ErrorCode::IoError, message)
+        CleanProblem::NotDropped(reason) => {
+            AppError::new(ErrorCode::IoError, format!("The restore point was not deleted: {reason}."))
         }
     }
 }

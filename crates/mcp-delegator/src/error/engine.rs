@@ -60,11 +60,12 @@ impl From<EngineError> for AppError {
             EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
                 .context("task_id", task.as_str())
                 .suggest("Give a directory of the task's repository as working_dir."),
-            EngineError::RestoreIncomplete { source, .. } => restore_error(source, message),
             EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
             EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
             EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
-            EngineError::Restore(error) => restore_error(error, message),
+            EngineError::Restore(source) | EngineError::RestoreIncomplete { source, .. } => {
+                restore_error(source, message)
+            }
             EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
                 .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
             EngineError::Agent { name, .. } => missing_agent(message, &name),
