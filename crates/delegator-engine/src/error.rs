@@ -92,6 +92,9 @@ pub enum EngineError {
     WatchFailed { detail: String, os_error: Option<i32> },
     #[error("could not {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
+    /// Occurred while tasks were being ended or deleted; some of them may be.
+    #[error(transparent)]
+    Cleanup(Box<EngineError>),
 }
 
 fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
@@ -105,6 +108,10 @@ fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
 impl EngineError {
     pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
         move |source| EngineError::Io { doing, source }
+    }
+
+    pub(crate) fn in_cleanup(error: EngineError) -> EngineError {
+        EngineError::Cleanup(Box::new(error))
     }
 
     /// The errno of the I/O error that caused this one.

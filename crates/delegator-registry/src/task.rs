@@ -75,10 +75,13 @@ impl Idempotency {
 /// A live task in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSummary {
+    /// The order of submission.
+    pub seq: i64,
     pub id: TaskId,
     pub state: State,
     pub created_at_ms: i64,
     pub started_at_ms: Option<i64>,
+    pub working_dir: String,
     pub containment: Option<String>,
     pub title: String,
     pub labels: BTreeMap<String, String>,
@@ -87,10 +90,12 @@ pub struct TaskSummary {
 impl From<&Task> for TaskSummary {
     fn from(task: &Task) -> TaskSummary {
         TaskSummary {
+            seq: task.seq,
             id: task.id.clone(),
             state: task.state,
             created_at_ms: task.created_at_ms,
             started_at_ms: task.started_at_ms,
+            working_dir: task.working_dir.clone(),
             containment: task.containment.clone(),
             title: task.title.clone(),
             labels: task.labels.clone(),

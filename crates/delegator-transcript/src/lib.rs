@@ -33,9 +33,10 @@ pub use event::{
     ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
-    CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, LineInfo,
-    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine, Report, StreamOutcome,
-    Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
+    AssumedThread, CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage,
+    FoldOptions, LineInfo, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine,
+    Report, StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport,
+    test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;
@@ -43,7 +44,7 @@ pub use json::Text;
 pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};
 pub use map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
-pub use normalize::{NormalizeOptions, NormalizeSummary, Normalizer};
+pub use normalize::{MARK, NormalizeOptions, NormalizeSummary, Normalizer};
 pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 pub use rollout::{RolloutHead, RolloutReader};
 pub use test_runs::Runner;

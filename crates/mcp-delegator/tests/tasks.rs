@@ -33,6 +33,60 @@ fn a_completed_task_is_reported() {
 }
 
 #[test]
+fn the_duration_is_the_difference_of_the_printed_times() {
+    let stage = scripted_stage(successful_turn(&[json!({"command": {"run": "sleep 1.1"}})]));
+    let id = stage.exec(&[]);
+    let waited = stage.run_json(&["local", "wait", &id, "--envelope", "tool"]);
+    let time = |key: &str| -> i64 {
+        let text = waited["meta"][key].as_str().unwrap_or_else(|| panic!("{waited}"));
+        text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
+    };
+    let duration_ms = time("completed_ts") - time("started_ts");
+    assert!(duration_ms >= 1_100, "{waited}");
+    assert_eq!(waited["meta"]["duration_ms"], duration_ms, "{waited}");
+    assert_eq!(waited["data"]["metadata"]["duration"], duration_ms / 1000, "{waited}");
+    let results = stage.run_json(&["local", "results", &id])["data"].clone();
+    assert_eq!(results["duration_seconds"], duration_ms / 1000, "{results}");
+    assert_eq!(results["metadata"]["duration"], duration_ms / 1000, "{results}");
+    assert_eq!(results["completed_ts"], waited["meta"]["completed_ts"], "{results}");
+    let listed = stage.run_json(&["local", "status"])["data"]["recently_completed"][0].clone();
+    assert_eq!(listed["duration_seconds"], duration_ms / 1000, "{listed}");
+}
+
+#[test]
+fn every_response_about_a_task_names_its_absolute_directory() {
+    let stage = scripted_stage(successful_turn(&[json!({"wait_for_file": "go"})]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let directory = json!(stage.world.project().canonicalize().unwrap());
+    let accepted = stage.run_json(&["local", "exec", "first"])["data"].clone();
+    let queued = stage.run_json(&["local", "exec", "second"])["data"].clone();
+    let id = accepted["task_id"].as_str().unwrap();
+    let unfinished = stage.run_json(&["local", "wait", id, "--timeout-sec", "1"]);
+    let status = stage.run_json(&["local", "status"])["data"].clone();
+    stage.world.write("project/go", "");
+    let ended = stage.wait(id)["data"].clone();
+    stage.wait(queued["task_id"].as_str().unwrap());
+    let after = stage.run_json(&["local", "status"])["data"].clone();
+    let results = stage.run_json(&["local", "results", id])["data"].clone();
+    let run = stage.run_json(&["local", "run", "third"])["data"].clone();
+    for task in [
+        &accepted,
+        &queued,
+        &unfinished["meta"]["failure_data"],
+        &status["tasks"][0],
+        &status["queue"][0],
+        &after["recently_completed"][0],
+        &ended,
+        &results,
+        &run,
+    ] {
+        assert_eq!(task["working_dir"], directory, "{task}");
+    }
+    let text = stage.world.run(["local", "results", id, "--format", "human"]).stdout;
+    assert_eq!(text.matches(directory.as_str().unwrap()).count(), 1, "{text}");
+}
+
+#[test]
 fn every_task_response_matches_its_schema() {
     let stage = scripted_stage(successful_turn(&[]));
     let id = stage.exec(&[]);

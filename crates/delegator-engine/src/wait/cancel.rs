@@ -33,8 +33,9 @@ impl Engine {
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         let previous = self.store_cancel_request(&mut registry, id, reason)?;
         // A queued task that is cancelled may have blocked others.
-        self.promote(&mut registry)?;
-        let outcome = self.wait(id, Some(Instant::now() + timeout), |_| {})?;
+        self.promote(&mut registry).map_err(EngineError::in_cleanup)?;
+        let outcome =
+            self.wait(id, Some(Instant::now() + timeout), |_| {}).map_err(EngineError::in_cleanup)?;
         Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
     }
 
@@ -65,11 +66,11 @@ impl Engine {
         };
         let requested: Vec<Result<State, EngineError>> =
             ids.iter().map(|id| self.store_cancel_request(&mut registry, id, reason)).collect();
-        self.promote(&mut registry)?;
+        self.promote(&mut registry).map_err(EngineError::in_cleanup)?;
         let deadline = Instant::now() + timeout;
         let wait = |(id, requested): (&TaskId, Result<State, EngineError>)| {
             let previous = requested?;
-            let outcome = self.wait(id, Some(deadline), |_| {})?;
+            let outcome = self.wait(id, Some(deadline), |_| {}).map_err(EngineError::in_cleanup)?;
             Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
         };
         Ok(ids.iter().zip(requested).map(wait).collect())

@@ -128,6 +128,14 @@ impl Agent {
         })
     }
 
+    /// Fails as [`Agent::plan`] would, without a working directory.
+    pub fn validate(&self, request: &LaunchRequest) -> Result<(), PlanError> {
+        match self.protocol {
+            AgentProtocol::CodexExec => Ok(codex::validate(request, self.version)?),
+            AgentProtocol::Plain => Ok(()),
+        }
+    }
+
     /// What it may leave behind after a forced end.
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {

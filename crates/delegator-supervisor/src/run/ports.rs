@@ -135,6 +135,8 @@ pub struct Snapshot {
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     pub elapsed_ms: u64,
+    /// The hard time limit of the run.
+    pub hard_limit_sec: u64,
     /// Time since the last activity.
     pub quiet_ms: u64,
     /// Living processes of the task at the last count.

@@ -70,6 +70,18 @@ pub struct FoldOptions {
     pub usage_before: Option<Usage>,
     /// The dialect, if the lines do not show it.
     pub dialect: Option<Dialect>,
+    /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be resumed.
+    pub thread: AssumedThread,
+}
+
+/// The thread of a stream whose dialect has no threads.
+#[derive(Clone, Debug, Default)]
+pub enum AssumedThread {
+    /// There is none.
+    #[default]
+    None,
+    /// As in [`Translator::announcing`].
+    Announced(Option<String>),
 }
 
 #[derive(Debug, Default)]

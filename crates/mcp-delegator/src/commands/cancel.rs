@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
-use crate::commands::local::cancel::{survivors, warning};
+use crate::commands::local::cancel::{still_ending, survivors, survivors_warning};
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{Targets, engine, resolve_targets};
 use crate::commands::{Command, prepare};
@@ -111,7 +111,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::WrongState,
         ErrorCode::PartialFailure,
         ErrorCode::AllItemsFailed,
-        ErrorCode::Incomplete,
+        ErrorCode::TimeoutWall,
     ],
     examples: &[
         Example {
@@ -219,7 +219,7 @@ fn cancel(
         engine.mark_read(&report.task.id)?;
         let entry = CancelledEntry::of(&report.task, Some(&report));
         batch.succeeded(target, ItemState { state: entry.state, previous_state: entry.previous_state });
-        warnings.extend(warning(&entry.task_id, survivors(&report), None));
+        warnings.extend(survivors_warning(&entry.task_id, survivors(&report)));
         tasks.push(entry);
     }
     let count = tasks.len();
@@ -229,11 +229,7 @@ fn cancel(
 /// An error if the task ended in another way, or has not ended yet.
 fn check_cancelled(report: CancelReport, timeout: Duration) -> Result<CancelReport, AppError> {
     if report.still_ending {
-        let id = report.task.id.as_str();
-        let message = warning(id, &[], Some(timeout)).map(|warning| warning.message).unwrap_or_default();
-        return Err(AppError::new(ErrorCode::Incomplete, message)
-            .context("state", report.task.state.public_name())
-            .suggest("Repeat the call to continue waiting."));
+        return Err(still_ending(&report.task, timeout));
     }
     match report.task.state {
         State::Cancelled => Ok(report),

@@ -62,8 +62,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Destructive,
     idempotent: true,
     toolset: Toolset::Registry,
-    failures: &[ErrorCode::LockHeld, ErrorCode::PartialFailure, ErrorCode::AllItemsFailed],
-    former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
+    failures: &[ErrorCode::WrongState, ErrorCode::PartialFailure, ErrorCode::AllItemsFailed],
+    former_names: &[FormerName { path: &["cleanup"] }],
     ..CommandSpec::new::<CleanupRegistry, Cleanup>(
         &["cleanup-registry"],
         "End stuck tasks and delete old finished ones",

@@ -70,6 +70,11 @@ pub struct Property {
 }
 
 impl Property {
+    /// Whether it names an object by its id: a malformed one is `INVALID_ID`.
+    pub fn is_id(&self) -> bool {
+        self.name.ends_with("_id") || self.name == "task_ids"
+    }
+
     pub fn choices(&self) -> Vec<&str> {
         let values =
             self.schema.get("enum").or_else(|| self.schema.get("items").and_then(|items| items.get("enum")));

@@ -51,6 +51,11 @@ pub(super) fn args(
     command_line::args(request, CodexVersion::known_or_newest(version), project_trust::project_trust(workdir))
 }
 
+/// An error if this version cannot honour the request.
+pub(super) fn validate(request: &LaunchRequest, version: Version) -> Result<(), ArgsError> {
+    command_line::validate(request, CodexVersion::known_or_newest(version))
+}
+
 /// Runs `codex --version`; `args` are the configured arguments, which come first.
 pub(super) fn probe_version(
     program: &Path,

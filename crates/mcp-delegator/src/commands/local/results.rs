@@ -16,11 +16,11 @@ use crate::commands::local::tasks::{engine, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::events::EventsPage;
-use crate::output::data::task::{ResultFacts, ResultSet};
+use crate::output::data::task::{ResultFacts, ResultSet, RunTimes};
 use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::output::values::UtcTime;
-use crate::spec::paging::{cursor_position, position_cursor};
+use crate::spec::paging::{cursor_positions, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -49,12 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Local,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::InvalidCursor,
-        ErrorCode::WrongState,
-    ],
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor, ErrorCode::NotReady],
     ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show a finished task's results")
 };
 
@@ -75,10 +70,11 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     }
     let files = engine.files(&task.id)?;
     let events = events_page(&engine, &task, &files, &input)?;
+    let times = RunTimes::of(&task);
     let results = ResultSet {
         result: task_result(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?,
-        duration_seconds: task_data::ran_ms(&task) / 1000,
-        completed_ts: UtcTime::from_ms(task_data::ended_ms(&task)),
+        duration_seconds: times.duration_seconds(),
+        completed_ts: UtcTime::from_ms(times.ended_ms),
         events,
     };
     let mut output = CommandOutput::done(results).with_facts(ResultFacts { count: 1 });
@@ -105,7 +101,10 @@ fn events_page(
     let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let query = events::cursor_query(task.id.as_str());
     let until = match &input.events_cursor {
-        Some(cursor) => usize::try_from(cursor_position(cursor, &query)?).unwrap_or(0).min(lines.len()),
+        Some(cursor) => {
+            let [position] = cursor_positions(cursor, &query)?;
+            usize::try_from(position).unwrap_or(0).min(lines.len())
+        }
         None => lines.len(),
     };
     let from = until.saturating_sub(MAX_EVENTS);
@@ -122,6 +121,6 @@ fn events_page(
         count: count.unwrap_or(lines.len() as u64),
         reason: None,
         items: Some(items),
-        next_cursor: (from > 0).then(|| position_cursor(i64::try_from(from).unwrap_or(i64::MAX), &query)),
+        next_cursor: (from > 0).then(|| position_cursor([i64::try_from(from).unwrap_or(i64::MAX)], &query)),
     })
 }

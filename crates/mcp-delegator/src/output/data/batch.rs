@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::{AppError, ErrorCode, Retry};
+use crate::error::{AppError, ErrorCode, Retryable};
 use crate::output::documents::document::{Document, scalar, table};
 use crate::output::outcome::{CommandOutput, Completion};
 
@@ -115,18 +115,13 @@ fn common_error(errors: Vec<AppError>) -> AppError {
     if count == 1 {
         return first;
     }
-    let (mut has_same_kind, mut has_same_retry) = (true, true);
-    for error in errors {
-        has_same_kind &= error.code.facts().kind == first.code.facts().kind;
-        has_same_retry &= error.retry == first.retry;
-    }
-    let code = if has_same_kind { first.code } else { ErrorCode::AllItemsFailed };
+    let codes: Vec<ErrorCode> = [first.code].into_iter().chain(errors.map(|error| error.code)).collect();
+    let has_one_kind = codes.iter().all(|code| code.facts().kind == first.code.facts().kind);
+    // One item that a retry cannot help is enough.
+    let permanent = codes.into_iter().find(|code| code.facts().retryable == Retryable::No);
+    let code = if has_one_kind { permanent.unwrap_or(first.code) } else { ErrorCode::AllItemsFailed };
     let message = format!("All {count} items failed. First: {}", first.message);
-    AppError {
-        retry: if has_same_retry { first.retry } else { Retry::Never },
-        suggestion: first.suggestion,
-        ..AppError::new(code, message)
-    }
+    AppError { phase: first.phase, suggestion: first.suggestion, ..AppError::new(code, message) }
 }
 
 /// The fields of a [`BatchResult`] in the data of a command; empty if there are none.

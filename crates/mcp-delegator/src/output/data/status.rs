@@ -7,10 +7,17 @@ use delegator_engine::Snapshot;
 use delegator_registry::{BlockedBy, Task, TaskSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::output::data::task::{Progress, ended_ms, progress, ran_ms, state_names, truncate_chars};
+use crate::output::data::task::{Progress, RunTimes, progress, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
+use crate::output::outcome::PagedList;
 use crate::output::values::UtcTime;
+
+/// The names of the lists in the data.
+pub const RUNNING: &str = "tasks";
+pub const QUEUED: &str = "queue";
+pub const ENDED: &str = "recently_completed";
 
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
@@ -25,6 +32,7 @@ pub struct StatusSnapshot {
     pub queue: Vec<QueuedTask>,
     #[schemars(length(min = 1), extend("x-optional" = true))]
     pub recently_completed: Vec<EndedTask>,
+    /// Set by [`count_not_listed`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<NotListed>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,11 +50,22 @@ pub struct StatusCounts {
     pub recently_completed: u64,
 }
 
-/// Tasks beyond the length of the lists.
+/// Tasks beyond the end of the lists; the cursor leads to them.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NotListed {
-    pub running: u64,
-    pub queued: u64,
+    pub running_count: u64,
+    pub queued_count: u64,
+}
+
+/// Updates `not_listed` after the lists were built or truncated.
+pub fn count_not_listed(data: &mut Value, lists: &[PagedList]) {
+    let count = |name| lists.iter().filter(|list| list.name == name).map(|list| list.not_listed(data)).sum();
+    let not_listed = NotListed { running_count: count(RUNNING), queued_count: count(QUEUED) };
+    if not_listed.running_count + not_listed.queued_count > 0
+        && let Some(data) = data.as_object_mut()
+    {
+        data.insert("not_listed".to_owned(), json!(not_listed));
+    }
 }
 
 /// Ended tasks whose results were not read.
@@ -78,6 +97,8 @@ pub struct RunningTask {
     pub containment: Option<String>,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,6 +114,8 @@ pub struct QueuedTask {
     pub position: usize,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_start_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,6 +141,8 @@ pub struct EndedTask {
     pub completed_ts: UtcTime,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
@@ -133,6 +158,7 @@ impl RunningTask {
             progress: progress(snapshot),
             containment: task.containment,
             title: task.title,
+            working_dir: task.working_dir,
             labels: short_labels(task.labels),
             last_lines: None,
         }
@@ -151,6 +177,7 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
             task_id: queued.task.id.to_string(),
             position: queued.position,
             title: queued.task.title,
+            working_dir: queued.task.working_dir,
             estimated_start_ms: queued.estimated_start_ms,
             waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
             labels: short_labels(queued.task.labels),
@@ -166,12 +193,14 @@ impl From<&BlockedBy> for WaitingFor {
 
 impl From<&Task> for EndedTask {
     fn from(task: &Task) -> EndedTask {
+        let times = RunTimes::of(task);
         EndedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
-            duration_seconds: ran_ms(task) / 1000,
-            completed_ts: UtcTime::from_ms(ended_ms(task)),
+            duration_seconds: times.duration_seconds(),
+            completed_ts: UtcTime::from_ms(times.ended_ms),
             title: task.title.clone(),
+            working_dir: task.working_dir.clone(),
             labels: short_labels(task.labels.clone()),
         }
     }
