@@ -4,6 +4,7 @@
 //! MCP. A test process records only the scenarios that its rows read. Every scenario ends its tasks before it returns.
 
 mod all_tools;
+mod cli_answers;
 mod cloud;
 mod ended_tasks;
 mod long_output;
@@ -14,6 +15,7 @@ mod running_tasks;
 mod stopped_tasks;
 
 pub(crate) use all_tools::{ALL_TOOLS, CATEGORIES};
+pub(crate) use cli_answers::{CLI_ANSWERS, CliAnswer};
 pub(crate) use cloud::CLOUD;
 pub(crate) use ended_tasks::{COMPLETED, FAILED};
 pub(crate) use long_output::LONG_OUTPUT;
@@ -25,6 +27,7 @@ pub(crate) use stopped_tasks::{CANCELLED, TIMED_OUT};
 
 use std::path::Path;
 
+use delegator_testkit::program::World;
 use delegator_testkit::stage::{Stage, wait_until};
 use serde_json::{Value, json};
 
@@ -110,4 +113,10 @@ pub(crate) fn done() -> [Value; 2] {
 pub(crate) fn task_id(answer: &Value) -> String {
     let id = answer.pointer("/data/task_id").or_else(|| answer.pointer("/error/details/task_id"));
     id.and_then(Value::as_str).unwrap_or_else(|| panic!("no task in {answer}")).to_owned()
+}
+
+/// The published schema of the data of a command.
+pub(crate) fn schema(command: &str) -> Value {
+    let run = World::new(PROGRAM).run(["schema", command, "--json"]);
+    run.json()["data"]["output"].clone()
 }
