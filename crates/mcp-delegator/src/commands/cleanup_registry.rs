@@ -189,11 +189,11 @@ fn report(cleaned: &CleanReport, dry_run: bool, batch: Option<BatchResult>) -> C
                 oldest_age_hours: cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
             },
         },
-        leftovers: Leftovers { found: cleaned.leftovers.len(), removed: cleaned.leftovers_removed },
+        leftovers: Leftovers { found: cleaned.leftovers.len(), removed_count: cleaned.leftovers_removed },
         unclaimed: ids(&cleaned.unclaimed),
         restore_points: RestorePointCounts {
-            retained: cleaned.retained_points_found,
-            dropped: cleaned.points_dropped,
+            retained_count: cleaned.retained_points_found,
+            dropped_count: cleaned.points_dropped,
             items: cleaned.retained_points.iter().map(restore_point).collect(),
             dropped_items: cleaned.dropped_points.iter().map(restore_point).collect(),
         },
@@ -235,10 +235,10 @@ fn describe(data: &Value) -> Document {
         ("stuck", &data["stuck_tasks"]["task_ids"]),
         ("age of the oldest task in hours", &data["old_tasks"]["oldest_age_hours"]),
         ("leftovers found", &data["leftovers"]["found"]),
-        ("leftovers removed", &data["leftovers"]["removed"]),
+        ("leftovers removed", &data["leftovers"]["removed_count"]),
         ("retained, but not in the registry", &data["unclaimed"]),
-        ("restore points retained", &data["restore_points"]["kept"]),
-        (deleted, &data["restore_points"]["dropped"]),
+        ("restore points retained", &data["restore_points"]["retained_count"]),
+        (deleted, &data["restore_points"]["dropped_count"]),
     ];
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), scalar(value)));
     let facts = facts.filter(|(_, value)| !matches!(value.as_str(), "" | "-" | "0")).collect();

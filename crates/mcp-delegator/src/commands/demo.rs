@@ -43,8 +43,7 @@ pub struct Demo {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
-    #[serde(rename = "kept")]
-    pub retained: bool,
+    pub is_retained: bool,
     pub task: String,
     /// Data of the task itself.
     pub result: Value,
@@ -109,7 +108,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let wrap = |result: Value| {
         json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
-            retained: keep,
+            is_retained: keep,
             task: demo::task().to_owned(),
             result,
             diff: diff.clone(),
@@ -177,7 +176,7 @@ fn describe(data: &Value) -> Document {
         ("summary".to_owned(), scalar(&result["summary"])),
         ("task id".to_owned(), scalar(&result["task_id"])),
     ];
-    let next = if data["kept"] == true {
+    let next = if data["is_retained"] == true {
         format!("Inspect the result in {}", scalar(&data["repository"]))
     } else {
         "Next, use a real agent: mcp-delegator local run 'your task'".to_owned()

@@ -64,7 +64,7 @@ fn a_dry_run_reports_and_changes_nothing() {
     );
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(0)));
     assert_eq!(data["old_tasks"]["oldest_age_hours"], 30);
-    assert_eq!(data["leftovers"], json!({"found": 1, "removed": 0}));
+    assert_eq!(data["leftovers"], json!({"found": 1, "removed_count": 0}));
     assert_eq!(data["unclaimed"], json!([mixed.unclaimed]));
     assert_eq!(data["summary"], "Would clean 1 stuck task and delete 1 old task");
     let working = mixed.stage.registry().get(&mixed.stuck.parse().unwrap()).unwrap().unwrap();
@@ -85,7 +85,7 @@ fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
         "{response}"
     );
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(1)));
-    assert_eq!(data["leftovers"], json!({"found": 1, "removed": 1}));
+    assert_eq!(data["leftovers"], json!({"found": 1, "removed_count": 1}));
     assert_eq!(data["summary"], "Cleaned 1 stuck task, deleted 1 old task");
     assert!(
         response["warnings"].to_string().contains("not in the registry; they are retained"),

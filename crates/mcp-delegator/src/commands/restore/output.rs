@@ -18,7 +18,7 @@ pub(super) struct RestoreOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// Something was changed
-    pub restored: bool,
+    pub is_restored: bool,
     pub dry_run: bool,
     /// The work tree of the task's working directory
     #[serde(flatten)]
@@ -65,10 +65,10 @@ pub(super) struct TreeOutput {
     /// Files that differ and were left unchanged
     #[serde(rename = "kept")]
     pub unchanged: Vec<UnchangedFile>,
-    pub index_restored: bool,
+    pub is_index_restored: bool,
     /// HEAD or its branch has moved since the restore point
-    pub head_moved: bool,
-    pub head_restored: bool,
+    pub has_head_moved: bool,
+    pub is_head_restored: bool,
     /// The state before the restore
     #[schemars(extend("x-optional" = true))]
     pub undo_point: Option<String>,
@@ -89,7 +89,7 @@ pub(super) struct PointOutput {
     pub is_undo: bool,
     pub work_tree: String,
     pub created_at: Option<String>,
-    pub staged: bool,
+    pub has_staged_changes: bool,
     pub modified_count: usize,
     pub untracked_count: usize,
     pub left_out_count: usize,
@@ -97,7 +97,7 @@ pub(super) struct PointOutput {
     pub bytes: u64,
     /// No branch, tag or remote-tracking ref contains all of its content
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub only_copy: Option<bool>,
+    pub is_only_copy: Option<bool>,
 }
 
 impl RestoreOutput {
@@ -126,7 +126,7 @@ impl RestoreOutput {
         let mut trees = report.trees.into_iter().map(TreeOutput::of);
         RestoreOutput {
             task_id: Some(task.to_string()),
-            restored,
+            is_restored: restored,
             dry_run,
             tree: trees.next(),
             other_work_trees: trees.collect(),
@@ -139,7 +139,7 @@ impl RestoreOutput {
 
     pub(super) fn dropped(task: &TaskId, points: Vec<DroppedPoint>, dry_run: bool) -> RestoreOutput {
         let output = |dropped: DroppedPoint| PointOutput {
-            only_copy: Some(dropped.is_only_copy),
+            is_only_copy: Some(dropped.is_only_copy),
             is_undo: dropped.is_undo,
             ..PointOutput::of(task.to_string(), &dropped.point, dropped.bytes)
         };
@@ -175,9 +175,9 @@ impl TreeOutput {
             directories_created: plan.make_directories,
             directories_removed: plan.remove_directories,
             unchanged: unchanged.collect(),
-            index_restored: plan.index_differs,
-            head_moved: plan.head_moved,
-            head_restored,
+            is_index_restored: plan.index_differs,
+            has_head_moved: plan.head_moved,
+            is_head_restored: head_restored,
             undo_point: undo.map(|undo| undo.reference),
         }
     }
@@ -192,12 +192,12 @@ impl PointOutput {
             is_undo: false,
             work_tree: point.top_level.display().to_string(),
             created_at: created_at.map(rfc3339),
-            staged: point.staged,
+            has_staged_changes: point.staged,
             modified_count: point.modified,
             untracked_count: point.untracked,
             left_out_count: point.left_out.len(),
             bytes,
-            only_copy: None,
+            is_only_copy: None,
         }
     }
 }
@@ -278,7 +278,7 @@ pub(super) fn describe(data: &Value) -> Document {
             return Document::titled(title).block(points_table(points).unwrap_or_else(none));
         }
     }
-    let title = match (data["restored"] == true, data["dry_run"] == true) {
+    let title = match (data["is_restored"] == true, data["dry_run"] == true) {
         (true, _) => "Restored",
         (false, true) => "What a restore would do",
         (false, false) => "No differences",
@@ -294,7 +294,7 @@ pub(super) fn describe(data: &Value) -> Document {
 /// A table of restore points; `None` if there are none.
 fn points_table(points: &[Value]) -> Option<Block> {
     let keys =
-        ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "only_copy"];
+        ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "is_only_copy"];
     let row = |point: &Value| {
         let state = if point["is_undo"] == true { "before a restore" } else { "before the task" };
         let mut row: Vec<String> = keys.iter().map(|key| scalar(&point[*key])).collect();
@@ -310,9 +310,9 @@ fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
         "task_id",
         "restore_point",
         "work_tree",
-        "index_restored",
-        "head_moved",
-        "head_restored",
+        "is_index_restored",
+        "has_head_moved",
+        "is_head_restored",
         "undo_command",
     ];
     let keys = keys.iter().filter(|key| data.get(**key).is_some());

@@ -110,14 +110,13 @@ pub struct OldTasks {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Leftovers {
     pub found: usize,
-    pub removed: usize,
+    pub removed_count: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RestorePointCounts {
-    #[serde(rename = "kept")]
-    pub retained: u64,
-    pub dropped: usize,
+    pub retained_count: u64,
+    pub dropped_count: usize,
     pub items: Vec<TaskRestorePoint>,
     pub dropped_items: Vec<TaskRestorePoint>,
 }
@@ -151,7 +150,7 @@ pub struct CancelledTask {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Swept {
     #[schemars(range(min = 1))]
-    pub processes: usize,
+    pub process_count: usize,
     /// Some of them needed SIGKILL.
-    pub killed: bool,
+    pub has_killed_processes: bool,
 }

@@ -184,13 +184,13 @@ pub struct TestResults {
     pub skipped: u64,
     pub failed_tests: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed_tests_not_listed: Option<u64>,
+    pub failed_tests_not_listed_count: Option<u64>,
     /// Some tests ran without being counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub incomplete: bool,
+    pub is_incomplete: bool,
     /// A test command failed although none of its tests did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub ended_badly: bool,
+    pub has_ended_badly: bool,
 }
 
 impl TaskResult {
@@ -310,9 +310,9 @@ impl TestResults {
             failed: tests.failed,
             skipped: tests.skipped,
             failed_tests: tests.failed_tests.clone(),
-            failed_tests_not_listed: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
-            incomplete: tests.incomplete,
-            ended_badly: tests.ended_badly,
+            failed_tests_not_listed_count: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
+            is_incomplete: tests.incomplete,
+            has_ended_badly: tests.ended_badly,
         })
     }
 }

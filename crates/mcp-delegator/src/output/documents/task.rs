@@ -118,10 +118,10 @@ pub fn tests(results: &Value) -> Vec<(String, String)> {
     }
     let mut line =
         format!("{} passed, {} failed, {} skipped", count("passed"), count("failed"), count("skipped"));
-    if results["incomplete"] == true {
+    if results["is_incomplete"] == true {
         line.push_str("; the count is incomplete");
     }
-    if results["ended_badly"] == true {
+    if results["has_ended_badly"] == true {
         line.push_str("; a test command failed although none of its tests did");
     }
     let mut facts = vec![("tests".to_owned(), line)];
