@@ -142,7 +142,8 @@ fn batch_of(cleaned: &CleanReport, failures: Vec<CleanFailure>, dry_run: bool) -
     };
     batch.count(counted);
     for CleanFailure { target, problem } in failures {
-        batch.failed(target, clean_error(problem));
+        let error = clean_error(problem);
+        batch.failed(target, if dry_run { error } else { error.in_cleanup() });
     }
     batch
 }
