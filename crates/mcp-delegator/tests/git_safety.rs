@@ -384,10 +384,19 @@ fn every_work_tree_of_a_task_is_restored() {
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
     // A missing work tree does not prevent the restore of the others.
     stage.git(&["worktree", "remove", "--force", "../side"]);
-    let rest = stage.run_json(&["restore", &id, "--confirm-destructive"]);
-    assert_eq!((rest["data"]["restored"].as_bool(), stage.read("code.txt")), (Some(true), "mine\n".into()));
-    let unavailable = &rest["data"]["unavailable_work_trees"][0]["work_tree"];
+    let plan = stage.world.run(["restore", &id, "--dry-run", "--format", "human"]);
+    assert!(plan.stdout.contains("Files that would be restored:\n\n"), "{plan:?}");
+    assert_eq!((plan.exit, stage.read("code.txt")), (Some(3), "agent\n".into()), "{plan:?}");
+    let run = stage.world.run(["restore", &id, "--confirm-destructive"]);
+    assert_eq!(run.exit, Some(3), "{run:?}");
+    let rest = run.json();
+    let data = &rest["meta"]["failure_data"];
+    assert_eq!((data["restored"].as_bool(), stage.read("code.txt")), (Some(true), "mine\n".into()));
+    let unavailable = &data["unavailable_work_trees"][0]["work_tree"];
     assert_eq!(unavailable, &json!(side.display().to_string()), "{rest}");
+    assert_eq!((&data["successful"], &data["failed"]), (&json!(1), &json!(1)), "{rest}");
+    let failed = &data["results"][1];
+    assert_eq!((&failed["target"], &failed["error"]["code"]), (unavailable, &json!("NOT_FOUND")), "{rest}");
     assert!(rest["warnings"].to_string().contains("W_RESTORE_007"), "{rest}");
 }
 

@@ -3,11 +3,13 @@
 //! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this module
 //! only chooses the code and the hint.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{DirectoryProblem, EngineError, FileProblem, GitError, RestoreError, VariableAccess};
+use delegator_engine::{
+    DirectoryProblem, EngineError, FileProblem, GitError, PlanError, RestoreError, VariableAccess,
+};
 use delegator_registry::RegistryError;
 
 use crate::error::os_limits::os_limit_error;
@@ -33,10 +35,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
-        EngineError::ArchivedThread { given, unarchive } => AppError::new(ErrorCode::ThreadNotFound, message)
-            .context("thread_id", given)
-            .suggest(format!("Run '{unarchive}' first."))
-            .fix_command(unarchive),
+        EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
         EngineError::AlreadyEnded { task, state } => {
             state_error(ErrorCode::WrongState, message, state, "task_id", &task)
@@ -65,21 +64,17 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
             .suggest("Give a directory of the task's repository as working_dir."),
-        EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
-            restore_incomplete(restore_error(source, message), &restored, &failed, &untouched)
-        }
         EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
         EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
         EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
-        EngineError::Restore(error) => restore_error(error, message),
+        EngineError::Restore(source) | EngineError::RestoreIncomplete { source, .. } => {
+            restore_error(source, message)
+        }
         EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
             .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
         EngineError::Agent { name, .. } => missing_agent(message, &name),
         EngineError::NoSandbox { .. } => no_sandbox(message),
-        EngineError::Plan(error) => match error.input() {
-            Some(input) => AppError::new(ErrorCode::InvalidValue, message).context("field", input),
-            None => AppError::new(ErrorCode::DependencyVersion, message),
-        },
+        EngineError::Plan(error) => plan_error(message, &error),
         EngineError::Launch { .. } | EngineError::Randomness { .. } => {
             AppError::new(ErrorCode::Internal, message)
         }
@@ -121,6 +116,20 @@ fn unknown_thread(message: String, given: String, nearest: Option<String>) -> Ap
     }
 }
 
+fn archived_thread(message: String, given: String, unarchive: String) -> AppError {
+    AppError::new(ErrorCode::ThreadNotFound, message)
+        .context("thread_id", given)
+        .suggest(format!("Run '{unarchive}' first."))
+        .fix_command(unarchive)
+}
+
+fn plan_error(message: String, error: &PlanError) -> AppError {
+    match error.input() {
+        Some(input) => AppError::new(ErrorCode::InvalidValue, message).context("field", input),
+        None => AppError::new(ErrorCode::DependencyVersion, message),
+    }
+}
+
 fn invalid_task_id(message: String, given: String) -> AppError {
     AppError::new(ErrorCode::InvalidId, message)
         .context("task_id", given)
@@ -155,21 +164,6 @@ fn no_sandbox(message: String) -> AppError {
     AppError::new(ErrorCode::Unsupported, message)
         .context("field", "verify")
         .suggest("Set verify_unsandboxed in your own configuration to run it without a sandbox.")
-}
-
-fn restore_incomplete(
-    error: AppError,
-    restored: &[PathBuf],
-    failed: &Path,
-    untouched: &[PathBuf],
-) -> AppError {
-    let list =
-        |trees: &[PathBuf]| -> Vec<String> { trees.iter().map(|tree| tree.display().to_string()).collect() };
-    error
-        .context("restored", list(restored))
-        .context("failed", failed.display().to_string())
-        .context("untouched", list(untouched))
-        .suggest("Run restore again, or set undo to revert it.")
 }
 
 fn clock_jumped(message: String, by_ms: i64) -> AppError {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::output::data::batch::{self, BatchResult};
 use crate::output::data::restore_point;
 use crate::output::documents::document::{Block, Document, scalar, table};
 use crate::output::outcome::Warning;
@@ -36,6 +37,9 @@ pub(super) struct RestoreOutput {
     /// With list: the restore points of the repository
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_points: Option<Vec<PointOutput>>,
+    /// One item per work tree, if some could not be restored
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -97,7 +101,22 @@ pub(super) struct PointOutput {
 }
 
 impl RestoreOutput {
-    pub(super) fn restored(task: &TaskId, report: RestoreReport, dry_run: bool) -> RestoreOutput {
+    pub(super) fn incomplete(task: &TaskId, restored: bool, batch: BatchResult) -> RestoreOutput {
+        RestoreOutput {
+            task_id: Some(task.to_string()),
+            restored,
+            undo_command: Some(format!("{} --undo", restore_point::command(task))),
+            batch: Some(batch),
+            ..RestoreOutput::default()
+        }
+    }
+
+    pub(super) fn restored(
+        task: &TaskId,
+        report: RestoreReport,
+        dry_run: bool,
+        batch: Option<BatchResult>,
+    ) -> RestoreOutput {
         let restored = report.trees.iter().any(|tree| tree.undo.is_some());
         let unavailable = report
             .unavailable
@@ -113,6 +132,7 @@ impl RestoreOutput {
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
             undo_command: restored.then(|| format!("{} --undo{force}", restore_point::command(task))),
+            batch,
             ..RestoreOutput::default()
         }
     }
@@ -190,8 +210,9 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
     if trees.iter().any(|tree| tree.undo.is_some()) {
         return format!("{written} files restored, {removed} removed");
     }
-    match dry_run && trees.iter().any(|tree| !tree.plan.is_empty()) {
-        true => format!("{written} files would be restored, {removed} removed"),
+    match dry_run && trees.iter().any(|tree| !tree.plan.is_empty() || tree.head_restored) {
+        true => format!("{written} files would be restored, {removed} would be removed"),
+        false if dry_run => "No differences; nothing would be changed".to_owned(),
         false => "No differences; nothing was changed".to_owned(),
     }
 }
@@ -199,10 +220,8 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
 pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = report.trees.iter().flat_map(tree_warnings).collect();
     if !report.unavailable.is_empty() {
-        let message = format!(
-            "{} work trees could not be restored; see unavailable_work_trees",
-            report.unavailable.len()
-        );
+        let message =
+            format!("{} work trees cannot be restored; see unavailable_work_trees", report.unavailable.len());
         warnings.push(Warning::new("W_RESTORE_007", message));
     }
     warnings
@@ -249,7 +268,11 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
 }
 
 pub(super) fn describe(data: &Value) -> Document {
-    for (key, title) in [("dropped", "Restore points of the task"), ("restore_points", "Restore points")] {
+    let dropped = match data["dry_run"] == true {
+        true => "Restore points that would be deleted",
+        false => "Restore points deleted",
+    };
+    for (key, title) in [("dropped", dropped), ("restore_points", "Restore points")] {
         if let Some(points) = data[key].as_array() {
             let none = || Block::Text("This repository has no restore points.".to_owned());
             return Document::titled(title).block(points_table(points).unwrap_or_else(none));
@@ -260,11 +283,12 @@ pub(super) fn describe(data: &Value) -> Document {
         (false, true) => "What a restore would do",
         (false, false) => "No differences",
     };
-    let mut document = add_work_tree(Document::titled(title), data);
+    let dry_run = data["dry_run"] == true;
+    let mut document = add_work_tree(Document::titled(title), data, dry_run);
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
-        document = add_work_tree(document, tree);
+        document = add_work_tree(document, tree, dry_run);
     }
-    document
+    batch::append_failures(document, data)
 }
 
 /// A table of restore points; `None` if there are none.
@@ -281,7 +305,7 @@ fn points_table(points: &[Value]) -> Option<Block> {
     table(&columns, points.iter().map(row).collect())
 }
 
-fn add_work_tree(document: Document, data: &Value) -> Document {
+fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
     let keys = [
         "task_id",
         "restore_point",
@@ -292,20 +316,26 @@ fn add_work_tree(document: Document, data: &Value) -> Document {
         "undo_command",
     ];
     let keys = keys.iter().filter(|key| data.get(**key).is_some());
-    let facts = keys.map(|key| (key.replace('_', " "), scalar(&data[*key]))).collect();
+    let name = |key: &str| match key {
+        "index_restored" if dry_run => "index would be restored".to_owned(),
+        "head_restored" if dry_run => "head would be restored".to_owned(),
+        key => key.replace('_', " "),
+    };
+    let facts = keys.map(|key| (name(key), scalar(&data[*key]))).collect();
     let mut document = document.block(Block::Facts(facts));
     let lists = [
-        ("written", "Files restored:"),
-        ("removed", "Files removed:"),
-        ("modes_restored", "Permissions restored:"),
-        ("directories_created", "Directories created:"),
-        ("directories_removed", "Directories removed:"),
+        ("written", "Files", "restored"),
+        ("removed", "Files", "removed"),
+        ("modes_restored", "Permissions", "restored"),
+        ("directories_created", "Directories", "created"),
+        ("directories_removed", "Directories", "removed"),
     ];
-    for (key, heading) in lists {
+    let would = if dry_run { "that would be " } else { "" };
+    for (key, what, change) in lists {
+        let heading = format!("{what} {would}{change}:");
         let files: Vec<String> = data[key].as_array().into_iter().flatten().map(scalar).collect();
         if !files.is_empty() {
-            document =
-                document.block(Block::Text(heading.to_owned())).block(Block::Verbatim(files.join("\n")));
+            document = document.block(Block::Text(heading)).block(Block::Verbatim(files.join("\n")));
         }
     }
     let unchanged: Vec<Vec<String>> = data["kept"]
@@ -317,5 +347,8 @@ fn add_work_tree(document: Document, data: &Value) -> Document {
     if unchanged.is_empty() {
         return document;
     }
-    document.block(Block::Table { columns: vec!["left unchanged", "reason"], rows: unchanged })
+    document.block(Block::Table {
+        columns: vec![if dry_run { "would be left unchanged" } else { "left unchanged" }, "reason"],
+        rows: unchanged,
+    })
 }

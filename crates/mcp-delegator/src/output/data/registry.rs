@@ -4,6 +4,7 @@ use delegator_config::environments::Environment;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::data::batch::BatchResult;
 use crate::output::documents::github_guide::GithubGuide;
 use crate::output::values::UtcTime;
 
@@ -18,6 +19,8 @@ pub struct RegistryInfo {
     pub cleanup: CleanupCounts,
     #[serde(flatten)]
     pub cancelled: CancelledTask,
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 #[derive(Debug, JsonSchema)]
@@ -69,6 +72,8 @@ impl From<&Environment> for EnvironmentData {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Cleanup {
+    /// Nothing was changed; the other fields state what would be done.
+    pub dry_run: bool,
     #[serde(flatten)]
     pub counts: CleanupCounts,
     pub leftovers: Leftovers,
@@ -76,6 +81,9 @@ pub struct Cleanup {
     pub unclaimed: Vec<String>,
     pub restore_points: RestorePointCounts,
     pub summary: String,
+    /// Only if something could not be cleaned.
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

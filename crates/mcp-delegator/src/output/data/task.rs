@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::batch::BatchResult;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
@@ -352,6 +353,15 @@ pub struct WaitedTasks {
     pub tasks: Vec<WaitedTask>,
 }
 
+/// The task or tasks that were waited for, and the items of the call if some of them failed.
+#[derive(Debug, Serialize)]
+pub struct WaitBatch<T> {
+    #[serde(flatten)]
+    pub data: T,
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
+}
+
 /// The data of `wait`: an ended task, one that has not ended, or several of both.
 #[derive(Debug, JsonSchema)]
 pub struct WaitData {
@@ -361,6 +371,8 @@ pub struct WaitData {
     pub unfinished: Option<UnfinishedTask>,
     #[serde(flatten)]
     pub several: Option<WaitedTasks>,
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 /// The times of an ended task.
