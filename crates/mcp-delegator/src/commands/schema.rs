@@ -135,7 +135,7 @@ fn find_schema(catalog: Catalog, name: &str, prefix: &str) -> Result<Value, AppE
 pub fn command_schema(spec: &CommandSpec) -> Value {
     json!({
         "command": spec.name(),
-        "available": spec.is_available(),
+        "is_available": spec.is_available(),
         "input": spec.inputs().published_schema(),
         "output": spec.output_schema(),
     })
