@@ -13,16 +13,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::{AppError, ErrorCode};
 use crate::output::awaited_task::{AttachedTask, Attachment};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
+use crate::output::data::task::UnfinishedTask;
 use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
+use crate::spec::{Category, CommandSpec};
 
 /// Time in which a second Ctrl-C cancels the task.
 const CANCEL_WINDOW: Duration = Duration::from_secs(2);
@@ -32,6 +35,7 @@ const CANCEL_WINDOW: Duration = Duration::from_secs(2);
 struct FinalOutput<F> {
     printer: Arc<Printer>,
     presentation: Presentation,
+    command: &'static CommandSpec,
     to_outcome: F,
 }
 
@@ -53,10 +57,11 @@ pub fn watch(
     printer: Arc<Printer>,
     presentation: Presentation,
     attachment: Attachment,
+    command: &'static CommandSpec,
     to_outcome: impl Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
 ) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let final_output = FinalOutput { printer, presentation, to_outcome };
+    let final_output = FinalOutput { printer, presentation, command, to_outcome };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut cancel_sender: Option<Sender<()>> = None;
         for signal in signals.forever() {
@@ -114,14 +119,24 @@ where
             )
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            let task = attached.reattach.task.as_str();
-            let data = json!({"task_id": task, "state": "working", "accepted": true});
+            let data = detached_data(final_output.command, &attached);
             attached.erase_bar();
-            final_output.print_and_exit(CommandOutput::new(Completion::Incomplete(
-                data,
-                IncompleteReason::Detached(attached.reattach),
-            )))
+            let reason = IncompleteReason::Detached(attached.reattach);
+            final_output.print_and_exit(match data {
+                Some(data) => CommandOutput::new(Completion::Incomplete(data, reason)),
+                None => reason.to_error().into(),
+            })
         }
     });
     cancel_sender
+}
+
+/// What a call that is detached from its task knows about it, if the command returns data about tasks.
+fn detached_data(command: &CommandSpec, attached: &AttachedTask) -> Option<Value> {
+    let task = attached.engine.task(&attached.reattach.task).ok()?;
+    match command.category {
+        Category::ExecutionAck => Some(json!(ExecutionAck::of(&task, Capability::Foreground))),
+        Category::WaitResult => Some(json!(UnfinishedTask::of(&task, None))),
+        Category::StatusSnapshot | Category::ResultSet | Category::RegistryInfo => None,
+    }
 }

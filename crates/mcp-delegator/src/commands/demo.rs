@@ -27,7 +27,7 @@ use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::outcome::{CommandOutput, Completion, WaitHint};
+use crate::output::outcome::{CommandOutput, WaitHint};
 use crate::spec::{CommandSpec, Example, Shape, Toolset};
 
 /// First argument of the scripted agent mode.
@@ -101,23 +101,22 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     // Detaching ends this process without running destructors, so the directory remains.
     let reattach = WaitHint { task: submitted.task.id.clone(), state_dir: Some(engine.state_dir.clone()) };
     let waited = attach(context, &engine, reattach, None)?;
-    let output = foreground_output(context, &engine, waited)?;
+    let mut output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
     let keep = input.keep;
     let demo_path = if keep { demo_dir.keep() } else { demo_dir.path().to_owned() };
-    let wrap = |result: Value| {
-        json!(DemoOutput {
+    // Only the result of the task has an exit code of an agent, not the demo.
+    output.child = None;
+    if let (Some(data), _) = output.completion.parts_mut() {
+        *data = json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
             retained: keep,
             task: demo::task().to_owned(),
-            result,
-            diff: diff.clone(),
-        })
-    };
-    Ok(match output.completion {
-        Completion::Done(data) => CommandOutput { completion: Completion::Done(wrap(data)), ..output },
-        other => CommandOutput { completion: other, ..output },
-    })
+            result: data.take(),
+            diff,
+        });
+    }
+    Ok(output)
 }
 
 fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {
