@@ -56,7 +56,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Creates a small git repository with a failing test, lets a scripted agent fix it, and shows the result. Requires git and sh, but no account and no network.",
     shape: Shape::Show("demo"),
     toolset: Toolset::Hidden,
-    failures: &[ErrorCode::DependencyMissing, ErrorCode::AgentFailed],
+    failures: &[
+        ErrorCode::DependencyMissing,
+        ErrorCode::Incomplete,
+        ErrorCode::TimeoutIdle,
+        ErrorCode::TimeoutHard,
+        ErrorCode::AgentFailed,
+    ],
     examples: &[Example {
         command: "mcp-delegator demo --keep",
         shows: "the same, and keeps the repository",
