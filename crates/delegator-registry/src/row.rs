@@ -151,7 +151,8 @@ fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
             kind: FailureKind::from_name(&row.get::<_, String>("failure_kind")?)
                 .unwrap_or(FailureKind::Internal),
             message: row.get("failure_message")?,
-            retry_at: row.get("retry_at")?,
+            // The column has the type TEXT. Older programs stored the agent's words in it.
+            retry_at_ms: row.get::<_, Option<String>>("retry_at")?.and_then(|text| text.parse().ok()),
         },
         State::Cancelled => TaskEnd::Cancelled { reason: row.get("end_reason")? },
         State::Timeout => TaskEnd::Timeout(parse_column(row, "limit_kind", LimitKind::from_name)?),

@@ -12,6 +12,7 @@
 
 mod control;
 mod decode;
+mod error_body;
 mod error_locations;
 mod event;
 mod fold;
@@ -27,10 +28,11 @@ pub mod shell;
 mod test_runs;
 
 pub use decode::{decode, decode_text};
+pub use error_body::{ErrorBody, ResetTime};
 pub use error_locations::ErrorLocation;
 pub use event::{
-    ChangeKind, CollabToolCall, CommandExecution, Event, FileChange, IdleEvent, Item, ItemDetails, ItemPhase,
-    ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
+    AgentError, ChangeKind, CollabToolCall, CommandExecution, ErrorCode, Event, FileChange, IdleEvent, Item,
+    ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
     AssumedThread, CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage,

@@ -272,7 +272,7 @@ fn the_verdict_of_every_recording_is_that_of_its_exit_code() {
     ] {
         let outcome = match summarize(&read(&format!("{name}.jsonl"))).outcome {
             StreamOutcome::Completed => "completed",
-            StreamOutcome::Failed { message } if !message.is_empty() => "failed",
+            StreamOutcome::Failed { message, .. } if !message.is_empty() => "failed",
             StreamOutcome::Failed { .. } => "failed without a reason",
             StreamOutcome::Interrupted => "interrupted",
             StreamOutcome::NotAnnounced => "not announced",

@@ -17,7 +17,9 @@ mod thread_start;
 use serde::{Deserialize, Serialize};
 
 use crate::decode::decode;
-use crate::event::{Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage};
+use crate::event::{
+    AgentError, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage,
+};
 use crate::framer::{Line, LineText};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
@@ -191,7 +193,7 @@ impl Translator {
     }
 
     /// The error that makes the turn a failure, if the turn has not ended yet.
-    pub fn critical_error(&self) -> Option<&Text<'static>> {
+    pub fn critical_error(&self) -> Option<&AgentError<'static>> {
         self.protocol.critical_error()
     }
 

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{DirectoryProblem, EngineError, FileProblem, GitError, RestoreError, VariableAccess};
+use delegator_engine::{
+    DirectoryProblem, EngineError, FileProblem, GitError, PlanError, RestoreError, VariableAccess,
+};
 use delegator_registry::RegistryError;
 
 use crate::error::os_limits::os_limit_error;
@@ -33,10 +35,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
-        EngineError::ArchivedThread { given, unarchive } => AppError::new(ErrorCode::ThreadNotFound, message)
-            .context("thread_id", given)
-            .suggest(format!("Run '{unarchive}' first."))
-            .fix_command(unarchive),
+        EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
         EngineError::AlreadyEnded { task, state } => {
             state_error(ErrorCode::WrongState, message, state, "task_id", &task)
@@ -76,10 +75,7 @@ fn convert(error: EngineError, message: String) -> AppError {
             .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
         EngineError::Agent { name, .. } => missing_agent(message, &name),
         EngineError::NoSandbox { .. } => no_sandbox(message),
-        EngineError::Plan(error) => match error.input() {
-            Some(input) => AppError::new(ErrorCode::InvalidValue, message).context("field", input),
-            None => AppError::new(ErrorCode::DependencyVersion, message),
-        },
+        EngineError::Plan(error) => plan_error(message, &error),
         EngineError::Launch { .. } | EngineError::Randomness { .. } => {
             AppError::new(ErrorCode::Internal, message)
         }
@@ -118,6 +114,20 @@ fn unknown_thread(message: String, given: String, nearest: Option<String>) -> Ap
     match nearest {
         Some(thread) => error.context("nearest_thread_id", thread),
         None => error,
+    }
+}
+
+fn archived_thread(message: String, given: String, unarchive: String) -> AppError {
+    AppError::new(ErrorCode::ThreadNotFound, message)
+        .context("thread_id", given)
+        .suggest(format!("Run '{unarchive}' first."))
+        .fix_command(unarchive)
+}
+
+fn plan_error(message: String, error: &PlanError) -> AppError {
+    match error.input() {
+        Some(input) => AppError::new(ErrorCode::InvalidValue, message).context("field", input),
+        None => AppError::new(ErrorCode::DependencyVersion, message),
     }
 }
 

@@ -95,11 +95,9 @@ pub struct ProgressScale {
 
 impl ProgressScale {
     pub fn next(&mut self, position: &TaskPosition) -> ProgressValue {
-        self.unit = self.unit.or_else(|| match (position.done, position.time) {
-            (Some(done), _) => Some((Unit::Percent, done.total)),
-            (None, Some(time)) => Some((Unit::Seconds, time.total)),
-            (None, None) => None,
-        });
+        let in_percent = position.done.map(|done| (Unit::Percent, done.total));
+        let in_seconds = position.time.map(|time| (Unit::Seconds, time.total));
+        self.unit = self.unit.or(in_percent).or(in_seconds);
         let share = match self.unit {
             Some((Unit::Percent, _)) => position.done,
             Some((Unit::Seconds, _)) => position.time,
