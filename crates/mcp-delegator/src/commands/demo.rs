@@ -43,8 +43,7 @@ pub struct Demo {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
-    #[serde(rename = "kept")]
-    pub retained: bool,
+    pub is_retained: bool,
     pub task: String,
     /// Data of the task itself.
     pub result: Value,
@@ -105,8 +104,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         },
     )?)?;
     // Detaching ends this process without running destructors, so the directory remains.
-    let reattach = WaitHint { task: submitted.task.id.clone(), state_dir: Some(engine.state_dir.clone()) };
-    let waited = attach(context, &engine, reattach, None)?;
+    let reattach =
+        WaitHint { state_dir: Some(engine.state_dir.clone()), ..WaitHint::for_task(&submitted.task.id) };
+    let waited = attach(context, &engine, &submitted.task.id, reattach, None)?;
     let mut output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
     let keep = input.keep;
@@ -116,7 +116,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     if let (Some(data), _) = output.completion.parts_mut() {
         *data = json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
-            retained: keep,
+            is_retained: keep,
             task: demo::task().to_owned(),
             result: data.take(),
             diff,
@@ -181,7 +181,7 @@ fn describe(data: &Value) -> Document {
         ("summary".to_owned(), scalar(&result["summary"])),
         ("task id".to_owned(), scalar(&result["task_id"])),
     ];
-    let next = if data["kept"] == true {
+    let next = if data["is_retained"] == true {
         format!("Inspect the result in {}", scalar(&data["repository"]))
     } else {
         "Next, use a real agent: mcp-delegator local run 'your task'".to_owned()

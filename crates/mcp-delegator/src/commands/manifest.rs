@@ -52,16 +52,16 @@ pub struct CommandEntry {
     pub path: Vec<&'static str>,
     pub summary: &'static str,
     pub description: String,
-    pub available: bool,
+    pub is_available: bool,
     /// Name of the MCP tool; null for commands that are not tools.
     pub tool: Option<String>,
     pub toolset: Option<&'static str>,
     pub category: &'static str,
     pub danger_level: &'static str,
-    pub idempotent: bool,
-    pub network: bool,
-    pub requires_person: bool,
-    pub raw_output: bool,
+    pub is_idempotent: bool,
+    pub has_network_access: bool,
+    pub is_person_required: bool,
+    pub has_raw_output: bool,
     pub introduced: &'static str,
     pub input_schema: Value,
     /// Inputs that are declared but not available yet.
@@ -86,7 +86,7 @@ pub struct CommandExample {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Names, inputs, exit codes and MCP tools of all commands, including those that are not available yet (available: false).",
+    details: "Names, inputs, exit codes and MCP tools of all commands, including those that are not available yet (is_available: false).",
     shape: Shape::Show("manifest"),
     danger: Danger::Safe,
     idempotent: true,
@@ -150,15 +150,15 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> CommandEntry {
         path: spec.path.to_vec(),
         summary: spec.about,
         description: spec.details.to_owned(),
-        available: spec.is_available(),
+        is_available: spec.is_available(),
         tool: is_tool.then(|| spec.tool_name(prefix)),
         toolset: spec.toolset.name(),
         category: spec.category.name(),
         danger_level: spec.danger.name(),
-        idempotent: spec.idempotent,
-        network: spec.network,
-        requires_person: spec.requires_person,
-        raw_output: spec.raw == RawOutput::Always,
+        is_idempotent: spec.idempotent,
+        has_network_access: spec.network,
+        is_person_required: spec.requires_person,
+        has_raw_output: spec.raw == RawOutput::Always,
         introduced: "3.6.0",
         input_schema: inputs.published_schema(),
         unavailable_inputs: names(|property| property.unavailable),
@@ -183,7 +183,7 @@ fn describe(data: &Value) -> Document {
         .flatten()
         .map(|command| {
             let path = command["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let available = if command["available"] == true { "yes" } else { "no" };
+            let available = if command["is_available"] == true { "yes" } else { "no" };
             vec![
                 path.collect::<Vec<_>>().join(" "),
                 cell(command, "tool"),

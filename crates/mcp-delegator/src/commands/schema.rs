@@ -153,7 +153,7 @@ fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
         .collect();
     json!({
         "command": spec.name(),
-        "available": spec.is_available(),
+        "is_available": spec.is_available(),
         "input": spec.inputs().published_schema(),
         "output": output,
     })

@@ -10,11 +10,14 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{AppError, ErrorCode};
 
+/// The largest page, which is also the default: a list is usually shorter.
+pub const MAX_PAGE_SIZE: u32 = 1000;
+
 /// Pagination inputs.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Paging {
-    /// Items per page (default: all)
-    #[schemars(range(min = 1, max = 1000))]
+    /// Items per page (default: 1000)
+    #[schemars(range(min = 1, max = MAX_PAGE_SIZE))]
     pub limit: Option<u32>,
     /// Cursor of the previous page
     #[schemars(length(min = 1, max = 512))]
@@ -26,6 +29,7 @@ pub struct Paging {
 pub struct Page {
     #[serde(rename = "page")]
     pub number: usize,
+    /// The requested size of a page, not the number of its items.
     #[serde(rename = "page_size")]
     pub size: usize,
     #[serde(rename = "total_count")]
@@ -36,18 +40,26 @@ pub struct Page {
     pub next_cursor: Option<String>,
 }
 
+impl Page {
+    /// The only page of a list that is never split.
+    pub fn whole(count: usize) -> Page {
+        let size = count.max(MAX_PAGE_SIZE as usize);
+        Page { number: 1, size, total: count, filtered: count, next_cursor: None }
+    }
+}
+
 /// Short, stable fingerprint of a JSON value, for cursors and etags.
 pub fn fingerprint(value: &Value) -> String {
     let digest = Sha256::digest(value.to_string().as_bytes());
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns one page of `items`. Without a limit the page contains all of them.
+/// Returns one page of `items`.
 pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
     let (limit, cursor) = (paging.limit, paging.cursor.as_deref());
     let (number, size) = match cursor {
         Some(cursor) => decode(cursor, query)?,
-        None => (1, limit.map_or(items.len(), |limit| limit as usize)),
+        None => (1, limit.unwrap_or(MAX_PAGE_SIZE) as usize),
     };
     // Another limit would shift the pages that the cursor counts.
     if cursor.is_some() && limit.is_some_and(|limit| limit as usize != size) {
@@ -59,7 +71,7 @@ pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec
     if cursor.is_some() && first >= total {
         return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor points past the end."));
     }
-    let more = size > 0 && first + size < total;
+    let more = first + size < total;
     let next_cursor = more.then(|| encode(number + 1, size, query));
     let items = items.into_iter().skip(first).take(size).collect();
     Ok((items, Page { number, size, total, filtered: total, next_cursor }))

@@ -21,7 +21,7 @@ pub fn list_output(environments: &Environments) -> CommandOutput {
     let mut output = CommandOutput::done(EnvironmentList { environments: items })
         .fact("count", count)
         .fact("source", environments.file.display().to_string());
-    output.page = Some(Page { number: 1, size: count, total: count, filtered: count, next_cursor: None });
+    output.page = Some(Page::whole(count));
     output.warnings = warnings(environments);
     output
 }

@@ -35,6 +35,8 @@ pub struct ErrorContextKeys {
 #[derive(Debug, JsonSchema)]
 pub struct ErrorSubject {
     pub task_id: String,
+    /// The tasks, if the call was about several.
+    pub task_ids: Vec<String>,
     /// The task that uses the work tree.
     pub busy_task_id: String,
     /// Processes of the task that could not be killed.
@@ -71,10 +73,6 @@ pub struct ErrorSubject {
     pub verification: VerificationData,
     /// How far the clock jumped.
     pub jumped_by_hours: i64,
-    /// Files of an incomplete restore: done, failed, and not begun.
-    pub restored: Vec<String>,
-    pub failed: String,
-    pub untouched: Vec<String>,
     /// The restore point that undoes an incomplete restore.
     pub undo_point: String,
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
+use crate::error::ErrorCode;
 use crate::output::envelopes::cli::{self, StreamEnd};
 use crate::output::envelopes::{schema, standard};
 use crate::output::outcome::AGENT_EXIT_CODE;
@@ -71,7 +72,6 @@ fn cli_answer(spec: &CommandSpec) -> Value {
             "if": {"not": {"anyOf": [
                 {"properties": {"meta": {"required": ["fields"]}}},
                 {"properties": {"meta": {"required": ["truncated"]}}},
-                {"properties": {"error": {"properties": {"code": {"const": "PARTIAL_FAILURE"}}, "type": "object"}}},
             ]}},
             "then": {"properties": {"meta": {"properties": {"failure_data": data}}}}
         }
@@ -90,9 +90,13 @@ fn standard_answer(spec: &CommandSpec) -> Value {
         let key = standard::distinctive_key(other);
         shapes = json!({"if": {"required": [key]}, "then": {"$ref": "#/$defs/OtherData"}, "else": shapes});
     }
+    if spec.failures.contains(&ErrorCode::PartialFailure) {
+        answer["$defs"]["PartialData"] = data;
+        let partial = json!({"$ref": "#/$defs/PartialData"});
+        shapes = json!({"if": {"required": ["partial_success"]}, "then": partial, "else": shapes});
+    }
     let reduced = json!({"anyOf": [
         {"properties": {"data": {"type": "null"}}},
-        {"properties": {"data": {"required": ["partial_success"]}}},
         {"properties": {"metadata": {"required": ["fields"]}}},
         {"properties": {"metadata": {"required": ["truncated"]}}},
     ]});

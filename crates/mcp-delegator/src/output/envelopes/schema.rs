@@ -126,11 +126,10 @@ fn take_required(schema: &mut Value) -> Value {
     required.unwrap_or_else(|| json!([]))
 }
 
-/// The answers whose data lacks required keys: it is not modified, the results of a batch, or a selection, or the size limit
-/// left nothing of it.
+/// The answers whose data lacks required keys: it is not modified, or a selection, or the size limit left nothing of it.
 pub fn reduced_data(meta: &str) -> Vec<Value> {
     let has = |flag: &str| json!({"properties": {meta: {"required": [flag]}}});
-    let mut reduced = vec![has("not_modified"), has("partial"), has("fields")];
+    let mut reduced = vec![has("not_modified"), has("fields")];
     let mut empty = has("truncated");
     empty["properties"]["data"] = json!({"maxProperties": 0});
     reduced.push(empty);

@@ -179,16 +179,15 @@ fn shaped(outcome: &Outcome, data: &Value) -> Value {
 fn list(plural: &str, data: &Value, page: Option<&Page>) -> Value {
     let mut data = data.as_object().cloned().unwrap_or_default();
     let listed = data.get(plural).and_then(Value::as_array).map_or(0, Vec::len);
-    let (total, filtered, number, size) =
-        page.map_or((listed, listed, 1, listed), |page| (page.total, page.filtered, page.number, page.size));
+    let page = page.cloned().unwrap_or_else(|| Page::whole(listed));
     let is_empty = listed == 0 && data.contains_key(plural);
     add_missing(
         &mut data,
         &ListCounts {
-            total_count: total,
-            filtered_count: filtered,
-            page: number,
-            page_size: size,
+            total_count: page.total,
+            filtered_count: page.filtered,
+            page: page.number,
+            page_size: page.size,
             message: is_empty.then(|| format!("No {} found", plural.replace('_', " "))),
         },
     );
