@@ -104,7 +104,7 @@ impl RestoreOutput {
     pub(super) fn incomplete(task: &TaskId, restored: bool, batch: BatchResult) -> RestoreOutput {
         RestoreOutput {
             task_id: Some(task.to_string()),
-            restored,
+            is_restored: restored,
             undo_command: Some(format!("{} --undo", restore_point::command(task))),
             batch: Some(batch),
             ..RestoreOutput::default()
