@@ -68,6 +68,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "State working: the time limit passed first; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
+    other_shape: Some(Shape::List("tasks")),
     danger: Danger::Safe,
     idempotent: true,
     open_ended: true,
