@@ -34,6 +34,7 @@ mod recorded;
 mod row;
 mod standard_envelope;
 mod tool_envelope;
+mod transcripts;
 
 use std::collections::BTreeSet;
 
