@@ -233,7 +233,15 @@ fn a_partial_failure_follows_each_envelope_contract() {
     batch.succeeded("a", json!({"state": "cancelled"}));
     batch.failed("b", AppError::new(ErrorCode::WrongState, "It has ended."));
     let result = batch.result();
-    let outcome = outcome(&commands::cancel::SPEC, batch.into_output(result));
+    let data = commands::cancel::CancelledTasks {
+        operation: "cancel",
+        dry_run: false,
+        count: 1,
+        summary: "Cancelled 1 task; 1 failed".to_owned(),
+        tasks: Vec::new(),
+        batch: result,
+    };
+    let outcome = outcome(&commands::cancel::SPEC, batch.into_output(data));
     assert_eq!(outcome.exit(), ExitCode::PartialFailure);
     let [agent, standard, tool] = render_and_validate(&outcome);
     assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("PARTIAL_FAILURE")));
@@ -308,7 +316,7 @@ fn the_shapes_of_the_standard_envelope() {
     );
     let version = json!({"name": "mcp-delegator", "version": "1", "envelope_version": "2"});
     assert_eq!(data(&commands::version::SPEC, version.clone()), json!({"version": version}));
-    let queue = json!({"paused": true, "was_paused": false, "running": 1, "queued": 2});
+    let queue = json!({"is_paused": true, "is_changed": true, "running_count": 1, "queued_count": 2});
     assert_eq!(
         data(&commands::queue::PAUSE, queue.clone()),
         json!({"action": "queue_paused", "result": queue, "duration": 1.234, "message": "queue paused"})

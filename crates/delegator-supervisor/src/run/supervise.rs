@@ -52,10 +52,6 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> RunResult {
     match Run::start(spec, Role::Agent, ports) {
         Ok(mut run) => {
             run.niceness = Some(niceness);
-            // States the limit also for an agent that prints nothing.
-            if let Some(snapshot) = run.current_snapshot() {
-                ports.on_snapshot(&snapshot);
-            }
             let outcome = run.run_to_end();
             // To be continued by a verification.
             let final_snapshot = run.spec.verify.is_some().then(|| run.current_snapshot()).flatten();
@@ -128,6 +124,10 @@ impl<'a> Run<'a> {
     fn run_to_end(&mut self) -> io::Result<SweepReport> {
         if let Ok(Some(identity)) = ProcessIdentity::of(self.agent.pid) {
             self.ports.on_started(&identity);
+        }
+        // States the limit also for an agent that prints nothing. A verification has no snapshot.
+        if let Some(snapshot) = self.current_snapshot() {
+            self.ports.on_snapshot(&snapshot);
         }
         if let Err(error) = self.run_loop() {
             // Without stdout and stderr the run cannot be supervised; fail it. The sweep ends the agent.

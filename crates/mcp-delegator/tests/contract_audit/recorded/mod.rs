@@ -13,7 +13,6 @@ mod refusals;
 mod registry;
 mod running_tasks;
 mod standard_answers;
-mod standard_errors;
 mod standard_fields;
 mod stopped_tasks;
 
@@ -27,7 +26,6 @@ pub(crate) use refusals::REFUSALS;
 pub(crate) use registry::REGISTRY;
 pub(crate) use running_tasks::{COMPLETED_COUNT, MANY, MANY_TASKS, STATUS};
 pub(crate) use standard_answers::{STANDARD_ANSWERS, UNKNOWN_TASK};
-pub(crate) use standard_errors::STANDARD_ERRORS;
 pub(crate) use standard_fields::{MESSAGE, STANDARD_FIELDS};
 pub(crate) use stopped_tasks::{CANCELLED, TIMED_OUT};
 

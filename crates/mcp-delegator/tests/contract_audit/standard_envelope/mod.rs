@@ -1,12 +1,14 @@
 //! The rows of the document "Standard envelope".
 
+mod failures;
 mod reflection;
 mod responses;
+mod values;
 
 crate::row::document! {
     "004",
     "Standard envelope",
     "JSON of commands in files: sorted, indented, with a shape per kind of command.",
     86 statements in
-    responses reflection
+    responses values failures reflection
 }
