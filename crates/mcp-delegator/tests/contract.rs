@@ -300,7 +300,14 @@ fn the_four_shapes_of_the_standard_envelope() {
 #[test]
 fn paging_warnings_and_truncation_are_in_every_envelope() {
     let mut output = CommandOutput::done(json!({"settings": [1, 2]}));
-    output.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
+    output.page = Some(Page {
+        number: 2,
+        size: 2,
+        total: 9,
+        filtered: 8,
+        next_cursor: Some("abc".into()),
+        cursors: vec![],
+    });
     output.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
     let outcome = Outcome {
         truncated: Some(Truncation { max_size: 100, unit: SizeUnit::Bytes, original_size: 1000 }),

@@ -15,7 +15,7 @@ use crate::output::envelopes::schema as envelope_schema;
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{Category, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Surface, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
@@ -65,7 +65,9 @@ pub const COMMAND: Command =
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
-        Some(name) => find_schema(context.catalog(), name, &context.config.settings.tool_prefix)?,
+        Some(name) => {
+            find_schema(context.catalog(), name, &context.config.settings.tool_prefix, context.surface)?
+        }
         None => json!(schema_names(context.catalog())),
     };
     let etag = fingerprint(&data);
@@ -79,9 +81,8 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
     let query = json!({"command": "schema", "etag": etag});
     let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
-    let mut output =
-        CommandOutput::done(SchemaOutput { schemas: Some(schemas) }).raw(text).fact("etag", etag);
-    output.page = Some(page);
+    let output = CommandOutput::done(SchemaOutput { schemas: Some(schemas) }).with_page("schemas", page);
+    let mut output = output.raw(text).fact("etag", etag);
     output.shape = Some(Shape::List("schemas"));
     Ok(output)
 }
@@ -103,8 +104,9 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
     names
 }
 
-/// Finds a schema by id, envelope name, dotted path, command line path or tool name.
-fn find_schema(catalog: Catalog, name: &str, prefix: &str) -> Result<Value, AppError> {
+/// Finds a schema by id, envelope name, dotted path, command line path or tool name. Under its tool name, a command has
+/// the inputs of the tool.
+fn find_schema(catalog: Catalog, name: &str, prefix: &str, surface: Surface) -> Result<Value, AppError> {
     let short_name = name
         .strip_prefix("codex://schema/v3.6/")
         .or_else(|| name.strip_prefix("codex/v3.6/"))
@@ -119,24 +121,24 @@ fn find_schema(catalog: Catalog, name: &str, prefix: &str) -> Result<Value, AppE
     if let Some(category) = Category::ALL.into_iter().find(|category| category.name() == short_name) {
         return Ok(envelope_schema::tool(category));
     }
+    if let Some(spec) = catalog.iter().find(|spec| spec.is_tool() && spec.tool_name(prefix) == short_name) {
+        return Ok(command_schema(spec, Surface::Server));
+    }
     let matches_name = |spec: &&'static CommandSpec| {
-        spec.name() == short_name
-            || spec.cli_path() == short_name
-            || spec.snake_name() == short_name
-            || spec.tool_name(prefix) == short_name
+        [spec.name(), spec.cli_path(), spec.snake_name()].iter().any(|name| name == short_name)
     };
     match catalog.iter().find(matches_name) {
-        Some(spec) => Ok(command_schema(spec)),
+        Some(spec) => Ok(command_schema(spec, surface)),
         None => Err(not_found(catalog, name)),
     }
 }
 
 /// Input and output schema of one command, as printed by `--schema`.
-pub fn command_schema(spec: &CommandSpec) -> Value {
+pub fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
     json!({
         "command": spec.name(),
         "available": spec.is_available(),
-        "input": spec.inputs().published_schema(),
+        "input": spec.inputs().published_schema(surface),
         "output": spec.output_schema(),
     })
 }
@@ -157,8 +159,8 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
 
 fn describe(data: &Value) -> Document {
     if !data["schemas"].is_array() {
-        return Document::default()
-            .block(Block::Verbatim(serde_json::to_string_pretty(data).unwrap_or_default()));
+        // Compact: the size limit of a tool response counts indentation, and a truncated schema is a wrong one.
+        return Document::default().block(Block::Verbatim(data.to_string()));
     }
     let rows = rows(&data["schemas"], &["name", "describes"]);
     Document::titled("Schemas").block(Block::Table { columns: vec!["name", "describes"], rows })

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::documents::document::Document;
-use crate::spec::paging::{Page, position_cursor};
+use crate::spec::paging::Page;
 use crate::spec::shell::shell_word;
 use crate::spec::{Category, CommandSpec, Shape};
 
@@ -156,17 +156,15 @@ impl Completion {
 pub struct ListCursors {
     /// The list's name in the data.
     pub list: &'static str,
-    /// The position of each item.
-    pub positions: Vec<i64>,
-    /// The query that the cursors belong to.
-    pub query: Value,
+    /// The cursor after each item.
+    pub cursors: Vec<String>,
 }
 
 impl ListCursors {
     /// The cursor to the next item, if only the first `shown` items are in the output.
-    pub fn cursor_after(&self, shown: usize) -> Option<String> {
-        let last = shown.checked_sub(1).filter(|_| shown < self.positions.len())?;
-        self.positions.get(last).map(|position| position_cursor(*position, &self.query))
+    pub fn cursor_after(&self, shown: usize) -> Option<&String> {
+        let last = shown.checked_sub(1).filter(|_| shown < self.cursors.len())?;
+        self.cursors.get(last)
     }
 }
 
@@ -226,6 +224,13 @@ impl CommandOutput {
 
     pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// States which part of a list the data contains.
+    pub fn with_page(mut self, list: &'static str, mut page: Page) -> Self {
+        self.list_cursors = Some(ListCursors { list, cursors: std::mem::take(&mut page.cursors) });
+        self.page = Some(page);
         self
     }
 

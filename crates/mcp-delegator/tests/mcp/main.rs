@@ -18,6 +18,7 @@ mod idempotency;
 mod markdown;
 mod paths;
 mod plain_agents;
+mod reflection;
 mod resources_and_prompts;
 mod sdks;
 mod shutdown;

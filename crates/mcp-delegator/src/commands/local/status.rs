@@ -35,25 +35,25 @@ pub struct StatusInputs {
     #[schemars(extend("x-positional" = true))]
     pub task_id: Option<TaskRef>,
     /// Only tasks in or below this directory
-    #[schemars(length(min = 1, max = 4096), extend("x-advanced" = true))]
+    #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
-    /// Only tasks with all of these labels
+    /// Only tasks with these labels
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "default" = null))]
+    #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Only this state
     #[serde(default)]
     #[schemars(schema_with = "inputs::states")]
     pub state: Option<State>,
-    /// Maximum number of finished tasks; above 50 also of running and queued tasks
+    /// Maximum number of finished tasks; above 50 also of others
     #[serde(default = "five")]
-    #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
     /// Last 5 lines of running tasks
     #[serde(default)]
     pub verbose: bool,
-    /// next_cursor of the previous page
-    #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
+    /// Cursor of the previous page
+    #[schemars(length(min = 1, max = 512))]
     pub cursor: Option<String>,
 }
 
@@ -61,9 +61,8 @@ pub struct StatusInputs {
 pub struct Status {
     #[serde(flatten)]
     pub filter: StatusInputs,
-    /// Show tokens and time per task, label and day
+    /// Tokens and time per task, label and day
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
     pub usage: bool,
 }
 
@@ -149,8 +148,9 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     if let Some(next) = overview.ended.next {
         output.facts.insert("next_cursor".into(), position_cursor(next, &query).into());
     }
-    let positions = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect();
-    output.list_cursors = Some(ListCursors { list: "recently_completed", positions, query });
+    let positions = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order));
+    let cursors = positions.map(|position| position_cursor(position, &query)).collect();
+    output.list_cursors = Some(ListCursors { list: "recently_completed", cursors });
     Ok(output)
 }
 

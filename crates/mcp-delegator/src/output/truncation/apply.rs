@@ -78,8 +78,12 @@ pub fn apply(output: &mut CommandOutput, plan: TruncationPlan) {
     if let Some(cursors) = &output.list_cursors {
         let (data, _) = output.completion.parts();
         let shown = data.and_then(|data| data[cursors.list].as_array()).map_or(0, Vec::len);
-        let next = cursors.cursor_after(shown);
-        output.facts.extend(next.map(|cursor| ("next_cursor".to_owned(), cursor.into())));
+        let next = cursors.cursor_after(shown).cloned();
+        match (&mut output.page, next) {
+            (Some(page), Some(next)) => page.next_cursor = Some(next),
+            (None, Some(next)) => drop(output.facts.insert("next_cursor".to_owned(), next.into())),
+            (_, None) => {}
+        }
     }
 }
 
