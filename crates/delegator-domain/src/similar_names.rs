@@ -32,6 +32,7 @@ pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
         })
         .collect();
     matches.sort();
+    matches.dedup();
     matches.into_iter().map(|(_, name)| name).collect()
 }
 
@@ -76,6 +77,11 @@ mod tests {
         assert_eq!(nearest("teapot", KNOWN), None);
         assert_eq!(nearest("", KNOWN), None);
         assert!(near("xy", KNOWN).is_empty());
+    }
+
+    #[test]
+    fn a_name_given_twice_is_one_name() {
+        assert_eq!(nearest("scheme", ["schema", "schema"]), Some("schema"));
     }
 
     #[test]

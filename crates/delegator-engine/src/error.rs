@@ -22,7 +22,9 @@ pub enum EngineError {
     #[error("{given} is the beginning of several task ids")]
     AmbiguousTask { given: String, candidates: Vec<TaskId> },
     #[error("there is no thread {given}")]
-    UnknownThread { given: String },
+    UnknownThread { given: String, nearest: Option<String> },
+    #[error("thread {given} is archived, so the agent does not resume it")]
+    ArchivedThread { given: String, unarchive: String },
     #[error("task {task} has not ended: it is {}", state.public_name())]
     NotEnded { task: TaskId, state: State },
     #[error("task {task} has ended: it is {}", state.public_name())]
@@ -90,6 +92,9 @@ pub enum EngineError {
     WatchFailed { detail: String, os_error: Option<i32> },
     #[error("could not {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
+    /// Occurred while tasks were being ended or deleted; some of them may be.
+    #[error(transparent)]
+    Cleanup(Box<EngineError>),
 }
 
 fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
@@ -103,6 +108,10 @@ fn other_trees(restored: &[PathBuf], untouched: &[PathBuf]) -> String {
 impl EngineError {
     pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
         move |source| EngineError::Io { doing, source }
+    }
+
+    pub(crate) fn in_cleanup(error: EngineError) -> EngineError {
+        EngineError::Cleanup(Box::new(error))
     }
 
     /// The errno of the I/O error that caused this one.

@@ -41,7 +41,7 @@ use real_system::RealSystem;
 use system_port::System;
 
 pub use connection_pool::ConnectionPool;
-pub use delegator_git::{LeftOut, RestoreError, RestorePoint};
+pub use delegator_git::{GitError, LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::health::{HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, VariableAccess, Variables, dialect_of, parse_task_marker,

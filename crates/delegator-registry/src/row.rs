@@ -68,7 +68,7 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 
 /// The columns of a [`TaskSummary`], in the order in which [`summary_from`] reads them.
 pub(crate) const SUMMARY_COLUMNS: &str =
-    "id, state, created_at_ms, started_at_ms, containment, title, labels";
+    "id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels";
 
 pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     Ok(TaskSummary {
@@ -76,6 +76,7 @@ pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
         state: state_from(row, "state")?,
         created_at_ms: row.get("created_at_ms")?,
         started_at_ms: row.get("started_at_ms")?,
+        working_dir: row.get("working_dir")?,
         containment: row.get("containment")?,
         title: row.get("title")?,
         labels: json("labels", row.get("labels")?)?,

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot set up its world must stop")]
 
 pub mod codex;
+pub mod declared_errors;
 pub mod fake_model;
 pub mod generated;
 pub mod program;

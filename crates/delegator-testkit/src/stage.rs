@@ -102,6 +102,12 @@ impl Stage {
         wait_until(&format!("{} exists", path.display()), || path.exists());
     }
 
+    /// Creates the session file by which Codex knows a thread.
+    pub fn write_session(&self, thread: &str) {
+        let day = "home/.codex/sessions/2026/11/16";
+        self.world.write(&format!("{day}/rollout-2026-11-16T05-56-29-{thread}.jsonl"), "");
+    }
+
     /// Process id of the supervisor of a task.
     pub fn supervisor_pid(&self, id: &str) -> i32 {
         let wanted = format!("supervise\0{id}\0");

@@ -79,6 +79,33 @@ fn a_run_reports_files_and_tokens_and_its_thread_resumes() {
     );
 }
 
+/// Codex itself starts a new thread for an unknown name, and fails for an unknown or archived id.
+#[test]
+fn a_thread_of_codex_resumes_by_its_id_and_an_unknown_one_is_refused() {
+    let model = FakeModel::start(vec![Reply::Output(vec![message("Hello.")])]);
+    let stage = Stage::with(&model.codex_config());
+    let data = stage.run_to_end(&["exec", "hello"]);
+    let thread = data["metadata"]["thread_info"]["thread_id"].as_str().unwrap();
+    for unknown in ["some-name", "0199a213-81c0-7800-8aa1-bbab2a035a53"] {
+        let refused = stage.run_json(&["local", "resume", "go on", "--thread-id", unknown]);
+        assert_eq!(refused["error"]["code"], "THREAD_NOT_FOUND", "{refused}");
+    }
+    // Without our record of the thread its session file must be found.
+    let other_state = stage.world.home().join("other-state").display().to_string();
+    let stage = Stage { world: stage.world.variable("MCP_DELEGATOR_HOME", &other_state) };
+    let resumed = stage.run_to_end(&["resume", "go on", "--thread-id", thread]);
+    assert_eq!(resumed["metadata"]["thread_info"]["thread_id"], thread, "{resumed}");
+    let archive = std::process::Command::new(codex_program())
+        .args(["archive", thread])
+        .env("CODEX_HOME", stage.world.home().join(".codex"))
+        .output()
+        .unwrap();
+    assert!(archive.status.success(), "{archive:?}");
+    let refused = stage.run_json(&["local", "resume", "go on", "--thread-id", thread]);
+    assert_eq!(refused["error"]["code"], "THREAD_NOT_FOUND", "{refused}");
+    assert!(refused["error"]["suggestion"].as_str().unwrap().contains("codex unarchive"), "{refused}");
+}
+
 #[test]
 fn a_cancel_during_a_command_kills_its_processes() {
     let model = FakeModel::start(vec![

@@ -5,12 +5,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use delegator_testkit::declared_errors::undeclared_error;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use delegator_testkit::program::World;
 use jiff::Timestamp;
 use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands;
-use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, Retry, SideEffects};
+use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, SideEffects};
 use mcp_delegator::output::call_syntax::CallSyntax;
 use mcp_delegator::output::envelopes::schema as envelope_schema;
 use mcp_delegator::output::envelopes::schema::violations;
@@ -66,6 +67,7 @@ fn the_cli_envelope_schema_is_the_published_file() {
 
 #[test]
 fn every_command_in_every_envelope_validates() {
+    let manifest = World::new(env!("CARGO_BIN_EXE_mcp-delegator")).run(["manifest"]).json()["data"].clone();
     for spec in catalog().iter() {
         for envelope in ["agent", "standard", "tool"] {
             let input = valid_input(spec);
@@ -82,6 +84,7 @@ fn every_command_in_every_envelope_validates() {
                 exit_codes(spec).contains_key(&exit),
                 "{args:?} ended with {exit}, which it does not declare: {value}"
             );
+            assert_eq!(undeclared_error(&value, &manifest), None, "{args:?}");
             let exit_code = ["/meta/exit_code", "/metadata/exit_code", "/error/details/cli_exit_code"];
             let exit_code =
                 exit_code.iter().find_map(|path| value.pointer(path)).cloned().unwrap_or(json!(0));
@@ -179,7 +182,7 @@ fn a_retryable_exit_code_has_no_side_effects() {
 #[test]
 fn retry_times_are_exact_in_milliseconds_and_rounded_up_in_seconds() {
     let mut error = AppError::new(ErrorCode::RateLimited, "Too many requests.");
-    error.retry = Retry::Later(Some(Duration::from_millis(1001)));
+    error.retry_after = Some(Duration::from_millis(1001));
     let [agent, standard, tool] = render_and_validate(&outcome(&commands::local::exec::SPEC, error.into()));
     assert_eq!(agent["error"]["retry_after"], 2);
     assert_eq!(agent["meta"]["retry_after_ms"], 1001);
@@ -219,10 +222,10 @@ fn problems_are_in_every_envelope() {
 
 #[test]
 fn a_redirect_is_in_every_envelope() {
-    let error = AppError::new(ErrorCode::CommandMoved, "It moved.").redirect(Redirect {
+    let error = AppError::new(ErrorCode::CommandRenamed, "It was renamed.").redirect(Redirect {
         command: "mcp-delegator local run".into(),
         permanent: true,
-        reason: "restructured",
+        reason: "renamed",
     });
     let [agent, standard, tool] = render_and_validate(&outcome(&spec::ROOT, error.into()));
     assert_eq!(agent["error"]["redirect"]["command"], "mcp-delegator local run");

@@ -249,10 +249,29 @@ fn outside_of_git_changes_are_found_by_name_size_and_time() {
     assert_eq!(operations(&results), expected.each_ref(), "{results}");
     let files = &results["data"]["metadata"]["file_operations"];
     assert_eq!((&files["source"], &files["scope"]), (&json!("scan"), &json!("partial")));
+    assert_eq!(files["is_lines_changed_exact"], false, "{files}");
     let expected = ["W_FILES_001", "W_FILES_002", "W_FILES_004", "W_FILES_008"];
     assert_eq!(file_warning_codes(&results), expected, "{results}");
     assert_eq!(results["data"].get("git"), None);
     assert_eq!(results["data"]["artifacts"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn lines_changed_is_a_number_that_says_whether_it_is_exact() {
+    let exact = |project: &Project| {
+        let results = project.results(&WRITE_MODE);
+        let files = &results["data"]["metadata"]["file_operations"];
+        (files["lines_changed"].clone(), files["is_lines_changed_exact"].clone())
+    };
+    let nothing = Project::without_git(&[command("true")]);
+    assert_eq!(exact(&nothing), (json!(0), json!(true)));
+    let new_file = Project::without_git(&[write("new.txt", "a\nb\n")]);
+    assert_eq!(exact(&new_file), (json!(2), json!(true)));
+    let in_git = Project::repository(&[write("code.txt", "changed\n")]);
+    assert_eq!(exact(&in_git).1, json!(true));
+    let changed = Project::without_git(&[write("old.txt", "other text\n"), write("new.txt", "a\n")]);
+    changed.write("old.txt", "text\n");
+    assert_eq!(exact(&changed), (json!(1), json!(false)));
 }
 
 #[test]

@@ -230,11 +230,18 @@ fn status_pages_through_finished_tasks() {
         assert_eq!(page["data"]["summary"]["recently_completed"], 5, "{page}");
         let shown = page["data"]["recently_completed"].as_array().unwrap();
         listed.extend(shown.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()));
-        match page["meta"]["next_cursor"].as_str() {
+        assert_eq!(page["meta"].get("next_cursor"), None, "{page}");
+        match page["meta"]["cursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
             None => break,
         }
     }
+    let standard = stage.run_json(&["local", "status", "--limit", "2", "--envelope", "standard"]);
+    let tool = stage.run_json(&["local", "status", "--limit", "2", "--envelope", "tool"]);
+    let human = stage.world.run(["local", "status", "--limit", "2", "--format", "human"]);
+    let next = tool["meta"]["next_cursor"].as_str().unwrap_or_else(|| panic!("{tool}"));
+    assert_eq!((&standard["metadata"]["cursor"], tool["meta"].get("cursor")), (&json!(next), None));
+    assert!(human.stderr.contains(&format!("--cursor {next}")), "{human:?}");
     listed.sort();
     ids.sort();
     assert_eq!(listed, ids);

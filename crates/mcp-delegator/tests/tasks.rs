@@ -33,6 +33,60 @@ fn a_completed_task_is_reported() {
 }
 
 #[test]
+fn the_duration_is_the_difference_of_the_printed_times() {
+    let stage = scripted_stage(successful_turn(&[json!({"command": {"run": "sleep 1.1"}})]));
+    let id = stage.exec(&[]);
+    let waited = stage.run_json(&["local", "wait", &id, "--envelope", "tool"]);
+    let time = |key: &str| -> i64 {
+        let text = waited["meta"][key].as_str().unwrap_or_else(|| panic!("{waited}"));
+        text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
+    };
+    let duration_ms = time("completed_ts") - time("started_ts");
+    assert!(duration_ms >= 1_100, "{waited}");
+    assert_eq!(waited["meta"]["duration_ms"], duration_ms, "{waited}");
+    assert_eq!(waited["data"]["metadata"]["duration"], duration_ms / 1000, "{waited}");
+    let results = stage.run_json(&["local", "results", &id])["data"].clone();
+    assert_eq!(results["duration_seconds"], duration_ms / 1000, "{results}");
+    assert_eq!(results["metadata"]["duration"], duration_ms / 1000, "{results}");
+    assert_eq!(results["completed_ts"], waited["meta"]["completed_ts"], "{results}");
+    let listed = stage.run_json(&["local", "status"])["data"]["recently_completed"][0].clone();
+    assert_eq!(listed["duration_seconds"], duration_ms / 1000, "{listed}");
+}
+
+#[test]
+fn every_response_about_a_task_names_its_absolute_directory() {
+    let stage = scripted_stage(successful_turn(&[json!({"wait_for_file": "go"})]))
+        .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let directory = json!(stage.world.project().canonicalize().unwrap());
+    let accepted = stage.run_json(&["local", "exec", "first"])["data"].clone();
+    let queued = stage.run_json(&["local", "exec", "second"])["data"].clone();
+    let id = accepted["task_id"].as_str().unwrap();
+    let unfinished = stage.run_json(&["local", "wait", id, "--timeout-sec", "1"]);
+    let status = stage.run_json(&["local", "status"])["data"].clone();
+    stage.world.write("project/go", "");
+    let ended = stage.wait(id)["data"].clone();
+    stage.wait(queued["task_id"].as_str().unwrap());
+    let after = stage.run_json(&["local", "status"])["data"].clone();
+    let results = stage.run_json(&["local", "results", id])["data"].clone();
+    let run = stage.run_json(&["local", "run", "third"])["data"].clone();
+    for task in [
+        &accepted,
+        &queued,
+        &unfinished["meta"]["failure_data"],
+        &status["tasks"][0],
+        &status["queue"][0],
+        &after["recently_completed"][0],
+        &ended,
+        &results,
+        &run,
+    ] {
+        assert_eq!(task["working_dir"], directory, "{task}");
+    }
+    let text = stage.world.run(["local", "results", id, "--format", "human"]).stdout;
+    assert_eq!(text.matches(directory.as_str().unwrap()).count(), 1, "{text}");
+}
+
+#[test]
 fn every_task_response_matches_its_schema() {
     let stage = scripted_stage(successful_turn(&[]));
     let id = stage.exec(&[]);
@@ -165,10 +219,66 @@ fn a_resumed_thread_must_be_the_requested_one() {
     let stage = scripted_stage(
         json!([{"read_stdin": "all"}, {"thread_started": {"new": true}}, "turn_started", "silent"]),
     );
-    let response =
-        stage.run_json(&["local", "resume", "go on", "--thread-id", "0199a213-81c0-7800-8aa1-bbab2a035a53"]);
+    stage.write_session(THREAD);
+    let response = stage.run_json(&["local", "resume", "go on", "--thread-id", THREAD]);
     let data = stage.wait(response["data"]["task_id"].as_str().unwrap())["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "wrong_thread", "{data}");
+}
+
+const THREAD: &str = "0199a213-81c0-7800-8aa1-bbab2a035a53";
+
+/// The codes of a call that must not start anything, and what it suggests.
+fn refused_resume(stage: &Stage, args: &[&str]) -> Value {
+    let run = stage.world.run(args);
+    let error = run.json()["error"].clone();
+    assert_eq!((run.exit, &error["code"]), (Some(5), &json!("THREAD_NOT_FOUND")), "{run:?}");
+    assert_eq!(error["retryable"], false, "{error}");
+    assert!(!stage.root().join("agent-started").exists(), "the agent was run");
+    error
+}
+
+#[test]
+fn resuming_an_unknown_thread_starts_nothing() {
+    let program = env!("CARGO_BIN_EXE_mcp-delegator");
+    let stage = Stage::with_shell_agent(program, "");
+    let agent = format!("#!/bin/sh\ntouch {}/agent-started\n", stage.root().display());
+    stage.write_program("bin/codex", &agent);
+    let resume = ["local", "resume", "go on", "--thread-id", THREAD];
+    let suggestion = refused_resume(&stage, &resume)["suggestion"].as_str().unwrap().to_owned();
+    assert!(suggestion.contains("local status") && !suggestion.contains("Did you mean"), "{suggestion}");
+    // A thread of another Codex home, and one with a similar id.
+    stage.world.write(&format!("other/sessions/rollout-2026-11-16T05-56-29-{THREAD}.jsonl"), "");
+    let similar = THREAD.replace("0199", "0198");
+    stage.write_session(&similar);
+    let error = refused_resume(&stage, &resume);
+    assert!(error["suggestion"].as_str().unwrap().contains(&format!("Did you mean {similar}?")), "{error}");
+    let status = stage.run_json(&["local", "status"]);
+    assert_eq!(status["data"]["summary"]["recently_completed"], 0, "{status}");
+    assert!(!stage.world.home().join("state/tasks").exists());
+    let other = stage.root().join("other").display().to_string();
+    let stage = stage.variable("CODEX_HOME", &other);
+    assert_eq!(stage.world.run(resume).exit, Some(0), "the CODEX_HOME of the task counts");
+}
+
+#[test]
+fn an_archived_thread_is_refused_with_the_command_that_restores_it() {
+    let stage = scripted_stage(successful_turn(&[]));
+    let archived = format!("home/.codex/archived_sessions/rollout-2026-11-16T05-56-29-{THREAD}.jsonl");
+    stage.world.write(&archived, "");
+    let error = refused_resume(&stage, &["local", "resume", "go on", "--thread-id", THREAD]);
+    assert!(error["suggestion"].as_str().unwrap().contains(&format!("codex unarchive {THREAD}")), "{error}");
+}
+
+#[test]
+fn a_retry_does_not_resume_a_thread_that_no_longer_exists() {
+    let stage = scripted_stage(json!([{"read_stdin": "all"}, {"exit": 1}]));
+    stage.write_session(THREAD);
+    let resumed = stage.run_json(&["local", "resume", "go on", "--thread-id", THREAD]);
+    let id = resumed["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{resumed}")).to_owned();
+    stage.wait(&id);
+    assert_eq!(stage.world.run(["retry", &id]).exit, Some(0));
+    std::fs::remove_dir_all(stage.world.home().join(".codex/sessions")).unwrap();
+    refused_resume(&stage, &["retry", &id]);
 }
 
 #[test]

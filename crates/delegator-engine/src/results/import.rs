@@ -28,7 +28,7 @@ impl Engine {
     /// Imports one session file; `path` is only for error messages.
     pub fn import(
         &self,
-        file: std::fs::File,
+        file: impl Read,
         path: &Path,
         redactor: &Redactor,
         to_ms: impl Fn(&str) -> Option<i64>,
@@ -63,7 +63,7 @@ impl Engine {
 
 type Session = (Option<RolloutHead>, Report, Vec<u8>);
 
-fn read_session(mut file: std::fs::File, redactor: &Redactor) -> std::io::Result<Session> {
+fn read_session(mut file: impl Read, redactor: &Redactor) -> std::io::Result<Session> {
     let mut summarizer = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD);
     let mut normalizer = Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD);
     let (mut clean, mut redact) = (Vec::new(), redactor.stream());

@@ -5,12 +5,12 @@
 //! its input.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
-use delegator_supervisor::agent::{Agent, AgentInput};
+use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, task_marker};
 use delegator_supervisor::run::ActivitySource;
 use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,30 @@ impl Launch {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
         serde_json::to_vec(self)
             .map_err(|error| EngineError::Io { doing: "write the launch file", source: error.into() })
+    }
+
+    /// The run as the settings request it. The supervisor replaces the names of directories and files by what it opened.
+    pub(crate) fn request(&self, id: &TaskId, state_dir: &Path) -> LaunchRequest {
+        let settings = &self.settings;
+        LaunchRequest {
+            task: self.task.clone(),
+            mode: settings.mode,
+            preview: settings.preview,
+            workdir: settings.working_dir.clone(),
+            model: settings.model.clone(),
+            profile: settings.profile.clone(),
+            reasoning_effort: settings.reasoning_effort.clone(),
+            images: settings.images.clone(),
+            add_dirs: settings.add_dirs.clone(),
+            output_schema: settings.output_schema.as_ref().map(|_| state_dir.join("output-schema")),
+            skip_git_repo_check: settings.skip_git_repo_check,
+            env_policy: settings.env_policy.clone(),
+            marker: task_marker(id, settings.depth),
+            resume: settings.resume.clone(),
+            denied_dir: self.denied_dir(state_dir),
+            interrupt_grace: Duration::from_secs(settings.ending.interrupt_grace_sec),
+            terminate_grace: Duration::from_secs(settings.ending.terminate_grace_sec),
+        }
     }
 
     /// Redacts the secrets of the submitter's environment.

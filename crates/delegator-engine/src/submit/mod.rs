@@ -15,5 +15,6 @@ pub(crate) mod launch;
 pub(crate) mod nesting;
 pub(crate) mod promote;
 pub(crate) mod submission;
+pub(crate) mod thread_check;
 pub(crate) mod verification;
 pub(crate) mod work_tree;

@@ -117,6 +117,7 @@ impl Engine {
         }
         let id = self.fresh_id()?;
         let mut launch = Engine::build_launch(&submission, &id);
+        launch.agent.validate(&launch.request(&id, &self.state_dir))?;
         launch.decide_sandbox(&id, &self.state_dir)?;
         let mut registry = self.open_registry()?;
         registry.also_redact(launch.redactor());

@@ -7,14 +7,13 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId};
 use delegator_registry::{
     Attempt, BeginOutcome, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
-use delegator_supervisor::agent::{LaunchRequest, dialect_of, task_marker};
+use delegator_supervisor::agent::{LaunchRequest, dialect_of};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{RunResult, RunSpec};
 use delegator_transcript::FoldOptions;
@@ -221,23 +220,11 @@ fn prepare(
     let images = images(engine, &launch.settings)?;
     let settings = &launch.settings;
     let request = LaunchRequest {
-        task: launch.task.clone(),
-        mode: settings.mode,
-        preview: settings.preview,
         workdir: real.clone(),
-        model: settings.model.clone(),
-        profile: settings.profile.clone(),
-        reasoning_effort: settings.reasoning_effort.clone(),
         images,
         add_dirs: add_dirs.clone(),
         output_schema: write_output_schema(dir, settings)?,
-        skip_git_repo_check: settings.skip_git_repo_check,
-        env_policy: settings.env_policy.clone(),
-        marker: task_marker(id, settings.depth),
-        resume: settings.resume.clone(),
-        denied_dir: launch.denied_dir(&engine.state_dir),
-        interrupt_grace: Duration::from_secs(settings.ending.interrupt_grace_sec),
-        terminate_grace: Duration::from_secs(settings.ending.terminate_grace_sec),
+        ..launch.request(id, &engine.state_dir)
     };
     let spec = RunSpec {
         task: id.clone(),

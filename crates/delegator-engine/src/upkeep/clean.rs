@@ -73,14 +73,25 @@ impl Engine {
                 return Err(EngineError::ClockJumped { by_ms });
             }
         }
-        self.end_stuck(&mut registry, request, &mut report)?;
-        self.delete_old_tasks(&mut registry, request, &mut report)?;
-        self.drop_restore_points(&mut registry, request, clock, &mut report)?;
-        self.remove_leftovers(&mut registry, request, &mut report)?;
-        if !request.dry_run {
-            self.promote(&mut registry)?;
+        let cleaned = self.clean_registry(&mut registry, request, clock, &mut report);
+        match request.dry_run {
+            true => cleaned?,
+            false => cleaned.and_then(|()| self.promote(&mut registry)).map_err(EngineError::in_cleanup)?,
         }
         Ok(report)
+    }
+
+    fn clean_registry(
+        &self,
+        registry: &mut Registry,
+        request: &CleanRequest,
+        clock: ClockVerdict,
+        report: &mut CleanReport,
+    ) -> Result<(), EngineError> {
+        self.end_stuck(registry, request, report)?;
+        self.delete_old_tasks(registry, request, report)?;
+        self.drop_restore_points(registry, request, clock, report)?;
+        self.remove_leftovers(registry, request, report)
     }
 
     /// Whether the clock can be trusted. If the request trusts it, later passes trust it as well.

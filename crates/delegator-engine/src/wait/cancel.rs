@@ -33,8 +33,9 @@ impl Engine {
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         let previous = self.store_cancel_request(&mut registry, id, reason)?;
         // A queued task that is cancelled may have blocked others.
-        self.promote(&mut registry)?;
-        let outcome = self.wait(id, Some(Instant::now() + timeout), |_| {})?;
+        self.promote(&mut registry).map_err(EngineError::in_cleanup)?;
+        let outcome =
+            self.wait(id, Some(Instant::now() + timeout), |_| {}).map_err(EngineError::in_cleanup)?;
         Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
     }
 

@@ -76,6 +76,10 @@ pub(crate) const COUNTS: &str = "SELECT state, count(*) AS number FROM tasks GRO
 pub(crate) const ACTIVE: &str = "SELECT * FROM tasks WHERE state IN ('starting', 'working') ORDER BY seq";
 pub(crate) const BY_THREAD: &str =
     "SELECT * FROM tasks WHERE thread_id = ?1 OR resumed_thread = ?1 ORDER BY seq DESC LIMIT ?2";
+pub(crate) const KNOWS_THREAD: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE thread_id = ?1) \
+     OR EXISTS (SELECT 1 FROM tasks WHERE resumed_thread = ?1 AND ended_order IS NULL)";
+pub(crate) const THREADS: &str =
+    "SELECT DISTINCT thread_id FROM tasks INDEXED BY tasks_thread WHERE thread_id IS NOT NULL LIMIT ?1";
 pub(crate) const ENDED_BEFORE: &str = "SELECT id FROM tasks INDEXED BY tasks_retention \
      WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1 \
      ORDER BY coalesce(imported_at_ms, ended_at_ms) LIMIT ?2";
@@ -132,6 +136,16 @@ impl Registry {
     /// Tasks that worked on a thread, newest first.
     pub fn by_thread(&self, thread_id: &str, limit: u32) -> Result<Vec<Task>, RegistryError> {
         self.read(|db| query_all(db, BY_THREAD, (thread_id, limit), row::task_from))
+    }
+
+    /// Whether the agent of some task announced this thread, or a task that has not ended will resume it.
+    pub fn knows_thread(&self, thread_id: &str) -> Result<bool, RegistryError> {
+        self.read(|db| db.query_row(KNOWS_THREAD, [thread_id], |row| row.get(0)))
+    }
+
+    /// Threads that agents announced, in no particular order.
+    pub fn threads(&self, limit: u32) -> Result<Vec<String>, RegistryError> {
+        self.read(|db| query_all(db, THREADS, [limit], |row| row.get(0)))
     }
 
     pub fn counts(&self) -> Result<StateCounts, RegistryError> {

@@ -186,6 +186,24 @@ fn tasks_are_found_by_thread() {
     let found: Vec<_> = registry.by_thread("thread-1", 9).unwrap().into_iter().map(|task| task.id).collect();
     assert_eq!(found, [resume.id, first.task.id]);
     assert_eq!(registry.by_thread("thread-2", 9).unwrap(), []);
+    assert_eq!(registry.threads(9).unwrap(), ["thread-1"]);
+}
+
+#[test]
+fn a_thread_is_known_once_announced_or_while_a_task_will_resume_it() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let resume = NewTask { resumed_thread: Some("thread-1".to_owned()), ..new_task() };
+    registry.submit(&resume, b"", 1).unwrap();
+    assert!(registry.knows_thread("thread-1").unwrap(), "a queued task will resume it");
+    let claimed = registry.claim_next(&slots(9), 1_001).unwrap().unwrap();
+    begin(&mut registry, &claimed);
+    finish(&mut registry, &claimed, TaskEnd::Completed, 6);
+    assert!(!registry.knows_thread("thread-1").unwrap(), "no agent announced it");
+    let second = working(&mut registry);
+    registry.set_thread(&second.task.id, &second.nonce, "thread-1", 7).unwrap();
+    finish(&mut registry, &second, TaskEnd::Completed, 8);
+    assert!(registry.knows_thread("thread-1").unwrap());
 }
 
 #[test]

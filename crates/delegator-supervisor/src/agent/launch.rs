@@ -73,3 +73,13 @@ pub enum PlanError {
     #[error("{} has no sandbox", program.display())]
     NoSandbox { program: PathBuf },
 }
+
+impl PlanError {
+    /// The input that cannot be passed to the agent. `None` if the agent's program is the problem.
+    pub fn input(&self) -> Option<&'static str> {
+        match self {
+            PlanError::Args(ArgsError::Value { field, .. }) => Some(field),
+            PlanError::Args(ArgsError::TooOld { .. }) | PlanError::NoSandbox { .. } => None,
+        }
+    }
+}

@@ -13,6 +13,7 @@ mod leftovers;
 mod locate;
 mod plain;
 mod probe;
+mod threads;
 mod verification;
 
 use std::ffi::{OsStr, OsString};
@@ -34,6 +35,7 @@ pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
 pub use locate::{LocateError, locate};
 pub use probe::{ProbeError, probe_sandbox};
+pub use threads::ThreadLookup;
 pub use verification::{SandboxRequest, VerifyPlan, VerifyRequest};
 
 use crate::run::ending::EndingRecipe;
@@ -126,6 +128,14 @@ impl Agent {
         })
     }
 
+    /// Fails as [`Agent::plan`] would, without a working directory.
+    pub fn validate(&self, request: &LaunchRequest) -> Result<(), PlanError> {
+        match self.protocol {
+            AgentProtocol::CodexExec => Ok(codex::validate(request, self.version)?),
+            AgentProtocol::Plain => Ok(()),
+        }
+    }
+
     /// What it may leave behind after a forced end.
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {
@@ -148,6 +158,14 @@ impl Agent {
             }
             (Some(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
         }
+    }
+}
+
+/// Whether an agent of this protocol, in that environment, has a thread to resume. Does not run the agent.
+pub fn find_thread(protocol: AgentProtocol, environment: &Variables, thread_id: &str) -> ThreadLookup {
+    match protocol {
+        AgentProtocol::CodexExec => codex::find_thread(environment, thread_id),
+        AgentProtocol::Plain => ThreadLookup::NotSearchable,
     }
 }
 

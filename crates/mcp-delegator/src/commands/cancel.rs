@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
-use crate::commands::local::cancel::{survivors, warning};
+use crate::commands::local::cancel::{still_ending, survivors, survivors_warning};
 use crate::commands::local::status::absolute_dir;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
@@ -168,8 +168,9 @@ fn cancelled_output(cancelled: &[CancelReport], timeout: Duration) -> CommandOut
     let tasks = cancelled.iter().map(|entry| CancelledEntry::of(&entry.task, Some(entry))).collect();
     let count = cancelled.iter().filter(|entry| entry.task.state == State::Cancelled).count();
     let data = json!(CancelledTasks { operation: "cancel", dry_run: false, count, tasks });
-    let warning = |entry: &CancelReport| {
-        warning(entry.task.id.as_str(), survivors(entry), entry.still_ending.then_some(timeout))
+    let warning = |entry: &CancelReport| match entry.still_ending {
+        true => Some(Warning::new("W_CANCEL_002", still_ending(&entry.task, timeout).message)),
+        false => survivors_warning(entry.task.id.as_str(), survivors(entry)),
     };
     let warnings: Vec<Warning> = cancelled.iter().filter_map(warning).collect();
     let completion = if warnings.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };

@@ -58,8 +58,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Destructive,
     idempotent: true,
     toolset: Toolset::Registry,
-    failures: &[ErrorCode::LockHeld],
-    former_names: &[FormerName { path: &["cleanup"], code: ErrorCode::CommandRenamed }],
+    failures: &[ErrorCode::WrongState],
+    former_names: &[FormerName { path: &["cleanup"] }],
     ..CommandSpec::new::<CleanupRegistry, Cleanup>(
         &["cleanup-registry"],
         "End stuck tasks and delete old finished ones",

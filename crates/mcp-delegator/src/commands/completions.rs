@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode};
+use crate::error::AppError;
 use crate::input::tree;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
@@ -44,7 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         command: "mcp-delegator completions bash > ~/.local/share/bash-completion/completions/mcp-delegator",
         shows: "completions for bash, active in new shells",
     }],
-    former_names: &[FormerName { path: &["completion"], code: ErrorCode::CommandRenamed }],
+    former_names: &[FormerName { path: &["completion"] }],
     ..CommandSpec::new::<Completions, RawText>(&["completions"], "Print a completion script for a shell")
 };
 

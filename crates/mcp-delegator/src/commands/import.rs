@@ -4,7 +4,7 @@
 //! Over MCP only files below `allowed_roots` can be imported.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use delegator_engine::EngineError;
@@ -56,9 +56,9 @@ pub const COMMAND: Command =
 
 fn run(context: &Context<'_>, input: Import) -> Result<CommandOutput, AppError> {
     let path = &input.rollout;
-    let file = match context.surface {
-        Surface::CommandLine => open_rollout(path)?,
-        Surface::Server => open_allowed_file(context, "rollout", path)?,
+    let file: Box<dyn Read> = match context.surface {
+        Surface::CommandLine => Box::new(open_rollout(path)?),
+        Surface::Server => Box::new(open_allowed_file(context, "rollout", path)?),
     };
     let to_ms = |text: &str| text.parse::<Timestamp>().ok().map(|at| at.as_millisecond());
     let imported = engine(context)?.import(file, path, context.screen.printer.redactor(), to_ms)?;

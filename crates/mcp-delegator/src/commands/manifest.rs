@@ -40,6 +40,8 @@ pub struct Manifest {
     pub version: &'static str,
     pub envelope_version: &'static str,
     pub schema_version: &'static str,
+    /// Exit codes of a call that names no known command.
+    pub exit_codes: BTreeMap<String, ExitCodeEntry>,
     pub commands: Vec<CommandEntry>,
 }
 
@@ -102,7 +104,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             shows: "only the names",
         },
     ],
-    former_names: &[FormerName { path: &["tools"], code: ErrorCode::CommandRenamed }],
+    former_names: &[FormerName { path: &["tools"] }],
     ..CommandSpec::new::<ManifestInputs, Manifest>(&["manifest"], "Describe every command for programs")
 };
 
@@ -117,7 +119,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         .filter(|spec| !input.available_only || spec.is_available())
         .map(|spec| describe_command(spec, prefix, context.surface))
         .collect();
-    let etag = fingerprint(&json!([PRODUCT_VERSION, commands]));
+    let etag = fingerprint(&json!([PRODUCT_VERSION, exit_codes(&spec::ROOT), commands]));
     if input.etag.as_deref() == Some(&etag) {
         return Ok(CommandOutput::new(Completion::NotModified).fact("etag", etag));
     }
@@ -129,6 +131,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         version: PRODUCT_VERSION,
         envelope_version: tool_envelope::ENVELOPE_VERSION,
         schema_version: cli_envelope::SCHEMA_VERSION,
+        exit_codes: exit_codes(&spec::ROOT),
         commands,
     };
     Ok(CommandOutput::done(manifest).with_page("commands", page).fact("etag", etag).fact("count", count))

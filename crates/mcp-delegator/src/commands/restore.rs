@@ -70,7 +70,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::ConfirmationRequired,
         ErrorCode::NotFound,
         ErrorCode::WrongState,
-        ErrorCode::LockHeld,
+        ErrorCode::NotReady,
+        ErrorCode::TimeoutWall,
         ErrorCode::DependencyMissing,
     ],
     examples: &[

@@ -15,7 +15,6 @@ use crate::commands::context::Context;
 use crate::commands::inputs::{
     AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text, history_rewrite_problem,
 };
-use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
@@ -49,7 +48,16 @@ pub const SPEC: CommandSpec = CommandSpec {
     category: Category::ExecutionAck,
     shape: Shape::Action("task_retried"),
     network: true,
-    failures: AGENT_FAILURES,
+    failures: &[
+        ErrorCode::Unsupported,
+        ErrorCode::PolicyBlocked,
+        ErrorCode::DependencyMissing,
+        ErrorCode::DependencyVersion,
+        ErrorCode::WrongState,
+        ErrorCode::NotReady,
+        ErrorCode::TaskNotFound,
+        ErrorCode::ThreadNotFound,
+    ],
     check: check_task_text,
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };

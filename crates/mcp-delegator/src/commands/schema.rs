@@ -56,7 +56,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator schema agent", shows: "the envelope of every output in a pipe" },
         Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
     ],
-    former_names: &[FormerName { path: &["schemas"], code: ErrorCode::CommandRenamed }],
+    former_names: &[FormerName { path: &["schemas"] }],
     ..CommandSpec::new::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
 };
 

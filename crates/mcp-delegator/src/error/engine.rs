@@ -7,74 +7,85 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{DirectoryProblem, EngineError, FileProblem, RestoreError, VariableAccess};
+use delegator_engine::{DirectoryProblem, EngineError, FileProblem, GitError, RestoreError, VariableAccess};
 use delegator_registry::RegistryError;
 
 use crate::error::os_limits::os_limit_error;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode, Problem, Retry};
+use crate::error::{AppError, ErrorCode, Problem};
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
         let message = sentence(&error.to_string());
-        if let Some(error) = os_limit_error(error.os_error(), &message) {
-            return error;
-        }
         match error {
-            EngineError::Registry(error) => registry_error(error),
-            EngineError::UnknownTask { given } => unknown_task(message, given),
-            EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
-            EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
-            EngineError::UnknownThread { given } => {
-                AppError::new(ErrorCode::ThreadNotFound, message).context("thread_id", given)
-            }
-            EngineError::NotEnded { task, state } => not_ended(message, state, &task),
-            EngineError::AlreadyEnded { task, state } => wrong_state(message, state, "task_id", &task),
-            EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
-            EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Choose a directory that contains only the project.")
-                .context("field", input),
-            EngineError::VariableNotAllowed { agent, name, right } => {
-                refused(variable_not_allowed("env_allow_list", &agent, &name, right))
-            }
-            EngineError::ModeNotEnforced { agent, mode } => refused(mode_not_enforced(&agent, mode)),
-            EngineError::NoThreads { agent } => no_threads(message, &agent),
-            EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
-            EngineError::NestingTooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Do the work in this task, or raise max_depth in your own configuration."),
-            EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-                .suggest("Wait for a child task to end, or raise max_children in your own configuration."),
-            EngineError::UnusableDirectory { input, path, problem } => {
-                refused(directory_problem(input, &path, &problem))
-            }
-            EngineError::UnusableFile { input, path, problem } => {
-                refused(file_problem(input, &path, &problem))
-            }
-            EngineError::NoRestorePoint { task, .. } => {
-                AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
-            }
-            EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
-                .context("task_id", task.as_str())
-                .suggest("Give a directory of the task's repository as working_dir."),
-            EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
-                restore_incomplete(restore_error(source, message), &restored, &failed, &untouched)
-            }
-            EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
-            EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
-            EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
-            EngineError::Restore(error) => restore_error(error, message),
-            EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
-                .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
-            EngineError::Agent { name, .. } => missing_agent(message, &name),
-            EngineError::NoSandbox { .. } => no_sandbox(message),
-            EngineError::Plan(_) => AppError::new(ErrorCode::DependencyVersion, message),
-            EngineError::Launch { .. } | EngineError::Randomness { .. } => {
-                AppError::new(ErrorCode::Internal, message)
-            }
-            EngineError::StoredRecord { file, .. } => unreadable_record(message, &file),
-            EngineError::Io { .. } | EngineError::WatchFailed { .. } => {
-                AppError::new(ErrorCode::IoError, message)
-            }
+            // What was done before is not undone, so not even a shortage of resources promises that nothing changed.
+            EngineError::Cleanup(error) => convert(*error, message).in_cleanup(),
+            error => os_limit_error(error.os_error(), &message).unwrap_or_else(|| convert(error, message)),
+        }
+    }
+}
+
+fn convert(error: EngineError, message: String) -> AppError {
+    match error {
+        EngineError::Cleanup(error) => AppError::from(*error).in_cleanup(),
+        EngineError::Registry(error) => registry_error(error),
+        EngineError::UnknownTask { given } => unknown_task(message, given),
+        EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
+        EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
+        EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
+        EngineError::ArchivedThread { given, unarchive } => AppError::new(ErrorCode::ThreadNotFound, message)
+            .context("thread_id", given)
+            .suggest(format!("Run '{unarchive}' first."))
+            .fix_command(unarchive),
+        EngineError::NotEnded { task, state } => not_ended(message, state, &task),
+        EngineError::AlreadyEnded { task, state } => {
+            state_error(ErrorCode::WrongState, message, state, "task_id", &task)
+        }
+        EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
+        EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+            .suggest("Choose a directory that contains only the project.")
+            .context("field", input),
+        EngineError::VariableNotAllowed { agent, name, right } => {
+            refused(variable_not_allowed("env_allow_list", &agent, &name, right))
+        }
+        EngineError::ModeNotEnforced { agent, mode } => refused(mode_not_enforced(&agent, mode)),
+        EngineError::NoThreads { agent } => no_threads(message, &agent),
+        EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
+        EngineError::NestingTooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+            .suggest("Do the work in this task, or raise max_depth in your own configuration."),
+        EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
+            .suggest("Wait for a child task to end, or raise max_children in your own configuration."),
+        EngineError::UnusableDirectory { input, path, problem } => {
+            refused(directory_problem(input, &path, &problem))
+        }
+        EngineError::UnusableFile { input, path, problem } => refused(file_problem(input, &path, &problem)),
+        EngineError::NoRestorePoint { task, .. } => {
+            AppError::new(ErrorCode::NotFound, message).context("task_id", task.as_str())
+        }
+        EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
+            .context("task_id", task.as_str())
+            .suggest("Give a directory of the task's repository as working_dir."),
+        EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
+            restore_incomplete(restore_error(source, message), &restored, &failed, &untouched)
+        }
+        EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
+        EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
+        EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
+        EngineError::Restore(error) => restore_error(error, message),
+        EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
+            .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
+        EngineError::Agent { name, .. } => missing_agent(message, &name),
+        EngineError::NoSandbox { .. } => no_sandbox(message),
+        EngineError::Plan(error) => match error.input() {
+            Some(input) => AppError::new(ErrorCode::InvalidValue, message).context("field", input),
+            None => AppError::new(ErrorCode::DependencyVersion, message),
+        },
+        EngineError::Launch { .. } | EngineError::Randomness { .. } => {
+            AppError::new(ErrorCode::Internal, message)
+        }
+        EngineError::StoredRecord { file, .. } => unreadable_record(message, &file),
+        EngineError::Io { .. } | EngineError::WatchFailed { .. } => {
+            AppError::new(ErrorCode::IoError, message)
         }
     }
 }
@@ -89,14 +100,25 @@ fn unreadable_record(message: String, file: &Path) -> AppError {
         .suggest("Read it with the version of mcp-delegator that wrote it, or remove it.")
 }
 
-fn retry_later(error: AppError) -> AppError {
-    AppError { retry: Retry::Later(None), ..error }
-}
-
 fn unknown_task(message: String, given: String) -> AppError {
     AppError::new(ErrorCode::TaskNotFound, message)
         .context("task_id", given)
         .suggest(Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])))
+}
+
+fn unknown_thread(message: String, given: String, nearest: Option<String>) -> AppError {
+    let list = "Run {call} to list the tasks, and resume one of them by its task_id.";
+    let text = match &nearest {
+        Some(thread) => format!("Did you mean {thread}? {list}"),
+        None => list.to_owned(),
+    };
+    let error = AppError::new(ErrorCode::ThreadNotFound, message)
+        .context("thread_id", given)
+        .suggest(Suggestion::with_call(text, NextCall::new(&["local", "status"])));
+    match nearest {
+        Some(thread) => error.context("nearest_thread_id", thread),
+        None => error,
+    }
 }
 
 fn invalid_task_id(message: String, given: String) -> AppError {
@@ -113,24 +135,20 @@ fn ambiguous_task(message: String, candidates: &[TaskId]) -> AppError {
 }
 
 /// `task_key` is the context key of the task whose state prevents the call.
-fn wrong_state(message: String, state: State, task_key: &str, task: &TaskId) -> AppError {
-    AppError::new(ErrorCode::WrongState, message)
-        .context("state", state.public_name())
-        .context(task_key, task.as_str())
+fn state_error(code: ErrorCode, message: String, state: State, task_key: &str, task: &TaskId) -> AppError {
+    AppError::new(code, message).context("state", state.public_name()).context(task_key, task.as_str())
 }
 
 fn not_ended(message: String, state: State, task: &TaskId) -> AppError {
-    let error = wrong_state(message, state, "task_id", task);
     let wait = NextCall::new(&["local", "wait"]).with("task_id", task.as_str());
-    retry_later(error.suggest(Suggestion::with_call("Wait for the task first: {call}", wait)))
+    state_error(ErrorCode::NotReady, message, state, "task_id", task)
+        .suggest(Suggestion::with_call("Wait for the task first: {call}", wait))
 }
 
 fn work_tree_busy(message: String, state: State, busy: &TaskId) -> AppError {
-    let error = wrong_state(message, state, "busy_task_id", busy);
     let cancel = NextCall::new(&["local", "cancel"]).with("task_id", busy.as_str());
-    retry_later(
-        error.suggest(Suggestion::with_call(format!("Wait for task {busy}, or run: {{call}}"), cancel)),
-    )
+    state_error(ErrorCode::NotReady, message, state, "busy_task_id", busy)
+        .suggest(Suggestion::with_call(format!("Wait for task {busy}, or run: {{call}}"), cancel))
 }
 
 fn no_sandbox(message: String) -> AppError {
@@ -155,13 +173,9 @@ fn restore_incomplete(
 }
 
 fn clock_jumped(message: String, by_ms: i64) -> AppError {
-    retry_later(
-        AppError::new(ErrorCode::WrongState, message)
-            .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
-            .suggest(
-                "Check the system date. If it is right, repeat the call with trust_clock (--trust-clock).",
-            ),
-    )
+    AppError::new(ErrorCode::WrongState, message)
+        .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
+        .suggest("Check the system date. If it is right, repeat the call with trust_clock (--trust-clock).")
 }
 
 /// The requested mode exceeds the configured `max_mode`.
@@ -268,11 +282,12 @@ fn restore_error(error: RestoreError, message: String) -> AppError {
         RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }
         | RestoreError::PathBlocked { .. }
-        | RestoreError::ConcurrentChange { .. }
         | RestoreError::CheckedOutElsewhere { .. } => AppError::new(ErrorCode::WrongState, message),
+        RestoreError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
         RestoreError::Incomplete { undo, .. } => AppError::new(ErrorCode::IoError, message)
             .context("undo_point", undo)
             .suggest("Run restore again, or set undo to revert it."),
+        RestoreError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
         RestoreError::Git(_) => AppError::new(ErrorCode::IoError, message),
     }
 }

@@ -12,7 +12,6 @@ pub enum ErrorKind {
     Usage,
     Payload,
     ConfirmationRequired,
-    InputRequired,
     WrongState,
     LockHeld,
     Config,
@@ -26,7 +25,7 @@ pub enum ErrorKind {
     Payment,
     Timeout,
     RateLimited,
-    Upstream,
+    Unavailable,
     Supervisor,
     Redirected,
     Incomplete,
@@ -43,7 +42,6 @@ impl ErrorKind {
             ErrorKind::Usage => "usage",
             ErrorKind::Payload => "payload",
             ErrorKind::ConfirmationRequired => "confirmation_required",
-            ErrorKind::InputRequired => "input_required",
             ErrorKind::WrongState => "wrong_state",
             ErrorKind::LockHeld => "lock_held",
             ErrorKind::Config => "config",
@@ -57,7 +55,7 @@ impl ErrorKind {
             ErrorKind::Payment => "payment",
             ErrorKind::Timeout => "timeout",
             ErrorKind::RateLimited => "rate_limited",
-            ErrorKind::Upstream => "unavailable",
+            ErrorKind::Unavailable => "unavailable",
             ErrorKind::Supervisor => "supervisor_unavailable",
             ErrorKind::Redirected => "redirected",
             ErrorKind::Incomplete => "incomplete",
@@ -95,8 +93,6 @@ pub enum Retryable {
     No,
     /// Only for commands declared safe: they change nothing, so repeating them is harmless.
     IfSafe,
-    /// Only while the blocking state can still change; the error itself decides (see [`super::Retry`]).
-    WhileStateCanChange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +125,8 @@ pub struct Facts {
 macro_rules! error_codes {
     ($($variant:ident => $kind:ident, $exit:ident, $agent:literal, $phase:ident, $retry:ident, $effects:ident,
        $standard_type:literal $standard_code:literal, $tool:literal;)*) => {
-        /// Every error a caller can branch on.
+        /// Every error that the program can report. Several may share a name in an envelope: then they differ in what a
+        /// caller can do, for example whether a retry can succeed (`NotReady`) or not (`WrongState`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorCode { $($variant),* }
 
@@ -164,12 +161,10 @@ error_codes! {
     InvalidCursor => Payload, ArgError, "INVALID_CURSOR", Validation, No, None, "ValidationError" "E_VALIDATION_007", "VALIDATION";
     InvalidId => Payload, ArgError, "INVALID_ID", Validation, No, None, "ValidationError" "E_VALIDATION_008", "VALIDATION";
     ConfirmationRequired => ConfirmationRequired, ArgError, "CONFIRMATION_REQUIRED", Validation, No, None, "ValidationError" "E_VALIDATION_009", "VALIDATION";
-    InputRequired => InputRequired, Precondition, "INPUT_REQUIRED", Validation, No, None, "ValidationError" "E_VALIDATION_010", "VALIDATION";
-    PersonRequired => InputRequired, Precondition, "PERSON_REQUIRED", Validation, No, None, "ValidationError" "E_VALIDATION_010", "VALIDATION";
-    WrongState => WrongState, Precondition, "WRONG_STATE", Validation, WhileStateCanChange, None, "ConflictError" "E_CONFLICT_002", "VALIDATION";
+    WrongState => WrongState, Precondition, "WRONG_STATE", Validation, No, None, "ConflictError" "E_CONFLICT_002", "VALIDATION";
+    NotReady => WrongState, Precondition, "WRONG_STATE", Validation, Yes, None, "ConflictError" "E_CONFLICT_002", "VALIDATION";
     LockHeld => LockHeld, Precondition, "LOCK_HELD", Execution, Yes, None, "ConflictError" "E_CONFLICT_003", "INTERNAL";
     ConfigInvalid => Config, Precondition, "CONFIG_INVALID", Validation, No, None, "ConfigurationError" "E_CONFIG_001", "VALIDATION";
-    InitRequired => Config, Precondition, "INIT_REQUIRED", Validation, No, None, "ConfigurationError" "E_CONFIG_002", "VALIDATION";
     Unsupported => Unsupported, Precondition, "UNSUPPORTED", Validation, No, None, "ConfigurationError" "E_CONFIG_003", "UNSUPPORTED";
     DependencyMissing => Dependency, Precondition, "DEPENDENCY_MISSING", Validation, No, None, "DependencyError" "E_DEPENDENCY_001", "UNSUPPORTED";
     DependencyVersion => Dependency, Precondition, "DEPENDENCY_VERSION", Validation, No, None, "DependencyError" "E_DEPENDENCY_002", "UNSUPPORTED";
@@ -178,23 +173,18 @@ error_codes! {
     ThreadNotFound => NotFound, NotFound, "THREAD_NOT_FOUND", Execution, No, None, "NotFoundError" "E_NOTFOUND_003", "NOT_FOUND";
     AlreadyExists => Conflict, Conflict, "ALREADY_EXISTS", Execution, No, None, "ConflictError" "E_CONFLICT_001", "VALIDATION";
     IdempotencyMismatch => Conflict, Conflict, "IDEMPOTENCY_MISMATCH", Execution, No, None, "ConflictError" "E_CONFLICT_004", "VALIDATION";
-    VersionConflict => Conflict, Conflict, "VERSION_CONFLICT", Execution, No, None, "ConflictError" "E_CONFLICT_005", "VALIDATION";
     PolicyBlocked => Policy, PermissionDenied, "POLICY_BLOCKED", Validation, No, None, "PermissionError" "E_PERMISSION_002", "VALIDATION";
     PermissionDenied => Permission, PermissionDenied, "PERMISSION_DENIED", Execution, No, None, "PermissionError" "E_PERMISSION_001", "TOOL_ERROR";
     Unauthenticated => Auth, AuthRequired, "UNAUTHENTICATED", Execution, No, None, "PermissionError" "E_PERMISSION_003", "TOOL_ERROR";
-    CredentialsExpired => Auth, AuthRequired, "CREDENTIALS_EXPIRED", Execution, No, None, "PermissionError" "E_PERMISSION_003", "TOOL_ERROR";
-    PaymentRequired => Payment, PaymentRequired, "PAYMENT_REQUIRED", Execution, No, None, "PermissionError" "E_PERMISSION_004", "TOOL_ERROR";
     QuotaExhausted => Payment, PaymentRequired, "QUOTA_EXHAUSTED", Execution, No, None, "PermissionError" "E_PERMISSION_004", "TOOL_ERROR";
     TimeoutWall => Timeout, Timeout, "TIMEOUT", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_001", "TIMEOUT";
     TimeoutIdle => Timeout, Timeout, "TIMEOUT", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_002", "TIMEOUT";
     TimeoutHard => Timeout, Timeout, "TIMEOUT", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_003", "TIMEOUT";
     RateLimited => RateLimited, RateLimited, "RATE_LIMITED", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_004", "TOOL_ERROR";
-    Unavailable => Upstream, Unavailable, "UNAVAILABLE", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_003", "TOOL_ERROR";
-    NetworkError => Upstream, Unavailable, "NETWORK_ERROR", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_003", "TOOL_ERROR";
+    ResourceShortage => Unavailable, Unavailable, "UNAVAILABLE", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_007", "INTERNAL";
+    NetworkError => Unavailable, Unavailable, "NETWORK_ERROR", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_003", "TOOL_ERROR";
     SupervisorUnavailable => Supervisor, Unavailable, "SUPERVISOR_UNAVAILABLE", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_006", "INTERNAL";
     CommandRenamed => Redirected, Redirected, "COMMAND_RENAMED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
-    CommandMoved => Redirected, Redirected, "COMMAND_MOVED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
-    CommandDeprecated => Redirected, Redirected, "COMMAND_DEPRECATED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
     TypoCorrected => Redirected, Redirected, "TYPO_CORRECTED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
     Incomplete => Incomplete, Incomplete, "INCOMPLETE", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_004", "TIMEOUT";
     PartialFailure => PartialFailure, PartialFailure, "PARTIAL_FAILURE", Execution, No, Partial, "InternalError" "W_PARTIAL_001", "TOOL_ERROR";

@@ -91,16 +91,18 @@ impl ExitCode {
             }
             ExitCode::NotFound => "The task, thread, schema or file does not exist.",
             ExitCode::Conflict => {
-                "The object exists already, or the version or idempotency key does not match."
+                "The object exists already, or the idempotency key belongs to another call."
             }
             ExitCode::PermissionDenied => "Refused by the operating system, the sandbox or our policy.",
-            ExitCode::AuthRequired => "Not signed in, or the credentials have expired.",
-            ExitCode::PaymentRequired => "The quota is exhausted, or payment is required.",
+            ExitCode::AuthRequired => "Not signed in, or the credentials were refused.",
+            ExitCode::PaymentRequired => "The quota of the agent's account is exhausted.",
             ExitCode::Timeout => {
                 "A time limit was reached: the call's own, or the agent's idle or hard limit."
             }
             ExitCode::RateLimited => "Too many requests upstream: wait, then retry.",
-            ExitCode::Unavailable => "The network, the service or the supervisor cannot be reached: retry.",
+            ExitCode::Unavailable => {
+                "The network, the supervisor or a system resource is not available: retry."
+            }
             ExitCode::Redirected => "The command was renamed: run error.redirect.command.",
             ExitCode::Incomplete => "The time limit of this call passed; the task continues.",
             ExitCode::AgentFailed => "The agent's run failed.",

@@ -96,16 +96,6 @@ impl Problem {
     }
 }
 
-/// When the identical call may be repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retry {
-    /// As declared in the error map for this code and command.
-    AsDeclared,
-    /// The call can succeed later, after this delay if it is known.
-    Later(Option<Duration>),
-    Never,
-}
-
 /// The command to run instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Redirect {
@@ -124,7 +114,8 @@ pub struct AppError {
     pub context: Map<String, Value>,
     pub problems: Vec<Problem>,
     pub phase: Phase,
-    pub retry: Retry,
+    /// How long to wait before a retry, if that is known. Whether a retry can succeed follows from code and command.
+    pub retry_after: Option<Duration>,
     /// What the caller can do next.
     pub suggestion: Option<Suggestion>,
     /// A command line that fixes the problem.
@@ -141,11 +132,19 @@ impl AppError {
             context: Map::new(),
             problems: Vec::new(),
             phase: code.facts().phase,
-            retry: Retry::AsDeclared,
+            retry_after: None,
             suggestion: None,
             fix_command: None,
             redirect: None,
         }
+    }
+
+    /// A command of ours exceeded its own time limit.
+    pub fn wall_timeout(message: impl Into<String>, limit: Duration) -> Self {
+        AppError::new(ErrorCode::TimeoutWall, message)
+            .context("timeout_type", "wall")
+            .context("limit_seconds", limit.as_secs())
+            .context("elapsed_seconds", limit.as_secs())
     }
 
     /// One error for all problems of a call. It has their code if they share one, else `ArgError`.
@@ -163,6 +162,11 @@ impl AppError {
         };
         let suggestion = problems.first().and_then(Problem::advice).map(Suggestion::from);
         AppError { problems, suggestion, ..AppError::new(code, message) }
+    }
+
+    /// The error occurred while something was being ended or deleted.
+    pub fn in_cleanup(self) -> Self {
+        AppError { phase: Phase::Cleanup, ..self }
     }
 
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
@@ -201,10 +205,7 @@ impl AppError {
     }
 
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.retry {
-            Retry::Later(wait) => wait,
-            Retry::AsDeclared | Retry::Never => None,
-        }
+        self.retry_after
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::error::{AppError, ErrorCode, Retry};
+use crate::error::{AppError, ErrorCode};
 
 /// Long enough for another call to end and release its resources.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -37,8 +37,8 @@ pub(super) fn os_limit_error(os_error: Option<i32>, message: &str) -> Option<App
         ),
         _ => return None,
     };
-    let error = AppError::new(ErrorCode::IoError, message).context("errno", name).suggest(hint);
-    Some(AppError { retry: Retry::Later(Some(RETRY_AFTER)), ..error })
+    let error = AppError::new(ErrorCode::ResourceShortage, message).context("errno", name).suggest(hint);
+    Some(AppError { retry_after: Some(RETRY_AFTER), ..error })
 }
 
 #[cfg(test)]
@@ -69,7 +69,11 @@ mod tests {
             ] {
                 let description = error.to_string();
                 let error = AppError::from(error);
-                assert_eq!(error.retry, Retry::Later(Some(RETRY_AFTER)), "{description}: {error:?}");
+                assert_eq!(
+                    (error.code, error.retry_after),
+                    (ErrorCode::ResourceShortage, Some(RETRY_AFTER)),
+                    "{description}: {error:?}"
+                );
                 assert!(error.suggestion.as_ref().unwrap().text.contains("Try again"), "{error:?}");
                 assert!(error.context["errno"].as_str().unwrap().starts_with('E'), "{error:?}");
             }
@@ -79,14 +83,14 @@ mod tests {
     #[test]
     fn other_io_errors_use_the_declared_retry_rule() {
         let error = AppError::from(EngineError::Io { doing: "wait", source: os_error(Errno::IO) });
-        assert_eq!((error.code, error.retry), (ErrorCode::IoError, Retry::AsDeclared));
+        assert_eq!((error.code, error.retry_after), (ErrorCode::IoError, None));
     }
 
     #[test]
     fn argument_too_long_suggests_standard_input() {
         let error =
             AppError::from(EngineError::Io { doing: "start a supervisor", source: os_error(Errno::TOOBIG) });
-        assert_eq!((error.code, error.retry), (ErrorCode::InvalidValue, Retry::AsDeclared));
+        assert_eq!((error.code, error.retry_after), (ErrorCode::InvalidValue, None));
         assert!(error.suggestion.unwrap().text.contains("standard input"));
     }
 }

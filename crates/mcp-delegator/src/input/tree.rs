@@ -216,8 +216,11 @@ fn value_parser(property: &Property) -> LenientParser {
 }
 
 fn positional_arg(property: &Property) -> Arg {
-    let note =
-        if property.stdin { "; - reads standard input (one argument is limited to 128 KiB)" } else { "" };
+    let note = match (property.stdin, property.is_source) {
+        (true, _) => "; - reads standard input (one argument is limited to 128 KiB)",
+        (_, true) => "; - or no value reads standard input",
+        _ => "",
+    };
     let arg = Arg::new(positional_id(&property.name))
         .value_name(property.name.to_uppercase())
         .help(format!("{}{note}", description_with_bounds(property)))

@@ -67,8 +67,8 @@ pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
     let word = unknown_word.word();
     let typed: Vec<&str> = unknown_word.path.iter().map(String::as_str).chain([word.as_str()]).collect();
     let display = truncate_text(&typed.join(" "));
-    if let Some((spec, code)) = find_by_former_name(catalog, &typed) {
-        return former_name_error(catalog, spec, code, &display, unknown_word);
+    if let Some(spec) = find_by_former_name(catalog, &typed) {
+        return former_name_error(catalog, spec, &display, unknown_word);
     }
     let message = format!("There is no command '{display}'.");
     let error = |suggestion: String| {
@@ -112,32 +112,22 @@ fn subcommand_names(catalog: Catalog, path: &[String], only_available: bool) -> 
     names
 }
 
-fn find_by_former_name(catalog: Catalog, typed: &[&str]) -> Option<(&'static CommandSpec, ErrorCode)> {
-    catalog.iter().find_map(|spec| {
-        spec.former_names.iter().find(|former| former.path == typed).map(|former| (spec, former.code))
-    })
+fn find_by_former_name(catalog: Catalog, typed: &[&str]) -> Option<&'static CommandSpec> {
+    catalog.iter().find(|spec| spec.former_names.iter().any(|former| former.path == typed))
 }
 
 fn former_name_error(
     catalog: Catalog,
     spec: &CommandSpec,
-    code: ErrorCode,
     typed: &str,
     unknown_word: UnknownWord<'_>,
 ) -> AppError {
     let message = format!("'{typed}' is now '{}'.", spec.cli_path());
-    let reason = match code {
-        ErrorCode::CommandMoved => "restructured",
-        ErrorCode::CommandDeprecated => "deprecated",
-        _ => "renamed",
-    };
     match corrected_command_line(catalog, unknown_word, unknown_word.path_indexes, spec.path) {
         Some(command) if spec.is_available() && spec.danger != Danger::Destructive => {
-            AppError::new(code, message).suggest(format!("Run: {command}")).redirect(Redirect {
-                command,
-                permanent: true,
-                reason,
-            })
+            AppError::new(ErrorCode::CommandRenamed, message)
+                .suggest(format!("Run: {command}"))
+                .redirect(Redirect { command, permanent: true, reason: "renamed" })
         }
         _ => AppError::new(ErrorCode::ArgError, message).suggest(format!("Use '{}'.", spec.cli_path())),
     }

@@ -178,6 +178,8 @@ pub struct CommandOutput {
     pub facts: Map<String, Value>,
     pub warnings: Vec<Warning>,
     pub page: Option<Page>,
+    /// Where the next page begins, for a list without numbered pages.
+    pub next_cursor: Option<String>,
     pub list_cursors: Option<ListCursors>,
     pub child: Option<ChildExit>,
     /// One line for a person, if the data is not self-explanatory.
@@ -196,6 +198,7 @@ impl CommandOutput {
             facts: Map::new(),
             warnings: Vec::new(),
             page: None,
+            next_cursor: None,
             list_cursors: None,
             child: None,
             message: None,
@@ -214,6 +217,12 @@ impl CommandOutput {
 
     pub fn failed(error: AppError, data: impl Serialize) -> Self {
         CommandOutput::new(Completion::Failed(Box::new(error), Some(json!(data))))
+    }
+
+    /// The cursor of the next page: `cursor` in the CLI and the standard envelope, `next_cursor` in the tool envelope.
+    pub fn next_cursor(&self) -> Option<&str> {
+        let numbered = self.page.as_ref().and_then(|page| page.next_cursor.as_deref());
+        self.next_cursor.as_deref().or(numbered)
     }
 
     /// Adds the fields of `facts` to `meta`.

@@ -218,9 +218,8 @@ impl Presentation {
 
     fn human(&self, outcome: &Outcome) -> RenderedOutput {
         let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.output.warnings) };
-        let next = outcome.output.page.as_ref().and_then(|page| page.next_cursor.as_ref());
-        remarks
-            .extend(next.filter(|_| !self.quiet).map(|cursor| format!("There is more: --cursor {cursor}")));
+        let next = outcome.output.next_cursor().filter(|_| !self.quiet);
+        remarks.extend(next.map(|cursor| format!("There is more: --cursor {cursor}")));
         let body = match (&outcome.output.completion, outcome.error()) {
             (_, Some(error)) => {
                 remarks.push(human::error(&error));
@@ -246,7 +245,7 @@ impl Presentation {
         let mut document = self.document(outcome, data);
         let title = || outcome.output.message.clone().unwrap_or_else(|| outcome.command.about.to_owned());
         document.title.get_or_insert_with(title);
-        match outcome.output.page.as_ref().and_then(|page| page.next_cursor.as_ref()) {
+        match outcome.output.next_cursor() {
             Some(cursor) => document.with_facts(vec![("more".to_owned(), format!("cursor {cursor}"))]),
             None => document,
         }

@@ -1,14 +1,15 @@
 //! The exit codes of a command, with retry and side-effect guarantees for each.
 //!
-//! They are derived from the command's declared failures and the error map, so the manifest cannot contradict either.
+//! They are derived from the command's declared failures, its inputs and the error map, and the answers take `retryable`
+//! from the same place, so that the manifest and the answers cannot differ.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::error::error_code::ErrorKind;
-use crate::error::{AppError, ErrorCode, ExitCode, Retry, Retryable, SideEffects};
-use crate::spec::CommandSpec;
+use crate::error::{AppError, ErrorCode, ExitCode, Retryable, SideEffects};
+use crate::spec::{CommandSpec, Property};
 
 /// Failures that any command can have.
 const COMMON_FAILURES: &[ErrorCode] = &[
@@ -22,6 +23,9 @@ const COMMON_FAILURES: &[ErrorCode] = &[
     ErrorCode::InvalidJson,
     ErrorCode::StdinTooLarge,
     ErrorCode::ConfigInvalid,
+    ErrorCode::LockHeld,
+    ErrorCode::PermissionDenied,
+    ErrorCode::ResourceShortage,
     ErrorCode::TypoCorrected,
     ErrorCode::Interrupted,
     ErrorCode::Terminated,
@@ -32,17 +36,22 @@ const COMMON_FAILURES: &[ErrorCode] = &[
 pub struct ExitCodeEntry {
     pub name: String,
     pub description: String,
+    /// Whether the identical call may be repeated after each of the command's own errors with this exit code.
     pub retryable: bool,
     pub side_effects: &'static str,
+    /// Every `error.code` with this exit code.
     pub error_codes: Vec<&'static str>,
+    /// Those after which the identical call may be repeated: their errors have `retryable: true`.
+    pub retryable_error_codes: Vec<&'static str>,
+    /// Those whose errors state in `retryable` whether the obstacle can go away by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-optional" = true))]
+    pub conditional_error_codes: Vec<&'static str>,
 }
 
 /// The exit code map of the command, keyed by the number as text.
 pub fn exit_codes(spec: &CommandSpec) -> BTreeMap<String, ExitCodeEntry> {
-    let unsupported: &[ErrorCode] = if spec.is_available() { &[] } else { &[ErrorCode::Unsupported] };
-    let mut codes: Vec<ErrorCode> = [COMMON_FAILURES, spec.failures, unsupported].concat();
-    codes.sort();
-    codes.dedup();
+    let codes = failures(spec);
     let mut map = BTreeMap::from([(
         ExitCode::Success.number().to_string(),
         exit_code_entry(spec, ExitCode::Success, &[]),
@@ -57,37 +66,62 @@ pub fn exit_codes(spec: &CommandSpec) -> BTreeMap<String, ExitCodeEntry> {
     map
 }
 
+/// Every error of the command, in the order of the error map.
+fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
+    let mut codes = COMMON_FAILURES.to_vec();
+    let inputs = spec.inputs();
+    if inputs.properties.iter().any(Property::is_id) {
+        codes.push(ErrorCode::InvalidId);
+    }
+    if !spec.is_available() || inputs.properties.iter().any(|property| property.unavailable) {
+        codes.push(ErrorCode::Unsupported);
+    }
+    if spec.is_available() {
+        codes.extend(spec.failures);
+    }
+    if !spec.former_names.is_empty() {
+        codes.push(ErrorCode::CommandRenamed);
+    }
+    codes.sort();
+    codes.dedup();
+    codes
+}
+
 fn exit_code_entry(spec: &CommandSpec, exit: ExitCode, codes: &[ErrorCode]) -> ExitCodeEntry {
-    let mut error_codes: Vec<&'static str> = codes.iter().map(|code| code.facts().agent).collect();
-    error_codes.dedup();
-    let unconditional: Vec<&ErrorCode> =
-        codes.iter().filter(|code| **code != ErrorCode::WarningsAsErrors).collect();
+    let mut names: Vec<&'static str> = codes.iter().map(|code| code.facts().agent).collect();
+    names.dedup();
+    // Several errors can share a name.
+    let all = |name: &str, is_retryable: bool| {
+        let mut same = codes.iter().filter(|code| code.facts().agent == name);
+        same.all(|code| retryable(spec, *code) == is_retryable)
+    };
+    let retryable_error_codes = names.iter().copied().filter(|name| all(name, true)).collect();
+    let conditional = names.iter().copied().filter(|name| !all(name, true) && !all(name, false));
+    let own: Vec<&ErrorCode> = codes.iter().filter(|code| !COMMON_FAILURES.contains(code)).collect();
+    let decisive = if own.is_empty() { codes.iter().collect() } else { own };
+    // `WarningsAsErrors` occurs only with --strict-warnings.
+    let mut decisive = decisive.into_iter().filter(|code| **code != ErrorCode::WarningsAsErrors).peekable();
     ExitCodeEntry {
         name: exit.name().to_owned(),
         description: exit.meaning().to_owned(),
-        // One number may stand for several failures: it is retryable only if all of them are. `WarningsAsErrors` does not
-        // count, because it occurs only with --strict-warnings.
-        retryable: !unconditional.is_empty() && unconditional.iter().all(|code| retryable(spec, **code)),
+        retryable: decisive.peek().is_some() && decisive.all(|code| retryable(spec, *code)),
         side_effects: if exit == ExitCode::Success { "complete" } else { side_effects(spec, codes) },
-        error_codes,
+        conditional_error_codes: conditional.collect(),
+        retryable_error_codes,
+        error_codes: names,
     }
 }
 
-/// Whether the identical call may be repeated after this error: decided by the error itself, or else by the
-/// error map and the command.
+/// Whether the identical call may be repeated after this error.
 pub fn is_retryable(spec: &CommandSpec, error: &AppError) -> bool {
-    match error.retry {
-        Retry::Never => false,
-        Retry::Later(_) => true,
-        Retry::AsDeclared => retryable(spec, error.code),
-    }
+    retryable(spec, error.code)
 }
 
 fn retryable(spec: &CommandSpec, code: ErrorCode) -> bool {
     let facts = code.facts();
     match facts.retryable {
         Retryable::Yes => true,
-        Retryable::No | Retryable::WhileStateCanChange => false,
+        Retryable::No => false,
         Retryable::IfSafe => spec.is_safe() && !(spec.open_ended && facts.kind == ErrorKind::Timeout),
     }
 }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `x-positional` | may also be given by position on the command line |
 //! | `x-stdin` | the value `-` means standard input |
+//! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
 //! | `x-words` | an argv list; one string is split like a shell would |
@@ -53,6 +54,8 @@ pub struct Property {
     pub required: bool,
     pub positional: bool,
     pub stdin: bool,
+    /// A file to read: standard input if it is absent on the command line, required in a tool call.
+    pub is_source: bool,
     pub advanced: bool,
     pub unavailable: bool,
     pub command_line_only: bool,
@@ -65,6 +68,11 @@ pub struct Property {
 }
 
 impl Property {
+    /// Whether it names an object by its id: a malformed one is `INVALID_ID`.
+    pub fn is_id(&self) -> bool {
+        self.name.ends_with("_id") || self.name == "task_ids"
+    }
+
     pub fn choices(&self) -> Vec<&str> {
         let values =
             self.schema.get("enum").or_else(|| self.schema.get("items").and_then(|items| items.get("enum")));
@@ -77,6 +85,14 @@ impl Property {
     /// The default value, if the input has one.
     pub fn default(&self) -> Option<&Value> {
         self.schema.get("default")
+    }
+
+    pub fn is_accepted_on(&self, surface: Surface) -> bool {
+        surface == Surface::CommandLine || !self.command_line_only
+    }
+
+    pub fn is_required_on(&self, surface: Surface) -> bool {
+        self.required || (surface == Surface::Server && self.is_source)
     }
 
     /// The flag's long name: `working_dir` is `--working-dir`.
@@ -125,14 +141,12 @@ impl InputSchema {
     /// The published schema: the inputs, `options` and `format`, as far as calls of this surface may have them.
     pub fn published_schema(&self, surface: Surface) -> Value {
         let mut schema = self.to_value();
+        self.insert_required(surface, &mut schema);
         if let Some(rule) = &self.rule {
             schema["description"] = rule.as_str().into();
         }
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            if surface == Surface::Server {
-                let is_refused = |name: &str| self.get(name).is_some_and(|input| input.command_line_only);
-                properties.retain(|name, _| !is_refused(name));
-            }
+            properties.retain(|name, _| self.get(name).is_some_and(|input| input.is_accepted_on(surface)));
             if self.properties.iter().any(|property| property.advanced) {
                 let description = "Rarely needed inputs may also be given in this object.";
                 properties.insert("options".into(), json!({"type": "object", "description": description}));
@@ -157,13 +171,18 @@ impl InputSchema {
                 (property.name.clone(), with_description(&property.schema, &property.description))
             })
             .collect();
-        let required: Vec<&str> =
-            self.properties.iter().filter(|property| property.required).map(|p| p.name.as_str()).collect();
         let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
-        if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
-            object.insert("required".into(), json!(required));
-        }
+        self.insert_required(Surface::CommandLine, &mut schema);
         schema
+    }
+
+    /// Adds the names of the required inputs to a schema.
+    pub fn insert_required(&self, surface: Surface, schema: &mut Value) {
+        let required = self.properties.iter().filter(|property| property.is_required_on(surface));
+        let required: Vec<&str> = required.map(|property| property.name.as_str()).collect();
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
     }
 }
 
@@ -182,7 +201,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
             .and_then(|object| object.shift_remove(key))
             .is_some_and(|v| v == Value::Bool(true))
     };
-    let (positional, stdin) = (marker("x-positional"), marker("x-stdin"));
+    let (positional, stdin, is_source) = (marker("x-positional"), marker("x-stdin"), marker("x-source"));
     let (advanced, unavailable, is_argv) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let description = schema
@@ -199,6 +218,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         required,
         positional,
         stdin,
+        is_source,
         advanced,
         unavailable,
         command_line_only,

@@ -40,6 +40,8 @@ pub struct NoInputs {}
 /// The spec of a call that names no command.
 pub const ROOT: CommandSpec = CommandSpec {
     danger: Danger::Safe,
+    available: true,
+    failures: &[ErrorCode::CommandRenamed],
     toolset: Toolset::Hidden,
     ..CommandSpec::declare::<NoInputs>(&[], "Delegate coding tasks to coding agents")
 };
@@ -167,7 +169,6 @@ impl ServedTools {
 #[derive(Debug, Clone, Copy)]
 pub struct FormerName {
     pub path: &'static [&'static str],
-    pub code: ErrorCode,
 }
 
 #[derive(Debug, Clone, Copy)]

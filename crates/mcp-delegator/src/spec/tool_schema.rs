@@ -41,7 +41,7 @@ fn description(spec: &CommandSpec) -> String {
 }
 
 fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
-    let is_offered = |property: &&Property| !property.unavailable && !property.command_line_only;
+    let is_offered = |property: &&Property| !property.unavailable && property.is_accepted_on(Surface::Server);
     let offered = || inputs.properties.iter().filter(is_offered);
     let mut properties: Map<String, Value> = offered()
         .filter(|property| !property.advanced)
@@ -57,11 +57,8 @@ fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
     let formats: Vec<(&str, bool)> =
         Surface::Server.formats().iter().map(|format| (format.name(), *format == default_format)).collect();
     properties.insert("format".into(), json!({"type": "string", "description": choices_text(&formats)}));
-    let required: Vec<&str> = offered().filter(|p| p.required).map(|p| p.name.as_str()).collect();
     let mut schema = json!({"type": "object", "properties": properties});
-    if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
-        object.insert("required".into(), json!(required));
-    }
+    inputs.insert_required(Surface::Server, &mut schema);
     schema
 }
 

@@ -1,7 +1,9 @@
 //! Start and exit of agents: missing programs, exit codes, signals, unkillable processes.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
+use delegator_testkit::program::wait_for_output;
 use delegator_testkit::stage::{Stage, is_alive, successful_turn, task_processes};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -142,15 +144,23 @@ fn f06_an_unkillable_child_is_reported_and_the_slot_is_freed() {
     std::fs::set_permissions(stage.root().join("root"), PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::copy("/usr/bin/setpriv", stage.root().join("root/setpriv")).unwrap();
     std::fs::set_permissions(stage.root().join("root/setpriv"), PermissionsExt::from_mode(0o4755)).unwrap();
-    let accepted = stage.world.run_as(&program, ["local", "exec", "x"]).json();
-    let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
+    let mut foreground = stage.world.command_as(&program, ["local", "run", "x"]);
+    let foreground =
+        foreground.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     stage.wait_for_project_file("ready");
+    let running = stage.world.run_as(&program, ["local", "status"]).json();
+    let id =
+        running["data"]["tasks"][0]["task_id"].as_str().unwrap_or_else(|| panic!("{running}")).to_owned();
     let response = stage.world.run_as(&program, ["local", "cancel", &id]).json();
     let survivors = response["data"]["survivors"].as_array().unwrap().clone();
     assert_eq!((&response["data"]["state"], survivors.len()), (&json!("cancelled"), 1), "{response}");
     let pid = i32::try_from(survivors[0].as_i64().unwrap()).unwrap();
     assert!(response["warnings"].to_string().contains("kill_incomplete"), "{response}");
     assert!(is_alive(pid));
+    let cancelled = wait_for_output(foreground);
+    let error = cancelled.json()["error"].clone();
+    assert_eq!((cancelled.exit, &error["phase"]), (Some(130), &json!("cleanup")), "{cancelled:?}");
+    assert_eq!(cancelled.json()["meta"]["error_context"]["survivors"], json!([pid]), "{cancelled:?}");
     std::fs::remove_file(stage.world.project().join("stay")).unwrap();
     assert_eq!(stage.world.run_as(&program, ["local", "run", "next"]).exit, Some(0));
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::{Mode, State, TaskId};
 use delegator_engine::{Agent, Ending, Engine, EngineError, Limits, Nesting, Settings, Submission};
 use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{PROGRAM, Rng, registry, scripted_stage, terminal_states};
@@ -144,6 +145,23 @@ fn f13_cancel_works_in_every_state_and_is_idempotent() {
     assert_eq!(terminal_states(&stage, &completed), ["completed"]);
     let unknown = cancel("T-local-00000000000000000000000000000000");
     assert_eq!((unknown.exit, &unknown.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
+}
+
+/// A stopped supervisor holds its lock and ends nothing.
+#[test]
+fn a_cancel_that_exceeds_its_time_limit_is_a_timeout() {
+    let stage = scripted_stage(json!([{"read_stdin": "all"}, {"thread_started": {}}, "silent"]));
+    let id = stage.exec(&[]);
+    let supervisor = Pid::from_raw(stage.supervisor_pid(&id)).unwrap();
+    kill_process(supervisor, Signal::STOP).unwrap();
+    let run = stage.world.run(["local", "cancel", &id]);
+    kill_process(supervisor, Signal::CONT).unwrap();
+    let (error, context) = (run.json()["error"].clone(), run.json()["meta"]["error_context"].clone());
+    assert_eq!((run.exit, &error["code"], &error["phase"]), (Some(10), &json!("TIMEOUT"), &json!("cleanup")));
+    assert_eq!((&error["retryable"], &context["timeout_type"]), (&json!(false), &json!("wall")), "{run:?}");
+    assert_eq!(run.json()["meta"]["failure_data"]["state"], "working", "{run:?}");
+    assert!(error["suggestion"].as_str().unwrap().contains("local wait"), "{error}");
+    assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
 }
 
 #[test]

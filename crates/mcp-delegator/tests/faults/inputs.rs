@@ -7,6 +7,7 @@ use delegator_testkit::program::{read_text, wait_for_output};
 use delegator_testkit::stage::successful_turn;
 use serde_json::{Value, json};
 
+use crate::agent_exit::program_as_unprivileged_user;
 use crate::scripted_stage;
 
 #[test]
@@ -119,4 +120,24 @@ fn f59_a_guessed_task_id_reveals_nothing() {
     }
     let ids: BTreeSet<String> = (0..8).map(|_| stage.exec(&[])).collect();
     assert_eq!(ids.len(), 8);
+}
+
+#[test]
+fn files_of_another_user_are_permission_denied() {
+    let stage = scripted_stage(successful_turn(&[]));
+    let Some(program) = program_as_unprivileged_user(&stage) else { return };
+    stage.world.write("private", "{}");
+    let private = stage.root().join("private");
+    std::fs::set_permissions(&private, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let locked = stage.root().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (private, locked) = (private.to_str().unwrap(), locked.join("out.json"));
+    for args in
+        [["events", "summarize", private].as_slice(), &["version", "--output", locked.to_str().unwrap()]]
+    {
+        let run = stage.world.run_as(&program, args);
+        let expected = (Some(7), &json!("PERMISSION_DENIED"));
+        assert_eq!((run.exit, &run.document()["error"]["code"]), expected, "{run:?}");
+    }
 }

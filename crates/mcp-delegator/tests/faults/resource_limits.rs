@@ -60,6 +60,23 @@ fn f15_a_task_stays_queued_when_no_process_can_start() {
     assert_eq!(response["data"]["state"], "completed", "{response}");
 }
 
+#[test]
+fn f15_a_run_without_a_supervisor_is_retryable() {
+    let stage = scripted_stage(successful_turn(&[]));
+    let Some(free) = program_as_unprivileged_user(&stage) else { return };
+    assert_eq!(stage.world.run_as(&free, ["local", "run", "first"]).exit, Some(0));
+    let limited = stage.write_program(
+        "bin/limited",
+        &format!(
+            "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --nproc=1 {PROGRAM} \"$@\"\n"
+        ),
+    );
+    let run = stage.world.run_as(&limited, ["local", "run", "x"]);
+    let error = run.json()["error"].clone();
+    let expected = (Some(12), &json!("SUPERVISOR_UNAVAILABLE"), &json!(true));
+    assert_eq!((run.exit, &error["code"], &error["retryable"]), expected, "{run:?}");
+}
+
 /// The kernel refuses an argument over 128 KiB before the program runs, so only help and documentation can point to stdin.
 #[test]
 fn a_task_longer_than_an_argument_is_read_from_stdin() {

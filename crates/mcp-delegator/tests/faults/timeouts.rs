@@ -35,6 +35,28 @@ fn f07_an_idle_timeout_returns_partial_results() {
 }
 
 #[test]
+fn f07_wait_and_results_of_a_timed_out_task_carry_its_partial_results() {
+    let stage = scripted_stage(json!([
+        {"thread_started": {}}, "turn_started", {"message": "the last word"}, {"stderr_line": "a warning"}, "silent"
+    ]));
+    let run = stage.run_json(&["local", "run", "x", "--idle-timeout-sec", "1"]);
+    let context = &run["meta"]["error_context"];
+    let partial = &context["partial_results"];
+    let output = partial["last_output"].as_str().unwrap();
+    let (stdout, stderr) = output.split_once("\n--- stderr ---\n").unwrap_or_else(|| panic!("{context}"));
+    assert!(stdout.contains("the last word"), "{context}");
+    assert_eq!(stderr, "a warning\n", "{context}");
+    assert!(partial["last_events"].to_string().contains("the last word"), "{context}");
+    let again = &run["meta"]["failure_data"]["metadata"]["error_context"];
+    assert_eq!((again["failure_kind"].as_str(), again.get("partial_results")), (Some("idle"), None));
+    let id = context["task_id"].as_str().unwrap();
+    for command in ["wait", "results"] {
+        let data = stage.run_json(&["local", command, id])["data"].clone();
+        assert_eq!(&data["metadata"]["error_context"]["partial_results"], partial, "{command}: {data}");
+    }
+}
+
+#[test]
 fn f09_the_hard_timeout_fires_under_constant_output() {
     let stage = scripted_stage(json!([{"thread_started": {}}, "turn_started", {"flood": {}}]))
         .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "1048576");

@@ -78,6 +78,18 @@ fn a_session_can_be_started_and_continued() {
     assert!(unread["data"].get("unread").is_none(), "a returned result counts as read: {unread}");
 }
 
+#[test]
+fn a_reply_to_an_unknown_thread_starts_nothing() {
+    let stage = recording_stage();
+    let mut client = compat_client(&stage);
+    let thread = "0199a213-81c0-7800-8aa1-bbab2a035a53";
+    let refused = client.call("codex-reply", json!({"threadId": thread, "prompt": "and then"}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(text(&refused).contains(&format!("There is no thread {thread}.")), "{refused}");
+    let status = stage.run_json(&["local", "status"]);
+    assert_eq!(status["data"]["summary"]["recently_completed"], 0, "{status}");
+}
+
 /// The real Codex outside of any repository, as its own server would have run there.
 #[test]
 fn the_real_codex_works_through_both_tools() {

@@ -38,6 +38,8 @@ fn refused_problem(response: &Value, field: &str) -> (String, String) {
 #[test]
 fn no_tool_reads_the_servers_standard_input() {
     let stage = quick_stage();
+    let link = stage.world.project().join("link");
+    std::os::unix::fs::symlink("/dev/stdin", &link).unwrap();
     for args in [&["--toolsets", "extra"][..], &["--toolsets", "extra", "--read-only"]] {
         let mut client = Client::connect_with(&stage, V2025_06, args, json!({}));
         for tool in [NORMALIZE, SUMMARIZE] {
@@ -48,6 +50,7 @@ fn no_tool_reads_the_servers_standard_input() {
                 Some("/proc/self/fd/0"),
                 Some("/dev/fd/0"),
                 Some("/proc/thread-self/fd/0"),
+                link.to_str(),
             ] {
                 let mut input = json!({});
                 if let Some(source) = source {
@@ -57,12 +60,31 @@ fn no_tool_reads_the_servers_standard_input() {
                 let (code, _) = refused_problem(&response, "source");
                 let expected = if source.is_none() { "MISSING_ARGUMENT" } else { "INVALID_VALUE" };
                 assert_eq!(code, expected, "{source:?}: {response}");
+                assert_eq!(response["error"]["code"], "VALIDATION", "{source:?}: {response}");
             }
         }
         // The connection still works.
         let tools = client.request("tools/list", json!({}));
-        assert!(tools.to_string().contains(NORMALIZE), "{tools}");
+        assert!(!tools.to_string().contains("standard input"), "{tools}");
+        let tools = tools["result"]["tools"].as_array().unwrap();
+        for name in [NORMALIZE, SUMMARIZE] {
+            let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+            assert_eq!(tool["inputSchema"]["required"], json!(["source"]), "{tool}");
+        }
     }
+}
+
+#[test]
+fn files_of_the_kernel_that_may_block_are_read_only_as_far_as_their_size() {
+    let stage = quick_stage();
+    let mut client = Client::connect_with(&stage, V2025_06, &["--toolsets", "extra"], json!({}));
+    // Like /proc/kmsg and trace_pipe, which block for ever, a regular file of size 0 with content.
+    let input = json!({"source": "/proc/self/environ", "keep_unknown": true});
+    let response = client.envelope(NORMALIZE, input);
+    assert_eq!(response["status"], "ok", "{response}");
+    assert!(response.to_string().contains("The transcript is empty."), "{response}");
+    let response = client.envelope(IMPORT, json!({"rollout": "/proc/self/environ"}));
+    assert_eq!(response["status"], "error", "{response}");
 }
 
 #[test]

@@ -201,7 +201,8 @@ fn the_final_message_is_truncated_last() {
 #[test]
 fn a_timeout_with_long_output_fits_the_limit() {
     let steps = json!([
-        {"thread_started": {}}, "turn_started", {"message": "字".repeat(30_000)}, {"message": "the end"}, "silent"
+        {"thread_started": {}}, "turn_started", {"message": "字".repeat(30_000)}, {"message": "the end"},
+        {"stderr_line": "also stderr"}, "silent"
     ]);
     let stage = Stage::with_script(PROGRAM, steps);
     let mut client = Client::connect(&stage, V2025_06);
@@ -212,6 +213,14 @@ fn a_timeout_with_long_output_fits_the_limit() {
     let partial = &details["partial_results"];
     assert!(partial["last_output"].as_str().unwrap().contains("the end"), "{details}");
     assert!(partial["last_events"].to_string().contains("the end"), "{details}");
+    let id = details["task_id"].clone();
+    for tool in ["_codex_local_wait", "_codex_local_results"] {
+        let (envelope, _) = call_in_both_formats(&mut client, tool, &json!({"task_id": id}));
+        let partial = &envelope["data"]["metadata"]["error_context"]["partial_results"];
+        let output = partial["last_output"].as_str().unwrap_or_else(|| panic!("{envelope}"));
+        assert!(output.contains("the end") && output.ends_with("also stderr\n"), "{partial}");
+        assert!(partial["last_events"].to_string().contains("the end"), "{partial}");
+    }
 }
 
 /// A task that failed after a long message.

@@ -53,6 +53,20 @@ fn the_handle_of_a_run_is_the_task_and_outlives_the_server() {
 }
 
 #[test]
+fn resuming_an_unknown_thread_gives_an_error_and_no_handle() {
+    let stage = quick_stage();
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let thread = "0199a213-81c0-7800-8aa1-bbab2a035a53";
+    let refused =
+        client.call("_codex_local_resume", json!({"task": "x", "thread_id": thread, "format": "json"}));
+    let error = &refused["structuredContent"]["error"];
+    assert_eq!((&error["code"], &error["retryable"]), (&json!("NOT_FOUND"), &json!(false)), "{refused}");
+    assert_eq!(error["details"]["code"], "THREAD_NOT_FOUND", "{refused}");
+    let status = stage.run_json(&["local", "status"]);
+    assert_eq!(status["data"]["summary"]["recently_completed"], 0, "{status}");
+}
+
+#[test]
 fn cancelling_the_handle_of_a_run_cancels_the_task() {
     let stage = waiting_stage();
     let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());

@@ -64,7 +64,8 @@ pub(super) fn args(
     Ok(args.0)
 }
 
-fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), ArgsError> {
+/// An error if this version cannot honour the request.
+pub(super) fn validate(request: &LaunchRequest, version: CodexVersion) -> Result<(), ArgsError> {
     let needs = [
         (request.resume.is_some(), Ability::ExecResume),
         (request.output_schema.is_some(), Ability::OutputSchema),

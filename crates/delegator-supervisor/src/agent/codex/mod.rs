@@ -10,6 +10,7 @@ mod npm_wrapper;
 mod permissions;
 mod project_trust;
 mod sandbox;
+mod sessions;
 mod shell_snapshots;
 mod toml_text;
 mod version;
@@ -24,6 +25,7 @@ use super::environment::Variables;
 use super::launch::LaunchRequest;
 use super::leftovers::Leftovers;
 use super::probe::{ProbeError, printed_output};
+use super::threads::ThreadLookup;
 use super::verification::{SandboxRequest, VerifyPlan, VerifyRequest};
 use version::CodexVersion;
 
@@ -49,6 +51,11 @@ pub(super) fn args(
     command_line::args(request, CodexVersion::known_or_newest(version), project_trust::project_trust(workdir))
 }
 
+/// An error if this version cannot honour the request.
+pub(super) fn validate(request: &LaunchRequest, version: Version) -> Result<(), ArgsError> {
+    command_line::validate(request, CodexVersion::known_or_newest(version))
+}
+
 /// Runs `codex --version`; `args` are the configured arguments, which come first.
 pub(super) fn probe_version(
     program: &Path,
@@ -60,6 +67,14 @@ pub(super) fn probe_version(
     let output = printed_output(program, args, environment, limit)?;
     let version = CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })?;
     Ok((version.major, version.minor, version.patch))
+}
+
+/// Whether Codex, in that environment, has a thread to resume.
+pub(super) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
+    match environment::codex_home(environment) {
+        Some(codex_home) => sessions::find_thread(&codex_home, thread_id),
+        None => ThreadLookup::NotSearchable,
+    }
 }
 
 pub(super) fn leftovers(environment: &Variables) -> Leftovers {

@@ -8,7 +8,6 @@ pub mod status;
 pub mod submit;
 
 use crate::commands::local;
-use crate::error::ErrorCode;
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 pub const WAIT: CommandSpec = CommandSpec {
@@ -20,16 +19,6 @@ pub const WAIT: CommandSpec = CommandSpec {
     network: true,
     open_ended: true,
     toolset: Toolset::Cloud,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::Incomplete,
-        ErrorCode::AgentFailed,
-        ErrorCode::TimeoutIdle,
-        ErrorCode::TimeoutHard,
-        ErrorCode::Unauthenticated,
-        ErrorCode::NetworkError,
-    ],
     exactly_one_of: local::wait::SPEC.exactly_one_of,
     output: local::wait::SPEC.output,
     ..CommandSpec::declare::<local::wait::Wait>(&["cloud", "wait"], "Wait until a cloud task ends")
@@ -43,14 +32,6 @@ pub const RESULTS: CommandSpec = CommandSpec {
     idempotent: true,
     network: true,
     toolset: Toolset::Cloud,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::InvalidCursor,
-        ErrorCode::WrongState,
-        ErrorCode::Unauthenticated,
-        ErrorCode::NetworkError,
-    ],
     output: local::results::SPEC.output,
     ..CommandSpec::declare::<local::results::Results>(
         &["cloud", "results"],
@@ -64,12 +45,6 @@ pub const CANCEL: CommandSpec = CommandSpec {
     idempotent: true,
     network: true,
     toolset: Toolset::Cloud,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::WrongState,
-        ErrorCode::NetworkError,
-    ],
     output: local::cancel::SPEC.output,
     ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "Cancel a cloud task")
 };

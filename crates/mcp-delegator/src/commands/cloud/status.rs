@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::commands::local::status::StatusInputs;
-use crate::error::ErrorCode;
 use crate::output::data::status::StatusSnapshot;
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, output_schema};
 
@@ -24,13 +23,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     network: true,
     toolset: Toolset::Cloud,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::InvalidCursor,
-        ErrorCode::Unauthenticated,
-        ErrorCode::NetworkError,
-    ],
     output: output_schema::<StatusSnapshot>,
     ..CommandSpec::declare::<CloudStatus>(&["cloud", "status"], "Show cloud tasks")
 };

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::commands::inputs::{SubmissionInputs, check_task_text};
-use crate::error::ErrorCode;
 use crate::output::data::acknowledgement::ExecutionAck;
 use crate::spec::{Category, CommandSpec, Shape, Toolset, output_schema};
 
@@ -34,14 +33,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_submitted"),
     network: true,
     toolset: Toolset::Cloud,
-    failures: &[
-        ErrorCode::NotFound,
-        ErrorCode::DependencyMissing,
-        ErrorCode::IdempotencyMismatch,
-        ErrorCode::Unauthenticated,
-        ErrorCode::RateLimited,
-        ErrorCode::NetworkError,
-    ],
     check: check_task_text,
     output: output_schema::<ExecutionAck>,
     ..CommandSpec::declare::<Submit>(&["cloud", "submit"], "Delegate a coding task to a cloud environment")

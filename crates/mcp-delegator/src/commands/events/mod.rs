@@ -15,8 +15,8 @@ use crate::error::ErrorCode;
 /// The transcript to read.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct TranscriptInput {
-    /// Task id or absolute path; on the command line also any file, or - for standard input (the default)
-    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true))]
+    /// Task id, or path of a transcript file (absolute in a tool call)
+    #[schemars(length(min = 1, max = 4096), extend("x-positional" = true, "x-source" = true))]
     pub source: Option<String>,
 }
 

@@ -4,7 +4,7 @@
 //! file below `allowed_roots` is accepted, and never standard input, which carries the protocol.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Take};
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
@@ -33,6 +33,11 @@ pub enum Source {
         name: String,
         /// The task that writes it.
         task: Option<(Engine, TaskId)>,
+    },
+    /// A file named in a tool call.
+    BoundedFile {
+        file: Take<File>,
+        name: String,
     },
 }
 
@@ -74,7 +79,7 @@ impl Source {
             Some(name) if looks_like_task_id(name) => open_task_events(context, name),
             Some(name) => {
                 let file = open_allowed_file(context, SOURCE, Path::new(name))?;
-                Ok(Source::File { file, name: name.to_owned(), task: None })
+                Ok(Source::BoundedFile { file, name: name.to_owned() })
             }
         }
     }
@@ -97,13 +102,14 @@ impl Source {
             Source::File { file, .. } => {
                 file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len())
             }
+            Source::BoundedFile { file, .. } => Some(file.limit()),
         }
     }
 
     pub fn name(&self) -> &str {
         match self {
             Source::Stdin => "standard input",
-            Source::File { name, .. } => name,
+            Source::File { name, .. } | Source::BoundedFile { name, .. } => name,
         }
     }
 
@@ -133,6 +139,7 @@ impl Read for Source {
             let read = match self {
                 Source::Stdin => io::stdin().lock().read(buffer),
                 Source::File { file, .. } => file.read(buffer),
+                Source::BoundedFile { file, .. } => file.read(buffer),
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -175,8 +182,13 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
 }
 
 /// Opens a file named in a tool call. It must be a regular file below `allowed_roots` and outside the state directory,
-/// and not the server's own standard input.
-pub fn open_allowed_file(context: &Context<'_>, field: &'static str, path: &Path) -> Result<File, AppError> {
+/// and not the server's own standard input. Only the bytes that it has now can be read: reading on in a file that grows
+/// for ever, or in a regular file of the kernel that blocks (`/proc/kmsg`, `trace_pipe`; size 0), would never end.
+pub fn open_allowed_file(
+    context: &Context<'_>,
+    field: &'static str,
+    path: &Path,
+) -> Result<Take<File>, AppError> {
     let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
     if path.is_relative() {
         let problem = Problem::new(ErrorCode::InvalidValue, field, "must be an absolute path");
@@ -189,7 +201,9 @@ pub fn open_allowed_file(context: &Context<'_>, field: &'static str, path: &Path
         let problem = Problem::new(ErrorCode::InvalidValue, field, "is the server's standard input");
         return Err(refuse(problem.value(path.display().to_string().into())));
     }
-    Ok(file)
+    let size =
+        file.metadata().map_err(|error| io_error(&format!("Reading {}", path.display()), &error))?.len();
+    Ok(file.take(size))
 }
 
 fn is_standard_input(file: &File) -> bool {

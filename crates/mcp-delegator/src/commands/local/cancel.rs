@@ -1,12 +1,13 @@
 //! `local cancel`: cancel a task and kill all of its processes.
 //!
 //! The engine requests the cancellation and waits until the task has ended. Processes that survive are reported in
-//! `survivors` with a warning.
+//! `survivors` with a warning; a task that has not ended in time is an error.
 
 use std::time::Duration;
 
 use delegator_domain::task::State;
 use delegator_engine::CancelReport;
+use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,6 +18,7 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::{CancelledTask, Swept};
 use crate::output::documents::document::{Block, Document, scalar};
@@ -38,7 +40,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Destructive,
     idempotent: true,
     toolset: Toolset::Local,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState],
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState, ErrorCode::TimeoutWall],
     ..CommandSpec::new::<Cancel, CancelledTask>(
         &["local", "cancel"],
         "Cancel a task and kill all its processes",
@@ -60,7 +62,7 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     let survivors = survivors(&cancelled);
     let record = engine.files(&id)?.record;
     let swept = record.as_ref().map(|record| record.swept).filter(|swept| swept.processes > 0);
-    let mut output = CommandOutput::done(CancelledTask {
+    let data = CancelledTask {
         operation: "cancel",
         task_id: id.to_string(),
         state: cancelled.task.state.public_name(),
@@ -68,11 +70,15 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
         survivors: survivors.to_vec(),
         signals: record.map(|record| record.signals),
         swept: swept.map(|swept| Swept { processes: swept.processes, killed: swept.killed }),
-    });
+    };
+    let mut output = match cancelled.still_ending {
+        true => CommandOutput::failed(still_ending(&cancelled.task, timeout), data),
+        false => CommandOutput::done(data),
+    };
     let acknowledged =
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
     output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));
-    output.warnings.extend(warning(id.as_str(), survivors, cancelled.still_ending.then_some(timeout)));
+    output.warnings.extend(survivors_warning(id.as_str(), survivors));
     output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
     Ok(output)
 }
@@ -82,19 +88,23 @@ pub fn survivors(cancelled: &CancelReport) -> &[i32] {
     cancelled.task.ended.as_ref().map_or(&[], |ended| &ended.survivors)
 }
 
-/// The warning for a task that was not completely cancelled. `expired` is the timeout, if the task did not end within it.
-pub fn warning(id: &str, survivors: &[i32], expired: Option<Duration>) -> Option<Warning> {
-    match expired {
-        _ if !survivors.is_empty() => Some(Warning::new(
-            "W_CANCEL_001",
-            format!("kill_incomplete: some processes of {id} could not be killed: {}", json!(survivors)),
-        )),
-        Some(timeout) => Some(Warning::new(
-            "W_CANCEL_002",
-            format!("task {id} has not ended within {} s; it is still being ended", timeout.as_secs()),
-        )),
-        None => None,
-    }
+/// The error for a task that has not ended within the time limit of the call.
+pub fn still_ending(task: &Task, timeout: Duration) -> AppError {
+    let message =
+        format!("Task {} has not ended within {} s; it is still being ended.", task.id, timeout.as_secs());
+    let wait = NextCall::new(&["local", "wait"]).with("task_id", task.id.as_str());
+    AppError::wall_timeout(message, timeout)
+        .in_cleanup()
+        .context("task_id", task.id.as_str())
+        .context("state", task.state.public_name())
+        .suggest(Suggestion::with_call("Wait for its end: {call}", wait))
+}
+
+/// The warning about processes that could not be killed.
+pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
+    let message =
+        format!("kill_incomplete: some processes of {id} could not be killed: {}", json!(survivors));
+    (!survivors.is_empty()).then(|| Warning::new("W_CANCEL_001", message))
 }
 
 fn describe(data: &Value) -> Document {
@@ -112,22 +122,4 @@ fn describe(data: &Value) -> Document {
     let facts = facts.map(|(name, value)| (name.to_owned(), value)).collect();
     Document::titled(format!("Task {} {}", scalar(&data["task_id"]), scalar(&data["state"])))
         .block(Block::Facts(facts))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_task_that_is_still_ending_is_not_reported_as_unkillable() {
-        let message = |survivors: &[i32], expired| {
-            warning("T-local-1", survivors, expired).map(|warning| (warning.code, warning.message))
-        };
-        let timeout = Some(Duration::from_secs(25));
-        let killing = "kill_incomplete: some processes of T-local-1 could not be killed: [7,8]".to_owned();
-        let ending = "task T-local-1 has not ended within 25 s; it is still being ended".to_owned();
-        assert_eq!(message(&[7, 8], None), Some(("W_CANCEL_001", killing)));
-        assert_eq!(message(&[], timeout), Some(("W_CANCEL_002", ending)));
-        assert_eq!(message(&[], None), None);
-    }
 }

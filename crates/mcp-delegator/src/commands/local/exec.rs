@@ -13,10 +13,9 @@ use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, check_agent_inputs};
-use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine};
 use crate::commands::{Command, prepare};
-use crate::error::AppError;
+use crate::error::{AppError, ErrorCode};
 use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::{estimate, task as task_data};
@@ -45,7 +44,14 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_submitted"),
     network: true,
     toolset: Toolset::Local,
-    failures: AGENT_FAILURES,
+    failures: &[
+        ErrorCode::ConfirmationRequired,
+        ErrorCode::Unsupported,
+        ErrorCode::PolicyBlocked,
+        ErrorCode::DependencyMissing,
+        ErrorCode::DependencyVersion,
+        ErrorCode::IdempotencyMismatch,
+    ],
     check: check_agent_inputs,
     preflight: agent_problems,
     examples: &[Example {

@@ -16,7 +16,7 @@ use crate::commands::local::tasks::{engine, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::events::EventsPage;
-use crate::output::data::task::{ResultFacts, ResultSet};
+use crate::output::data::task::{ResultFacts, ResultSet, RunTimes};
 use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::output::values::UtcTime;
@@ -49,12 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Local,
-    failures: &[
-        ErrorCode::TaskNotFound,
-        ErrorCode::InvalidId,
-        ErrorCode::InvalidCursor,
-        ErrorCode::WrongState,
-    ],
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor, ErrorCode::NotReady],
     ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show a finished task's results")
 };
 
@@ -75,10 +70,11 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     }
     let files = engine.files(&task.id)?;
     let events = events_page(&engine, &task, &files, &input)?;
+    let times = RunTimes::of(&task);
     let results = ResultSet {
         result: task_result(context, &engine, &task, &files, input.include_output, input.max_output_bytes)?,
-        duration_seconds: task_data::ran_ms(&task) / 1000,
-        completed_ts: UtcTime::from_ms(task_data::ended_ms(&task)),
+        duration_seconds: times.duration_seconds(),
+        completed_ts: UtcTime::from_ms(times.ended_ms),
         events,
     };
     let mut output = CommandOutput::done(results).with_facts(ResultFacts { count: 1 });

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, THREAD_ID, TaskRef, check_agent_inputs};
-use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
 use crate::commands::{Command, prepare};
@@ -48,7 +47,16 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_resumed"),
     network: true,
     toolset: Toolset::Local,
-    failures: AGENT_FAILURES,
+    failures: &[
+        ErrorCode::ConfirmationRequired,
+        ErrorCode::Unsupported,
+        ErrorCode::PolicyBlocked,
+        ErrorCode::DependencyMissing,
+        ErrorCode::DependencyVersion,
+        ErrorCode::IdempotencyMismatch,
+        ErrorCode::TaskNotFound,
+        ErrorCode::ThreadNotFound,
+    ],
     exactly_one_of: &["thread_id", "task_id"],
     check: check_agent_inputs,
     preflight: resumed_agent_problems,

@@ -16,7 +16,6 @@ use std::time::Duration;
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
-use crate::commands::local::AGENT_FAILURES;
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
 use crate::commands::{Command, prepare};
@@ -58,7 +57,25 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     open_ended: true,
     toolset: Toolset::Local,
-    failures: AGENT_FAILURES,
+    failures: &[
+        ErrorCode::ConfirmationRequired,
+        ErrorCode::Unsupported,
+        ErrorCode::PolicyBlocked,
+        ErrorCode::DependencyMissing,
+        ErrorCode::DependencyVersion,
+        ErrorCode::IdempotencyMismatch,
+        ErrorCode::Unauthenticated,
+        ErrorCode::QuotaExhausted,
+        ErrorCode::TimeoutIdle,
+        ErrorCode::TimeoutHard,
+        ErrorCode::RateLimited,
+        ErrorCode::NetworkError,
+        ErrorCode::SupervisorUnavailable,
+        ErrorCode::Incomplete,
+        ErrorCode::AgentFailed,
+        ErrorCode::AgentExited,
+        ErrorCode::AgentProtocolError,
+    ],
     check,
     preflight: agent_problems,
     examples: &[Example {
@@ -161,22 +178,30 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
     let ended = task.ended.as_ref()?;
     let error = match &ended.end {
         TaskEnd::Completed => verification::failure(task, files.record.as_ref())?,
-        TaskEnd::Cancelled { .. } => AppError::new(ErrorCode::Interrupted, "The task was cancelled."),
+        TaskEnd::Cancelled { .. } if ended.survivors.is_empty() => {
+            AppError::new(ErrorCode::Interrupted, "The task was cancelled.")
+        }
+        TaskEnd::Cancelled { .. } => {
+            let message = "The task was cancelled, but some of its processes could not be killed.";
+            AppError::new(ErrorCode::Interrupted, message)
+                .in_cleanup()
+                .context("survivors", ended.survivors.clone())
+        }
         TaskEnd::Timeout(limit) => {
             let code =
                 if *limit == LimitKind::Idle { ErrorCode::TimeoutIdle } else { ErrorCode::TimeoutHard };
             let run = files.record.as_ref().map(|record| TimedOutRun {
                 idle_seconds: record.quiet_ms / 1000,
                 limit_seconds: record.limits.map(|limits| limits.of(*limit)),
-                partial_results: PartialResults {
-                    last_events: task_data::last_events(record),
-                    last_output: record.last_output.clone(),
-                },
+                partial_results: PartialResults::of(record),
             });
             AppError::new(code, format!("Task exceeded {} timeout.", limit.name())).with_context(
                 TimeoutContext {
                     timeout_type: limit.name(),
-                    elapsed_seconds: task_data::ran_ms(task) / 1000,
+                    elapsed_seconds: ended.ran_ms.map_or_else(
+                        || task_data::RunTimes::of(task).duration_seconds(),
+                        |ran_ms| ran_ms / 1000,
+                    ),
                     run,
                 },
             )
@@ -209,6 +234,7 @@ fn failure_code(kind: FailureKind, agent_acted: bool) -> ErrorCode {
         FailureKind::UsageLimit if !agent_acted => ErrorCode::QuotaExhausted,
         FailureKind::RateLimit if !agent_acted => ErrorCode::RateLimited,
         FailureKind::Network if !agent_acted => ErrorCode::NetworkError,
+        FailureKind::SupervisorStartFailed => ErrorCode::SupervisorUnavailable,
         FailureKind::AgentExit | FailureKind::Killed => ErrorCode::AgentExited,
         FailureKind::NoTerminalEvent => ErrorCode::AgentProtocolError,
         _ => ErrorCode::AgentFailed,

@@ -145,9 +145,7 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
     let query = cursor_query(&input.filter);
-    if let Some(next) = overview.ended.next {
-        output.facts.insert("next_cursor".into(), position_cursor(next, &query).into());
-    }
+    output.next_cursor = overview.ended.next.map(|next| position_cursor(next, &query));
     let positions = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order));
     let cursors = positions.map(|position| position_cursor(position, &query)).collect();
     output.list_cursors = Some(ListCursors { list: "recently_completed", cursors });

@@ -83,6 +83,9 @@ pub fn build_submission(
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let configured = select(config)?;
+    if let Some(thread) = &request.thread {
+        engine.check_thread(&configured, &variables(context), thread)?;
+    }
     let agent = match request.program {
         Some(agent) => agent,
         None => engine.locate_agent(&configured, &working_dir, &variables(context))?,

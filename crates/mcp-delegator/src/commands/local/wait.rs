@@ -21,10 +21,11 @@ use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{engine, first_ended, refresh, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::task::{TaskResult, UnfinishedTask, WaitData, WaitFacts, WaitedTask, WaitedTasks};
+use crate::output::data::task::{
+    RunTimes, TaskResult, UnfinishedTask, WaitData, WaitFacts, WaitedTask, WaitedTasks,
+};
 use crate::output::data::{task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
-use crate::output::values::UtcTime;
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -140,11 +141,7 @@ fn single_output(
         Some(error) => CommandOutput::failed(error, data),
         None => CommandOutput::done(data),
     };
-    let mut output = output.with_facts(WaitFacts {
-        started_ts: UtcTime::from_ms(task_data::started_ms(&task)),
-        completed_ts: UtcTime::from_ms(task_data::ended_ms(&task)),
-        duration_ms: task_data::ran_ms(&task),
-    });
+    let mut output = output.with_facts(WaitFacts::from(RunTimes::of(&task)));
     output.warnings.extend(warnings::for_task(&task, &files));
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     engine.mark_read(&task.id)?;

@@ -78,7 +78,7 @@ fn violation_problem(
 
 /// Error code for a string that does not match its pattern: ids have their own.
 pub(super) fn pattern_error_code(property: Option<&Property>) -> ErrorCode {
-    match property.is_some_and(|property| property.name.ends_with("_id") || property.name == "task_ids") {
+    match property.is_some_and(Property::is_id) {
         true => ErrorCode::InvalidId,
         false => ErrorCode::InvalidValue,
     }

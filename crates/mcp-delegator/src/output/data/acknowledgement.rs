@@ -23,6 +23,9 @@ pub struct ExecutionAck {
     pub accepted: bool,
     pub capability: Capability,
     pub started_at: UtcTime,
+    /// The absolute directory in which the agent works; paths of files are relative to it.
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[schemars(extend("enum" = state_names(|_| true), "x-optional" = true))]
     pub state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,6 +50,7 @@ impl ExecutionAck {
             accepted: true,
             capability,
             started_at: UtcTime::from_ms(task.created_at_ms),
+            working_dir: task.working_dir.clone(),
             state: task.state.public_name(),
             expected_duration: None,
             summary: None,

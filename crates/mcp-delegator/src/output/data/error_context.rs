@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::failure::truncate_quote;
+use crate::output::data::failure::{PartialResults, truncate_quote};
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
 
 /// Maximum number of error locations.
@@ -39,6 +39,9 @@ pub struct ErrorContext {
     pub agent_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<String>,
+    /// Only for a task that ran into a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_results: Option<PartialResults>,
 }
 
 /// A location in the output of a failed command.
@@ -62,8 +65,14 @@ pub struct Position {
     pub column: Option<u32>,
 }
 
-/// `None` for a task that did not fail.
-pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Option<ErrorContext> {
+/// `None` for a task that did not fail. The error of a foreground run has the partial results itself, so that its data
+/// need not repeat them.
+pub fn of_task(
+    task: &Task,
+    record: Option<&Record>,
+    syntax: CallSyntax<'_>,
+    with_partial_results: bool,
+) -> Option<ErrorContext> {
     let end = &task.ended.as_ref()?.end;
     let (message, kind, retry_at) = match end {
         TaskEnd::Failed { kind, message, retry_at } => {
@@ -80,6 +89,7 @@ pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
         None => (kind.to_owned(), message, None),
     };
     let suggested = suggestions(&findings(task, end, record));
+    let timed_out = record.filter(|_| with_partial_results && matches!(end, TaskEnd::Timeout(_)));
     Some(ErrorContext {
         error_message,
         error_type,
@@ -89,6 +99,7 @@ pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> 
         failure_kind: kind,
         agent_message,
         retry_at,
+        partial_results: timed_out.map(PartialResults::of),
     })
 }
 

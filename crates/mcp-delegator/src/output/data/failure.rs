@@ -4,11 +4,13 @@
 //! text is data, in a field named after its author.
 
 use delegator_domain::task::FailureKind;
+use delegator_engine::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::output::data::error_context::Position;
+use crate::output::data::{output, task};
 
 /// Maximum characters of an agent's text that are quoted.
 const MAX_QUOTED_CHARS: usize = 2_000;
@@ -24,7 +26,7 @@ pub struct TaskErrorContext {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TimeoutContext {
-    #[schemars(extend("enum" = ["idle", "hard"]))]
+    #[schemars(extend("enum" = ["wall", "idle", "hard"]))]
     pub timeout_type: &'static str,
     pub elapsed_seconds: u64,
     /// What is known from the record of the run.
@@ -40,10 +42,21 @@ pub struct TimedOutRun {
     pub partial_results: PartialResults,
 }
 
+/// What a timed-out task printed last.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PartialResults {
     pub last_events: Vec<Value>,
+    /// The end of stdout, then the end of stderr under a heading.
     pub last_output: String,
+}
+
+impl PartialResults {
+    pub fn of(record: &Record) -> PartialResults {
+        PartialResults {
+            last_events: task::last_events(record),
+            last_output: output::last_output(&record.last_output, &record.last_stderr),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use delegator_engine::{
     Artifact, Evidence, Finding, FindingKind, LeftOut, NotHashed, Record, Renamed, RepositoryChanges, Source,
 };
+use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -20,6 +21,10 @@ pub struct FileOperations {
     pub added_files: Vec<String>,
     pub deleted_files: Vec<String>,
     pub lines_changed: u64,
+    /// False if lines of changed files could not be counted, or if nothing observed the changes: then `lines_changed` is
+    /// the number of lines that are known.
+    #[schemars(extend("x-optional" = true))]
+    pub is_lines_changed_exact: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,10 +77,14 @@ pub struct GitChanges {
 }
 
 /// From the evidence, else from the agent's own report.
-pub fn operations(record: Option<&Record>) -> FileOperations {
+pub fn operations(task: &Task, record: Option<&Record>) -> FileOperations {
     match record.and_then(|record| record.evidence.as_ref()) {
         Some(evidence) => from_evidence(evidence),
-        None => from_agent_report(record),
+        // A task that never started has changed nothing.
+        None => FileOperations {
+            is_lines_changed_exact: task.started_at_ms.is_none(),
+            ..from_agent_report(record)
+        },
     }
 }
 
@@ -87,6 +96,7 @@ fn from_evidence(evidence: &Evidence) -> FileOperations {
         added_files: files.added,
         deleted_files: files.deleted,
         lines_changed: lines.added.saturating_add(lines.deleted),
+        is_lines_changed_exact: !evidence.is_partial(),
         lines_added: Some(lines.added),
         lines_deleted: Some(lines.deleted),
         source: match evidence.source {

@@ -106,6 +106,43 @@ pub fn tail(text: &str, max_bytes: usize) -> String {
     }
 }
 
+/// The bytes of `last_output`.
+const MAX_LAST_OUTPUT: usize = 65_536;
+/// Separates the streams in `last_output`, on a line of its own.
+const STDERR_HEADING: &str = "--- stderr ---\n";
+
+/// The ends of both streams in one text, as the tool envelope defines it: stdout, then stderr under a heading. The order in
+/// which an agent wrote to the two is not known.
+pub fn last_output(stdout: &str, stderr: &str) -> String {
+    join_tails(stdout, stderr, MAX_LAST_OUTPUT)
+}
+
+/// Truncates the text of [`last_output`]; each stream retains its end.
+pub fn shrink_last_output(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    let (stdout, stderr) = match text.strip_prefix(STDERR_HEADING) {
+        Some(stderr) => ("", stderr),
+        None => text.split_once(&format!("\n{STDERR_HEADING}")).unwrap_or((text, "")),
+    };
+    join_tails(stdout, stderr, max_bytes)
+}
+
+fn join_tails(stdout: &str, stderr: &str, max_bytes: usize) -> String {
+    if stderr.is_empty() {
+        return tail(stdout, max_bytes);
+    }
+    // One byte more for a newline at the end of stdout.
+    let Some(budget) = max_bytes.checked_sub(STDERR_HEADING.len() + 1) else { return String::new() };
+    let (out_share, err_share) = shares(stdout.len(), stderr.len(), budget);
+    let mut text = tail(stdout, out_share);
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text + STDERR_HEADING + &tail(stderr, err_share)
+}
+
 /// Adds the streams to a document, and how much is missing.
 pub fn append_to(mut document: Document, data: &Value) -> Document {
     let output = &data["output"];
@@ -125,9 +162,14 @@ pub fn append_to(mut document: Document, data: &Value) -> Document {
 }
 
 fn excerpts(stdout: &str, stderr: &str, budget: usize) -> (String, String) {
-    let half = budget / 2;
-    let stderr_share = stderr.len().min(half.max(budget.saturating_sub(stdout.len())));
-    (excerpt(stdout, budget - stderr_share), excerpt(stderr, stderr_share))
+    let (out_share, err_share) = shares(stdout.len(), stderr.len(), budget);
+    (excerpt(stdout, out_share), excerpt(stderr, err_share))
+}
+
+/// The bytes that stdout and stderr may use: at least half of the budget each, and what the other does not need.
+fn shares(stdout: usize, stderr: usize, budget: usize) -> (usize, usize) {
+    let for_stderr = stderr.min((budget / 2).max(budget.saturating_sub(stdout)));
+    (budget - for_stderr, for_stderr)
 }
 
 /// Both ends of a text; empty if only the mark would fit.
@@ -204,6 +246,25 @@ mod tests {
                 let text = output[stream].as_str().unwrap();
                 prop_assert!(text.matches('[').count() <= 1, "{}", text);
                 prop_assert!(text.matches(']').count() <= 1, "{}", text);
+            }
+        }
+
+        #[test]
+        fn last_output_retains_the_ends_of_both_streams(
+            out in "[aé\n]{0,300}", err in "[bé\n]{0,300}", first in 0usize..700, second in 0usize..700,
+        ) {
+            let joined = join_tails(&out, &err, first);
+            prop_assert!(joined.len() <= first);
+            if out.len() + err.len() + STDERR_HEADING.len() < first {
+                prop_assert!(joined.starts_with(out.as_str()) && joined.ends_with(err.as_str()));
+                prop_assert_eq!(joined.contains(STDERR_HEADING), !err.is_empty());
+            }
+            let shrunk = shrink_last_output(&joined, second);
+            prop_assert!(shrunk.len() <= second.min(joined.len()));
+            // 60 bytes hold the heading, two marks and the last character of each stream.
+            if second >= 60 && joined.contains(STDERR_HEADING) {
+                prop_assert!(shrunk.contains(STDERR_HEADING), "{}", shrunk);
+                prop_assert_eq!(shrunk.chars().next_back(), joined.chars().next_back());
             }
         }
 

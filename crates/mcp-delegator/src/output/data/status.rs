@@ -8,7 +8,7 @@ use delegator_registry::{BlockedBy, Task, TaskSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output::data::task::{Progress, ended_ms, progress, ran_ms, state_names, truncate_chars};
+use crate::output::data::task::{Progress, RunTimes, progress, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
 use crate::output::values::UtcTime;
 
@@ -78,6 +78,8 @@ pub struct RunningTask {
     pub containment: Option<String>,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,6 +95,8 @@ pub struct QueuedTask {
     pub position: usize,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_start_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,6 +122,8 @@ pub struct EndedTask {
     pub completed_ts: UtcTime,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
@@ -133,6 +139,7 @@ impl RunningTask {
             progress: progress(snapshot),
             containment: task.containment,
             title: task.title,
+            working_dir: task.working_dir,
             labels: short_labels(task.labels),
             last_lines: None,
         }
@@ -151,6 +158,7 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
             task_id: queued.task.id.to_string(),
             position: queued.position,
             title: queued.task.title,
+            working_dir: queued.task.working_dir,
             estimated_start_ms: queued.estimated_start_ms,
             waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
             labels: short_labels(queued.task.labels),
@@ -166,12 +174,14 @@ impl From<&BlockedBy> for WaitingFor {
 
 impl From<&Task> for EndedTask {
     fn from(task: &Task) -> EndedTask {
+        let times = RunTimes::of(task);
         EndedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
-            duration_seconds: ran_ms(task) / 1000,
-            completed_ts: UtcTime::from_ms(ended_ms(task)),
+            duration_seconds: times.duration_seconds(),
+            completed_ts: UtcTime::from_ms(times.ended_ms),
             title: task.title.clone(),
+            working_dir: task.working_dir.clone(),
             labels: short_labels(task.labels.clone()),
         }
     }

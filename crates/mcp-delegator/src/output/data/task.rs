@@ -34,18 +34,42 @@ pub fn state_names(include: fn(State) -> bool) -> Vec<&'static str> {
     names
 }
 
-/// When the task started; if it never did, when it was accepted.
-pub fn started_ms(task: &Task) -> i64 {
-    task.started_at_ms.unwrap_or(task.created_at_ms)
+/// When a task ran, as responses show it: `duration_ms` is always the difference of the two times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunTimes {
+    pub started_ms: i64,
+    pub ended_ms: i64,
 }
 
-/// The duration of the run: by the monotonic clock if recorded, else by the wall clock.
-pub fn ran_ms(task: &Task) -> u64 {
-    let ended = task.ended.as_ref();
-    // A task that never started took no time, however long it was queued.
-    let worked = |ended: &EndRecord| task.started_at_ms.map_or(0, |started| (ended.at_ms - started).max(0));
-    let by_wall = ended.map_or(0, worked).unsigned_abs();
-    ended.and_then(|ended| ended.ran_ms).unwrap_or(by_wall)
+impl RunTimes {
+    /// A task that never started took no time, however long it was queued. If the wall clock was set during the run, the
+    /// start is counted back from the end by the monotonic clock.
+    pub fn of(task: &Task) -> RunTimes {
+        let ended_ms = task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms);
+        let ran_ms = task.ended.as_ref().and_then(|ended| i64::try_from(ended.ran_ms?).ok());
+        let by_wall_ms = task.started_at_ms.map(|started| ended_ms - started);
+        let duration_ms = match (by_wall_ms, ran_ms) {
+            (None, _) => 0,
+            (Some(by_wall_ms), Some(ran_ms)) if !is_plausible(by_wall_ms, ran_ms) => ran_ms,
+            (Some(by_wall_ms), _) => by_wall_ms.max(0),
+        };
+        RunTimes { started_ms: ended_ms - duration_ms, ended_ms }
+    }
+
+    pub fn duration_ms(self) -> u64 {
+        (self.ended_ms - self.started_ms).unsigned_abs()
+    }
+
+    pub fn duration_seconds(self) -> u64 {
+        self.duration_ms() / 1000
+    }
+}
+
+/// Whether the wall clock was not set: the whole run lasts as long as the agent ran, plus the time to prepare it and to
+/// examine its changes.
+fn is_plausible(by_wall_ms: i64, agent_ran_ms: i64) -> bool {
+    const MAX_OVERHEAD_MS: i64 = 60 * 60 * 1000;
+    (agent_ran_ms..agent_ran_ms.saturating_add(MAX_OVERHEAD_MS)).contains(&by_wall_ms)
 }
 
 pub fn exit_code(task: &Task) -> Option<i32> {
@@ -74,6 +98,9 @@ pub struct TaskResult {
     pub state: &'static str,
     /// The result in one sentence.
     pub summary: String,
+    /// The absolute directory in which the agent works; paths of files are relative to it.
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(flatten)]
     pub report: TaskReport,
     pub output: AgentOutput,
@@ -177,6 +204,7 @@ impl TaskResult {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
             summary: summary(task),
+            working_dir: task.working_dir.clone(),
             report: TaskReport::of(task, files, shown.as_ref(), syntax),
             output: match shown {
                 Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
@@ -211,7 +239,7 @@ impl TaskReport {
                 .map(StructuredOutput::violations)
                 .unwrap_or_default(),
             structured_output: structured.map(|structured| structured.value),
-            metadata: Metadata::of(task, record, syntax),
+            metadata: Metadata::of(task, record, syntax, shown.is_some()),
             labels: task.labels.clone(),
             artifacts: evidence.map(files::artifacts),
             artifacts_not_listed_count: not_listed.filter(|count| *count > 0),
@@ -223,18 +251,18 @@ impl TaskReport {
 }
 
 impl Metadata {
-    fn of(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Metadata {
+    fn of(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>, includes_output: bool) -> Metadata {
         let report = record.map(|record| &record.report);
         let usage = report.and_then(|report| report.usage.as_ref());
         Metadata {
-            duration: ran_ms(task) / 1000,
-            file_operations: files::operations(record),
+            duration: RunTimes::of(task).duration_seconds(),
+            file_operations: files::operations(task, record),
             thread_info: ThreadInfo {
                 thread_id: task.thread_id.clone(),
                 cache_hit_rate: usage.and_then(|usage| usage.cache_hit_rate),
                 token_usage: usage.map(|usage| usage.own),
             },
-            error_context: error_context::of_task(task, record, syntax),
+            error_context: error_context::of_task(task, record, syntax, includes_output),
             test_results: report.and_then(|report| TestResults::of(report.tests.as_ref()?)),
             containment: task.containment.clone(),
             task_status: task.state.is_terminal().then(|| task.state.name()),
@@ -306,6 +334,8 @@ pub struct UnfinishedTask {
     pub state: &'static str,
     #[schemars(extend("x-optional" = true))]
     pub progress: Option<Progress>,
+    #[schemars(extend("x-optional" = true))]
+    pub working_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
 }
@@ -341,6 +371,16 @@ pub struct WaitFacts {
     pub duration_ms: u64,
 }
 
+impl From<RunTimes> for WaitFacts {
+    fn from(times: RunTimes) -> WaitFacts {
+        WaitFacts {
+            started_ts: UtcTime::from_ms(times.started_ms),
+            completed_ts: UtcTime::from_ms(times.ended_ms),
+            duration_ms: times.duration_ms(),
+        }
+    }
+}
+
 /// The progress of a task that has not ended, at most 99: the end of a turn is not the end of the task.
 pub fn percent(snapshot: &Snapshot) -> Option<u8> {
     Some(snapshot.progress?.percent.min(99))
@@ -364,6 +404,7 @@ impl UnfinishedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
             progress: progress(snapshot),
+            working_dir: task.working_dir.clone(),
             thread_id: thread(task).map(str::to_owned),
         }
     }
@@ -372,10 +413,6 @@ impl UnfinishedTask {
 /// The thread of a task. A resuming task has it before its agent reports it.
 pub fn thread(task: &Task) -> Option<&str> {
     task.thread_id.as_deref().or(task.resumed_thread.as_deref())
-}
-
-pub fn ended_ms(task: &Task) -> i64 {
-    task.ended.as_ref().map_or(task.updated_at_ms, |ended| ended.at_ms)
 }
 
 /// Failed and timed-out tasks always include the output, because it contains the reason.

@@ -55,7 +55,6 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
             is_true("replayed").then(|| "yes, this is the existing task with the same key".to_owned()),
         ),
         ("pending", (!pending.is_empty()).then(|| pending.join(", "))),
-        ("more", fact("next_cursor").map(|cursor| format!("cursor {}", scalar(cursor)))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

@@ -46,7 +46,6 @@ fn retry(retryable: Retryable) -> &'static str {
         Retryable::Yes => "yes",
         Retryable::No => "no",
         Retryable::IfSafe => "if safe",
-        Retryable::WhileStateCanChange => "while the state can change",
     }
 }
 

@@ -17,9 +17,11 @@ const MAX_UNREAD_IDS: usize = 3;
 
 pub fn snapshot(data: &Value) -> Document {
     let mut document = Document::titled(headline(data));
-    for block in running(data).into_iter().chain(queued(data)).chain(not_listed(data)).chain(ended(data)) {
-        document = document.block(block);
-    }
+    let lists = ["tasks", "queue", "recently_completed"];
+    let common = task_document::common_directory(lists.iter().flat_map(|list| items(data, list)));
+    let tables = [running(data, common), queued(data, common), not_listed(data), ended(data, common)];
+    document.blocks.extend(tables.into_iter().flatten());
+    document.blocks.extend(common.map(task_document::directory_fact));
     if let Some(unread) = data.get("unread") {
         document = document.block(Block::Facts(vec![("unread results".to_owned(), unread_ids(unread))]));
     }
@@ -60,7 +62,7 @@ fn headline(data: &Value) -> String {
     )
 }
 
-fn running(data: &Value) -> Option<Block> {
+fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
         vec![
             scalar(&task["task_id"]),
@@ -69,32 +71,39 @@ fn running(data: &Value) -> Option<Block> {
             truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
             title(task),
             labels(task),
+            task_document::directory_cell(task, common_directory),
         ]
     };
-    table(&["running", "seconds", "%", "activity", "task", "labels"], items(data, "tasks").map(row).collect())
+    table(
+        &["running", "seconds", "%", "activity", "task", "labels", "directory"],
+        items(data, "tasks").map(row).collect(),
+    )
 }
 
-fn queued(data: &Value) -> Option<Block> {
+fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
         let start =
             task["estimated_start_ms"].as_u64().map_or_else(|| "-".to_owned(), estimate::format_duration);
         let waits = task_document::format_waiting_for(&task["waiting_for"]);
         let waits = waits.unwrap_or_else(|| "-".to_owned());
-        vec![scalar(&task["task_id"]), scalar(&task["position"]), waits, start, title(task), labels(task)]
+        let directory = task_document::directory_cell(task, common_directory);
+        let (id, position) = (scalar(&task["task_id"]), scalar(&task["position"]));
+        vec![id, position, waits, start, title(task), labels(task), directory]
     };
     table(
-        &["queued", "position", "waits for", "starts in", "task", "labels"],
+        &["queued", "position", "waits for", "starts in", "task", "labels", "directory"],
         items(data, "queue").map(row).collect(),
     )
 }
 
-fn ended(data: &Value) -> Option<Block> {
+fn ended(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
         let cells = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
-        cells.into_iter().chain([title(task), labels(task)]).collect()
+        let directory = task_document::directory_cell(task, common_directory);
+        cells.into_iter().chain([title(task), labels(task), directory]).collect()
     };
     table(
-        &["ended", "state", "seconds", "task", "labels"],
+        &["ended", "state", "seconds", "task", "labels", "directory"],
         items(data, "recently_completed").map(row).collect(),
     )
 }

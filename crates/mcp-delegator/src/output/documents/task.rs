@@ -18,6 +18,7 @@ pub fn accepted(data: &Value) -> Document {
         data,
         &[
             ("state", "/state"),
+            ("directory", "/working_dir"),
             ("thread", "/thread_id"),
             ("runs in", "/capability"),
             ("expected duration", "/expected_duration"),
@@ -45,6 +46,7 @@ pub fn result(data: &Value) -> Document {
         let progress = facts(
             data,
             &[
+                ("directory", "/working_dir"),
                 ("thread", "/thread_id"),
                 ("activity", "/progress/current_activity"),
                 ("percent", "/progress/percent"),
@@ -75,7 +77,10 @@ pub fn result(data: &Value) -> Document {
 }
 
 fn result_facts(data: &Value) -> Vec<(String, String)> {
-    let mut result = facts(data, &[("summary", "/summary"), ("seconds", "/metadata/duration")]);
+    let mut result = facts(
+        data,
+        &[("summary", "/summary"), ("seconds", "/metadata/duration"), ("directory", "/working_dir")],
+    );
     for (name, key) in
         [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
     {
@@ -175,17 +180,20 @@ fn join_files(files: &[Value]) -> String {
 fn several(tasks: &[Value]) -> Document {
     let (ended, active): (Vec<&Value>, Vec<&Value>) =
         tasks.iter().partition(|task| !matches!(text(task, "state"), "queued" | "working"));
+    let common = common_directory(tasks.iter());
     let row = |task: &Value| {
         let activity = task["summary"].as_str().or(task["progress"]["current_activity"].as_str());
         vec![
             text(task, "task_id").to_owned(),
             text(task, "state").to_owned(),
             activity.unwrap_or("-").to_owned(),
+            directory_cell(task, common),
         ]
     };
     let mut document = Document::titled(format!("{} of {} tasks ended", ended.len(), tasks.len()));
     let rows = tasks.iter().map(row).collect();
-    document.blocks.extend(table(&["task", "state", "summary"], rows));
+    document.blocks.extend(table(&["task", "state", "summary", "directory"], rows));
+    document.blocks.extend(common.map(directory_fact));
     for task in &ended {
         if let Some(message) = task["final_message"].as_str() {
             let label = format!("The final message of {}:", text(task, "task_id"));
@@ -209,6 +217,24 @@ pub fn format_waiting_for(waiting_for: &Value) -> Option<String> {
         Some(reason) => format!("{task} ({reason})"),
         None => task.to_owned(),
     })
+}
+
+/// The directory in which all of these tasks work. If they differ, each has a cell with its own.
+pub fn common_directory<'a>(tasks: impl Iterator<Item = &'a Value>) -> Option<&'a str> {
+    let mut directories = tasks.filter_map(|task| task["working_dir"].as_str());
+    let first = directories.next()?;
+    directories.all(|directory| directory == first).then_some(first)
+}
+
+pub fn directory_cell(task: &Value, common: Option<&str>) -> String {
+    match common {
+        Some(_) => "-".to_owned(),
+        None => scalar(&task["working_dir"]),
+    }
+}
+
+pub fn directory_fact(directory: &str) -> Block {
+    Block::Facts(vec![("directory".to_owned(), directory.to_owned())])
 }
 
 /// `team=parser, ticket=7`.

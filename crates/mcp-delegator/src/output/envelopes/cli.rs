@@ -77,10 +77,10 @@ fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
     {
         put(key, value.clone());
     }
+    if let Some(cursor) = outcome.output.next_cursor() {
+        put("cursor", cursor.into());
+    }
     if let Some(page) = &outcome.output.page {
-        if let Some(cursor) = &page.next_cursor {
-            put("cursor", cursor.clone().into());
-        }
         put("pagination", json!(page));
     }
     if !outcome.output.warnings.is_empty() {

@@ -118,8 +118,8 @@ fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Value {
     }
     if let Some(page) = &outcome.output.page {
         metadata.insert("pagination".into(), json!(page));
-        metadata.extend(page.next_cursor.clone().map(|cursor| ("cursor".to_owned(), cursor.into())));
     }
+    metadata.extend(outcome.output.next_cursor().map(|cursor| ("cursor".to_owned(), cursor.into())));
     if let Some(wait) = error.and_then(AppError::retry_after) {
         metadata.insert("retry_after_ms".into(), milliseconds(wait).into());
     }

@@ -146,13 +146,12 @@ fn data(outcome: &Outcome) -> Map<String, Value> {
 
 fn meta(outcome: &Outcome, failed: bool) -> ToolMeta<&Map<String, Value>> {
     let output = &outcome.output;
-    let page = output.page.as_ref();
     let is_wait = outcome.command.category == Category::WaitResult;
     ToolMeta {
         facts: &output.facts,
         warnings: output.warnings.clone(),
-        next_cursor: page.and_then(|page| page.next_cursor.clone()),
-        total: page.map(|page| page.total),
+        next_cursor: output.next_cursor().map(str::to_owned),
+        total: output.page.as_ref().map(|page| page.total),
         not_modified: output.completion == Completion::NotModified,
         partial: matches!(output.completion, Completion::Partial(_)),
         wait_expired: matches!(output.completion, Completion::Incomplete(..)),

@@ -40,6 +40,7 @@ fn sizes_of(data: &Value) -> Sizes {
         event_count: data["events"]["items"].as_array().map_or(0, Vec::len),
         total_bytes: json_size(data),
     };
+    let own = max_sizes(own, partial_sizes(&data["metadata"]["error_context"]["partial_results"]));
     let tasks = data["tasks"].as_array().into_iter().flatten();
     tasks.map(sizes_of).fold(own, max_sizes)
 }
@@ -78,11 +79,8 @@ pub fn apply(output: &mut CommandOutput, plan: TruncationPlan) {
     if let Some(cursors) = &output.list_cursors {
         let (data, _) = output.completion.parts();
         let shown = data.and_then(|data| data[cursors.list].as_array()).map_or(0, Vec::len);
-        let next = cursors.cursor_after(shown).cloned();
-        match (&mut output.page, next) {
-            (Some(page), Some(next)) => page.next_cursor = Some(next),
-            (None, Some(next)) => drop(output.facts.insert("next_cursor".to_owned(), next.into())),
-            (_, None) => {}
+        if let Some(next) = cursors.cursor_after(shown).cloned() {
+            output.next_cursor = Some(next);
         }
     }
 }
@@ -130,6 +128,9 @@ fn truncate_task(task: &mut Map<String, Value>, plan: TruncationPlan) {
                 if key == "verification" {
                     verification::shrink(value, plan.output_bytes);
                 }
+                if let Some(partial) = value.pointer_mut("/error_context/partial_results") {
+                    truncate_partial(partial, plan);
+                }
                 truncate_value(
                     value,
                     if TRUNCATED_LAST.contains(&key) { plan.priority_bytes } else { plan.other_bytes },
@@ -146,7 +147,7 @@ fn has_streams(output: &Map<String, Value>) -> bool {
 
 fn truncate_partial(partial: &mut Value, plan: TruncationPlan) {
     if let Some(Value::String(text)) = partial.get_mut("last_output") {
-        *text = output::tail(text, plan.output_bytes);
+        *text = output::shrink_last_output(text, plan.output_bytes);
     }
     shorten_events(partial.get_mut("last_events"), plan);
     if let Some(Value::Array(items)) = partial.get_mut("last_events") {

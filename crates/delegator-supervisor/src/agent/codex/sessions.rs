@@ -1,0 +1,181 @@
+//! Finds the session file of a thread in Codex's home directory.
+//!
+//! Measured with 0.166: `codex exec resume ID` looks for `rollout-<time>-<id>.jsonl` (or `.jsonl.zst`) anywhere below
+//! `sessions/`, also through links, and refuses a thread whose file is below `archived_sessions/`. An unknown UUID fails;
+//! any other unknown text silently begins a new thread. Only file names are read: a store may hold gigabytes.
+
+use std::io;
+use std::path::Path;
+
+use delegator_domain::similar_names;
+
+use crate::agent::threads::ThreadLookup;
+
+const SESSIONS: &str = "sessions";
+const ARCHIVED: &str = "archived_sessions";
+/// `sessions/YYYY/MM/DD`, and some more.
+const MAX_DEPTH: usize = 8;
+/// Bounds the search in a directory that is not a session store, or contains a loop of links.
+const MAX_ENTRIES: usize = 200_000;
+/// Length of `2026-11-16T05-56-29-`, which precedes the id in a file name.
+const TIME_PREFIX: usize = 20;
+
+/// Looks for the thread's session file below Codex's home.
+pub(super) fn find_thread(codex_home: &Path, thread_id: &str) -> ThreadLookup {
+    let mut search = Search { thread_id, found: false, entries_left: MAX_ENTRIES, other_ids: Vec::new() };
+    if search.visit(&codex_home.join(SESSIONS), 0).is_err() {
+        return ThreadLookup::NotSearchable;
+    }
+    if search.found {
+        return ThreadLookup::Stored;
+    }
+    let mut archive = Search { other_ids: Vec::new(), ..search };
+    match archive.visit(&codex_home.join(ARCHIVED), 0) {
+        Err(_) => ThreadLookup::NotSearchable,
+        Ok(()) if archive.found => {
+            ThreadLookup::Archived { unarchive: format!("codex unarchive {thread_id}") }
+        }
+        Ok(()) => {
+            let known = search.other_ids.iter().map(String::as_str);
+            ThreadLookup::Unknown { nearest: similar_names::nearest(thread_id, known).map(str::to_owned) }
+        }
+    }
+}
+
+struct Search<'a> {
+    thread_id: &'a str,
+    found: bool,
+    entries_left: usize,
+    other_ids: Vec<String>,
+}
+
+impl Search<'_> {
+    /// Visits a directory, newest entries first, until the thread is found. A missing directory is empty.
+    fn visit(&mut self, directory: &Path, depth: usize) -> io::Result<()> {
+        let entries = match std::fs::read_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        let mut directories = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            self.entries_left = self.entries_left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
+            let name = entry.file_name();
+            match name.to_str().and_then(thread_of) {
+                Some(id) if id == self.thread_id => {
+                    self.found = true;
+                    return Ok(());
+                }
+                Some(id) => self.other_ids.push(id.to_owned()),
+                None if entry.path().is_dir() => directories.push(entry.path()),
+                None => {}
+            }
+        }
+        if depth < MAX_DEPTH {
+            directories.sort();
+            for directory in directories.into_iter().rev() {
+                self.visit(&directory, depth + 1)?;
+                if self.found {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The thread whose session file has this name.
+fn thread_of(name: &str) -> Option<&str> {
+    let stem = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".jsonl")?;
+    stem.strip_prefix("rollout-")?.get(TIME_PREFIX..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREAD: &str = "01a1e2ed-acee-7d60-a137-f5deb5a505cb";
+
+    fn home_with(files: &[&str]) -> tempfile::TempDir {
+        let home = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = home.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        home
+    }
+
+    fn lookup(files: &[&str]) -> ThreadLookup {
+        find_thread(home_with(files).path(), THREAD)
+    }
+
+    const UNKNOWN: ThreadLookup = ThreadLookup::Unknown { nearest: None };
+
+    #[test]
+    fn a_session_file_is_found_by_its_name_at_any_depth() {
+        for path in [
+            "sessions/2026/11/16/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl",
+            "sessions/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl",
+            "sessions/a/b/c/d/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl.zst",
+        ] {
+            assert_eq!(lookup(&["sessions/2025/01/01/notes.txt", path]), ThreadLookup::Stored, "{path}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_not_sessions_of_the_thread() {
+        assert_eq!(lookup(&[]), UNKNOWN, "there is no store");
+        for path in [
+            "sessions/2026/11/16/01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl",
+            "sessions/2026/11/16/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.json",
+            "sessions/2026/11/16/rollout-2026-11-16T05-56-29-11111111-acee-7d60-a137-f5deb5a505cb.jsonl",
+            "rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl",
+            "sessions/rollout-é.jsonl",
+        ] {
+            assert_eq!(lookup(&[path]), UNKNOWN, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_id_is_not_the_id() {
+        let home =
+            home_with(&["sessions/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl"]);
+        assert_eq!(find_thread(home.path(), "f5deb5a505cb"), UNKNOWN);
+    }
+
+    #[test]
+    fn a_mistyped_id_finds_the_nearest_thread() {
+        let home =
+            home_with(&["sessions/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl"]);
+        for typed in
+            ["01a1e2ed-acee-7d60-a137-f5deb5a505cc", "01a1e2ed", "01A1E2ED-ACEE-7D60-A137-F5DEB5A505CB"]
+        {
+            let nearest = Some(THREAD.to_owned());
+            assert_eq!(find_thread(home.path(), typed), ThreadLookup::Unknown { nearest }, "{typed}");
+        }
+    }
+
+    #[test]
+    fn an_archived_thread_names_the_command_that_restores_it() {
+        let archived =
+            "archived_sessions/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl";
+        let unarchive = format!("codex unarchive {THREAD}");
+        assert_eq!(lookup(&[archived]), ThreadLookup::Archived { unarchive });
+    }
+
+    #[test]
+    fn links_are_followed_and_a_loop_of_links_ends() {
+        let home =
+            home_with(&["else/rollout-2026-11-16T05-56-29-01a1e2ed-acee-7d60-a137-f5deb5a505cb.jsonl"]);
+        std::os::unix::fs::symlink("else", home.path().join("sessions")).unwrap();
+        std::os::unix::fs::symlink(".", home.path().join("else/loop")).unwrap();
+        assert_eq!(find_thread(home.path(), THREAD), ThreadLookup::Stored);
+        assert_eq!(find_thread(home.path(), "absent"), UNKNOWN);
+    }
+
+    #[test]
+    fn a_store_that_is_no_directory_is_not_searchable() {
+        assert_eq!(lookup(&["sessions"]), ThreadLookup::NotSearchable);
+    }
+}

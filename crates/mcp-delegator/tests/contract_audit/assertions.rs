@@ -1,0 +1,96 @@
+//! Assertions about JSON answers. Each takes the answer and a JSON pointer, panics with what it found instead, and
+//! returns the typed value where a caller can assert more about it.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// Length of an answer in a failure message.
+const MAX_SHOWN: usize = 1_500;
+
+/// The value at a JSON pointer, which must exist.
+#[track_caller]
+pub(crate) fn at<'a>(answer: &'a Value, pointer: &str) -> &'a Value {
+    answer.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing in {}", shown(answer)))
+}
+
+#[track_caller]
+pub(crate) fn absent(answer: &Value, pointer: &str) {
+    let found = answer.pointer(pointer);
+    assert!(found.is_none(), "{pointer} is {} in {}", shown(found.unwrap_or(&Value::Null)), shown(answer));
+}
+
+#[track_caller]
+pub(crate) fn equals(answer: &Value, pointer: &str, expected: impl Into<Value>) {
+    let (found, expected) = (at(answer, pointer), expected.into());
+    assert!(*found == expected, "{pointer} is {found}, not {expected}, in {}", shown(answer));
+}
+
+#[track_caller]
+pub(crate) fn one_of(answer: &Value, pointer: &str, allowed: &[&str]) {
+    let found = text(answer, pointer);
+    assert!(allowed.contains(&found), "{pointer} is {found}, not one of {allowed:?}");
+}
+
+/// A string that is not empty.
+#[track_caller]
+pub(crate) fn text<'a>(answer: &'a Value, pointer: &str) -> &'a str {
+    let found = at(answer, pointer);
+    match found.as_str() {
+        Some(text) if !text.is_empty() => text,
+        _ => panic!("{pointer} is {}, not a text, in {}", shown(found), shown(answer)),
+    }
+}
+
+/// A string that contains another one.
+#[track_caller]
+pub(crate) fn contains(answer: &Value, pointer: &str, part: &str) {
+    let found = text(answer, pointer);
+    assert!(found.contains(part), "{pointer} does not contain {part:?}: {found}");
+}
+
+#[track_caller]
+pub(crate) fn integer(answer: &Value, pointer: &str) -> i64 {
+    let found = at(answer, pointer);
+    found.as_i64().unwrap_or_else(|| panic!("{pointer} is {found}, not an integer, in {}", shown(answer)))
+}
+
+#[track_caller]
+pub(crate) fn number(answer: &Value, pointer: &str) -> f64 {
+    let found = at(answer, pointer);
+    found.as_f64().unwrap_or_else(|| panic!("{pointer} is {found}, not a number, in {}", shown(answer)))
+}
+
+#[track_caller]
+pub(crate) fn boolean(answer: &Value, pointer: &str) -> bool {
+    let found = at(answer, pointer);
+    found.as_bool().unwrap_or_else(|| panic!("{pointer} is {found}, not a boolean, in {}", shown(answer)))
+}
+
+#[track_caller]
+pub(crate) fn object<'a>(answer: &'a Value, pointer: &str) -> &'a Map<String, Value> {
+    let found = at(answer, pointer);
+    found.as_object().unwrap_or_else(|| panic!("{pointer} is {}, not an object", shown(found)))
+}
+
+#[track_caller]
+pub(crate) fn list<'a>(answer: &'a Value, pointer: &str) -> &'a [Value] {
+    let found = at(answer, pointer);
+    found.as_array().unwrap_or_else(|| panic!("{pointer} is {}, not a list", shown(found)))
+}
+
+/// A time in RFC 3339, in UTC.
+#[track_caller]
+pub(crate) fn time(answer: &Value, pointer: &str) -> Timestamp {
+    let found = text(answer, pointer);
+    assert!(found.ends_with('Z'), "{pointer} is not in UTC: {found}");
+    found.parse().unwrap_or_else(|error| panic!("{pointer} is no time: {found}: {error}"))
+}
+
+/// The beginning of an answer.
+fn shown(answer: &Value) -> String {
+    let text = answer.to_string();
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

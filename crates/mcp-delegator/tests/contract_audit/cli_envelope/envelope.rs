@@ -1,0 +1,5 @@
+//! Statements about the envelope.
+
+use crate::row::Section;
+
+pub(crate) const SECTIONS: &[Section] = &[];

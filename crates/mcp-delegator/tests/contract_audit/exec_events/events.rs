@@ -1,0 +1,5 @@
+//! Statements about the stream of events.
+
+use crate::row::Section;
+
+pub(crate) const SECTIONS: &[Section] = &[];

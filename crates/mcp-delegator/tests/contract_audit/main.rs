@@ -1,0 +1,83 @@
+//! The contract as a test: one row per statement of the five documents this program implements.
+//!
+//! ```text
+//! recorded/ (answers of the real program) ─▶ DOCUMENT/*.rs (rows) ─ row ─▶ one test per file
+//!                                                        └─ page ─▶ docs/contract.md
+//! ```
+//!
+//! # How to add or change a row
+//!
+//! - A row is one call in the `SECTIONS` of a file in the directory of its document: `works`, `differs`, `not_built` or
+//!   `not_testable` ([`row`]). Its number is that of the statement; a document's numbers have no gaps.
+//! - The statement must be understandable without the document. "Asserted" says what the check asserts, in one sentence.
+//! - The check is a closure without arguments that panics when the answer is not as stated; `assertions` has the usual
+//!   ones. It reads a recorded answer (`COMPLETED.wait`), or runs the program itself if no other row needs the answer.
+//!   It must be able to fail: assert a value, a type or a relation, never only that a call returned.
+//! - Answers that several rows need are recorded once per process, in a `LazyLock` in `recorded/`.
+//! - A new file of rows is listed in the `mod.rs` of its document; each file is a test, so keep the worlds it needs few.
+//! - `just update-generated` writes `docs/contract.md`.
+
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
+mod assertions;
+mod cli_envelope;
+#[path = "../mcp/client.rs"]
+#[expect(dead_code, reason = "the rows need only a part of the client")]
+mod client;
+mod exec_events;
+mod idle_dialect;
+mod page;
+mod recorded;
+mod row;
+mod standard_envelope;
+mod tool_envelope;
+
+use std::collections::BTreeSet;
+
+use delegator_testkit::generated::assert_up_to_date;
+
+use row::{Document, Verdict};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+const DOCUMENTS: [&Document; 5] = [
+    &tool_envelope::DOCUMENT,
+    &exec_events::DOCUMENT,
+    &cli_envelope::DOCUMENT,
+    &idle_dialect::DOCUMENT,
+    &standard_envelope::DOCUMENT,
+];
+
+#[test]
+fn every_statement_has_one_row() {
+    for document in DOCUMENTS {
+        let mut missing: BTreeSet<usize> = (1..=document.statement_count).collect();
+        for row in document.rows() {
+            assert!(missing.remove(&row.number), "{}-{} is no statement, or twice", document.id, row.number);
+        }
+    }
+}
+
+#[test]
+fn every_row_says_what_it_asserts_or_why_not() {
+    for document in DOCUMENTS {
+        for row in document.rows() {
+            let id = format!("{}-{}", document.id, row.number);
+            assert!(!row.statement.is_empty(), "{id} has no statement");
+            let reason = match row.verdict {
+                Verdict::Works => None,
+                Verdict::Differs(reason) | Verdict::NotBuilt(reason) | Verdict::NotTestable(reason) => {
+                    Some(reason)
+                }
+            };
+            assert!(reason.is_none_or(|reason| !reason.is_empty()), "{id} has no reason");
+            let is_checked = row.assertion.is_some_and(|assertion| !assertion.asserted.is_empty());
+            assert_eq!(is_checked, !matches!(row.verdict, Verdict::NotTestable(_)), "{id}");
+        }
+    }
+}
+
+#[test]
+fn the_contract_page_is_up_to_date() {
+    assert_up_to_date("docs/contract.md", &page::page(&DOCUMENTS));
+}

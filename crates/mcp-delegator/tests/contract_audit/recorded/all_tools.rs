@@ -1,0 +1,103 @@
+//! The fifteen tools, each called in both formats.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::{Session, task_id};
+use crate::client::{result, text};
+
+/// The answers of every tool, by its name.
+pub(crate) static ALL_TOOLS: LazyLock<AllTools> = LazyLock::new(record);
+
+pub(crate) struct AllTools {
+    /// The tools of `tools/list`.
+    pub(crate) listed: Vec<Value>,
+    answers: BTreeMap<&'static str, ToolAnswer>,
+}
+
+/// The answers of one tool to the same call in three formats.
+pub(crate) struct ToolAnswer {
+    /// The envelope of the call with `format: "json"`.
+    pub(crate) envelope: Value,
+    /// The text of that call, parsed.
+    pub(crate) json_text: Value,
+    /// The whole result of the call without a format.
+    pub(crate) default: Value,
+    /// The text of the call with `format: "markdown"`.
+    pub(crate) markdown: String,
+}
+
+impl AllTools {
+    #[track_caller]
+    pub(crate) fn of(&self, tool: &str) -> &ToolAnswer {
+        self.answers.get(tool).unwrap_or_else(|| panic!("{tool} was not called"))
+    }
+
+    /// The envelopes of all tools.
+    pub(crate) fn envelopes(&self) -> impl Iterator<Item = &Value> {
+        self.answers.values().map(|answer| &answer.envelope)
+    }
+
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (&'static str, &ToolAnswer)> {
+        self.answers.iter().map(|(tool, answer)| (*tool, answer))
+    }
+}
+
+const ENVIRONMENTS: &str =
+    r#"{"env_art": {"name": "Art", "repoUrl": "https://github.com/me/art", "stack": "python"}}"#;
+
+fn record() -> AllTools {
+    let mut session = Session::with_agent(&[json!({"message": "Done."}), json!({"turn_completed": {}})]);
+    session.stage.world.write("home/.config/mcp-delegator/environments.json", ENVIRONMENTS);
+    let ended = session.json("_codex_local_exec", json!({"task": "x"}));
+    let ended = json!({"task_id": task_id(&ended)});
+    let thread = session.json("_codex_local_wait", ended.clone());
+    let thread = thread["data"]["metadata"]["thread_info"]["thread_id"].clone();
+    let cloud_task = json!({"task_id": "T-cloud-00000000000000000000000000000000"});
+    let mut arguments: BTreeMap<&'static str, Value> = BTreeMap::from([
+        ("_codex_local_run", json!({"task": "x", "async": true})),
+        ("_codex_local_exec", json!({"task": "x"})),
+        ("_codex_local_resume", json!({"task": "x", "thread_id": thread})),
+        ("_codex_cloud_submit", json!({"task": "x", "env_id": "env_art"})),
+        ("_codex_local_status", json!({})),
+        ("_codex_cloud_status", json!({})),
+        ("_codex_cleanup_registry", json!({})),
+        ("_codex_cloud_list_environments", json!({})),
+        (
+            "_codex_cloud_github_setup",
+            json!({"repo_url": "https://github.com/user/repo", "tech_stack": "node",
+                "git_user_name": "Me", "git_user_email": "me@example.org"}),
+        ),
+    ]);
+    for tool in ["_codex_local_wait", "_codex_local_results"] {
+        arguments.insert(tool, ended.clone());
+    }
+    for tool in ["_codex_cloud_wait", "_codex_cloud_results", "_codex_cloud_cancel"] {
+        arguments.insert(tool, cloud_task.clone());
+    }
+    let listed = result(session.client.request("tools/list", json!({})))["tools"].clone();
+    let mut answers: BTreeMap<_, _> = arguments
+        .into_iter()
+        .map(|(tool, arguments)| (tool, record_tool(&mut session, tool, arguments)))
+        .collect();
+    // The first answer to a cancel is given again, so that the three calls have the same one.
+    session.stage.set_script(json!([{"thread_started": {}}, "turn_started", "silent"]));
+    let running = session.json("_codex_local_exec", json!({"task": "x"}));
+    let running = json!({"task_id": task_id(&running)});
+    answers.insert("_codex_local_cancel", record_tool(&mut session, "_codex_local_cancel", running));
+    AllTools { listed: serde_json::from_value(listed).unwrap(), answers }
+}
+
+fn record_tool(session: &mut Session, tool: &str, arguments: Value) -> ToolAnswer {
+    let mut in_json = arguments.clone();
+    in_json["format"] = json!("json");
+    let result = session.client.call(tool, in_json);
+    ToolAnswer {
+        envelope: result["structuredContent"].clone(),
+        json_text: serde_json::from_str(text(&result)).unwrap(),
+        default: session.client.call(tool, arguments.clone()),
+        markdown: session.markdown(tool, arguments),
+    }
+}
