@@ -44,8 +44,8 @@ pub use connection_pool::ConnectionPool;
 pub use delegator_git::{GitError, LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::health::{HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
-    Agent, AgentInput, Capabilities, MARKER, VariableAccess, Variables, dialect_of, parse_task_marker,
-    sign_in_command, variable_access,
+    Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
+    parse_task_marker, sign_in_command, variable_access,
 };
 pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};

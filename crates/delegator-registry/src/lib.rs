@@ -44,7 +44,7 @@ pub use ops::cancel::CancelOutcome;
 pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion};
 pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
-pub use ops::list::{Cursor, Filter, Page};
+pub use ops::list::{Cursor, Filter, OldestPage, Page};
 pub use ops::list_ended::EndedPage;
 pub use ops::prune::PruneOutcome;
 pub use ops::queries::{ActiveTask, HistoryEntry, PREFIX_MIN, PrefixMatch, StateCounts, UnreadResults};

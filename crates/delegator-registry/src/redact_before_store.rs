@@ -74,11 +74,9 @@ impl Sink {
 
     pub(crate) fn finish(&self, finish: &Finish) -> Finish {
         let end = match &finish.end {
-            TaskEnd::Failed { kind, message, retry_at } => TaskEnd::Failed {
-                kind: *kind,
-                message: self.text(message),
-                retry_at: self.optional(retry_at.as_deref()),
-            },
+            TaskEnd::Failed { kind, message, retry_at_ms } => {
+                TaskEnd::Failed { kind: *kind, message: self.text(message), retry_at_ms: *retry_at_ms }
+            }
             TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: self.optional(reason.as_deref()) },
             TaskEnd::Completed | TaskEnd::Timeout(_) => finish.end.clone(),
         };

@@ -68,10 +68,11 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 
 /// The columns of a [`TaskSummary`], in the order in which [`summary_from`] reads them.
 pub(crate) const SUMMARY_COLUMNS: &str =
-    "id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels";
+    "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels";
 
 pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     Ok(TaskSummary {
+        seq: row.get("seq")?,
         id: id_from(row)?,
         state: state_from(row, "state")?,
         created_at_ms: row.get("created_at_ms")?,
@@ -150,7 +151,8 @@ fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
             kind: FailureKind::from_name(&row.get::<_, String>("failure_kind")?)
                 .unwrap_or(FailureKind::Internal),
             message: row.get("failure_message")?,
-            retry_at: row.get("retry_at")?,
+            // The column has the type TEXT. Older programs stored the agent's words in it.
+            retry_at_ms: row.get::<_, Option<String>>("retry_at")?.and_then(|text| text.parse().ok()),
         },
         State::Cancelled => TaskEnd::Cancelled { reason: row.get("end_reason")? },
         State::Timeout => TaskEnd::Timeout(parse_column(row, "limit_kind", LimitKind::from_name)?),

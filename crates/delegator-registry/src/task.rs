@@ -75,6 +75,8 @@ impl Idempotency {
 /// A live task in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSummary {
+    /// The order of submission.
+    pub seq: i64,
     pub id: TaskId,
     pub state: State,
     pub created_at_ms: i64,
@@ -88,6 +90,7 @@ pub struct TaskSummary {
 impl From<&Task> for TaskSummary {
     fn from(task: &Task) -> TaskSummary {
         TaskSummary {
+            seq: task.seq,
             id: task.id.clone(),
             state: task.state,
             created_at_ms: task.created_at_ms,

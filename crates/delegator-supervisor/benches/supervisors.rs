@@ -11,6 +11,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_supervisor::agent::{LaunchPlan, Leftovers, task_marker};
@@ -31,6 +32,10 @@ fn main() {
 struct DiscardPorts;
 
 impl Ports for DiscardPorts {
+    fn now_ms(&self) -> i64 {
+        0
+    }
+
     fn create(&self, _: Stream, _: u32) -> io::Result<File> {
         tempfile::tempfile()
     }
@@ -58,6 +63,7 @@ fn run_one(script: &str) {
     let ended = supervise(
         RunSpec {
             task: task(),
+            protocol: AgentProtocol::CodexExec,
             plan: LaunchPlan {
                 program: "/bin/sh".into(),
                 args: vec!["-c".into(), script.into()],

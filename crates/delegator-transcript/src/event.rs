@@ -57,6 +57,36 @@ impl Event<'_> {
     }
 }
 
+/// An error that ends a turn.
+#[derive(Clone, Debug, Default)]
+pub struct AgentError<'a> {
+    pub message: Text<'a>,
+    pub code: Option<ErrorCode>,
+}
+
+impl AgentError<'_> {
+    /// The error without borrowing from the line.
+    pub(crate) fn into_owned(self) -> AgentError<'static> {
+        AgentError { message: self.message.into_owned(), code: self.code }
+    }
+}
+
+/// The agent's own code for an error: `codex_error_info` of Codex. Codes that do not decide what failed are absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    UsageLimit,
+    RateLimit,
+    Overloaded,
+    Unauthorized,
+    ModelNotFound,
+    Sandbox,
+    /// The model could not be reached, or it responded with this HTTP status.
+    Connection {
+        http_status: Option<u16>,
+    },
+}
+
 /// A Codex exec event.
 #[derive(Clone, Debug)]
 pub enum ThreadEvent<'a> {
@@ -73,7 +103,7 @@ pub enum ThreadEvent<'a> {
         usage: Option<Usage>,
     },
     /// `turn.failed`
-    TurnFailed { message: Text<'a> },
+    TurnFailed { error: AgentError<'a> },
     /// `item.started`, `item.updated`, `item.completed`
     Item {
         phase: ItemPhase,

@@ -16,7 +16,7 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
             let output = usage.output_tokens;
             format!("Turn completed: {input} tokens read ({cached} cached), {output} written")
         }
-        ThreadEvent::TurnFailed { message } => labelled("Turn failed", message),
+        ThreadEvent::TurnFailed { error } => labelled("Turn failed", &error.message),
         ThreadEvent::Error { message } => {
             let text = describe_retry(&message.resolve());
             if text.starts_with("Reconnecting") { text } else { labelled("Error", message) }

@@ -12,6 +12,7 @@
 
 mod control;
 mod decode;
+mod error_body;
 mod error_locations;
 mod event;
 mod fold;
@@ -27,15 +28,17 @@ pub mod shell;
 mod test_runs;
 
 pub use decode::{decode, decode_text};
+pub use error_body::{ErrorBody, ResetTime};
 pub use error_locations::ErrorLocation;
 pub use event::{
-    ChangeKind, CollabToolCall, CommandExecution, Event, FileChange, IdleEvent, Item, ItemDetails, ItemPhase,
-    ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
+    AgentError, ChangeKind, CollabToolCall, CommandExecution, ErrorCode, Event, FileChange, IdleEvent, Item,
+    ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
-    CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, LineInfo,
-    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine, Report, StreamOutcome,
-    Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
+    AssumedThread, CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage,
+    FoldOptions, LineInfo, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine,
+    Report, StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport,
+    test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;
@@ -43,7 +46,7 @@ pub use json::Text;
 pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};
 pub use map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
-pub use normalize::{NormalizeOptions, NormalizeSummary, Normalizer};
+pub use normalize::{MARK, NormalizeOptions, NormalizeSummary, Normalizer};
 pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 pub use rollout::{RolloutHead, RolloutReader};
 pub use test_runs::Runner;

@@ -5,7 +5,10 @@
 //! dialects are written as the events they translate to. A line without a counterpart is counted with the reason, and
 //! passed through if `keep_unknown` is set.
 //!
-//! `strict` drops every undocumented field and an `exit_code` of null. An over-long line is rewritten from its stored
+//! An event that the documentation of Codex exec events does not allow (an unknown item type, an unfinished patch, a
+//! declined command, an invalid field) gets the additional field [`MARK`] with the reason. With `strict`, every line has
+//! exactly the documented fields, types and values: a declined command has failed, an invalid field is written as it was
+//! decoded, and an event that cannot be expressed is left out and counted. An over-long line is rewritten from its stored
 //! parts, with a mark where text is missing, and counted as shortened.
 
 mod long_lines;
@@ -17,14 +20,20 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::event::Event;
+use crate::event::{Event, ThreadEvent};
 use crate::framer::{Framer, Line, LineLimits, LineText};
+use crate::json::Object;
 use crate::json::unique::without_repeated_keys;
+use crate::json::write::plain_string;
 use crate::map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
+use strict::Deviation;
+
+/// The field of an event that is not documented for Codex exec events; its value is the reason.
+pub const MARK: &str = "mcp_delegator_nonstandard";
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NormalizeOptions {
-    /// Drop undocumented fields.
+    /// Write only what is documented.
     pub strict: bool,
     /// Pass through lines that have no counterpart.
     pub keep_unknown: bool,
@@ -72,12 +81,20 @@ pub struct Normalizer {
 struct LineNormalizer {
     translator: Translator,
     summary: NormalizeSummary,
+    /// The documented form of the current event.
+    documented: Vec<u8>,
 }
 
 impl Normalizer {
     /// Creates a normaliser for a new stream.
     pub fn new(options: NormalizeOptions, limits: LineLimits) -> Self {
         Self { options, framer: Framer::new(limits), lines: LineNormalizer::new(options) }
+    }
+
+    /// The thread id that `thread.started` names if the dialect has none. Without it, the id is derived from the stream.
+    pub fn with_thread_id(mut self, thread_id: Option<String>) -> Self {
+        self.lines.translator = self.lines.translator.announcing(thread_id);
+        self
     }
 
     /// Processes the next bytes and appends the resulting lines to `out`.
@@ -100,7 +117,7 @@ impl Normalizer {
 
 impl LineNormalizer {
     fn new(options: NormalizeOptions) -> Self {
-        Self { translator: Translator::new(options.dialect), summary: NormalizeSummary::default() }
+        Self { translator: Translator::new(options.dialect).announcing(None), ..Self::default() }
     }
 
     fn push_line(&mut self, options: NormalizeOptions, line: &Line<'_>, out: &mut Vec<u8>) {
@@ -111,30 +128,46 @@ impl LineNormalizer {
             (Event::Thread(_), LineText::Whole(text)) => Some(text.trim_ascii()),
             _ => None,
         };
-        let summary = &mut self.summary;
-        self.translator.translate(event, &mut |effect| match effect {
+        let Self { translator, summary, documented } = self;
+        let count_written = |summary: &mut NormalizeSummary| {
+            summary.lines_written += 1;
+            summary.shortened += u64::from(line.is_truncated());
+        };
+        translator.translate(event, &mut |effect| match effect {
             Effect::Emit(event) => {
-                let start = out.len();
-                match original {
-                    Some(line) => out.extend_from_slice(line.as_bytes()),
-                    None => write::event(&event, &text, out),
+                let written = match original {
+                    Some(line) => without_repeated_keys(line),
+                    None => Cow::Owned(written_event(&event, &text)),
+                };
+                documented.clear();
+                let checked = strict::write_documented(&written, documented).or_else(|deviation| {
+                    documented.clear();
+                    let decoded = original.filter(|_| deviation == Deviation::InvalidField);
+                    let decoded = decoded.map(|_| written_event(&event, &text)).ok_or(deviation)?;
+                    strict::write_documented(&decoded, documented).map(|_| Some(deviation))
+                });
+                match (options.strict, checked) {
+                    (true, Ok(_)) => out.extend_from_slice(documented),
+                    (false, Ok(None)) => out.extend_from_slice(written.as_bytes()),
+                    (false, Ok(Some(deviation)) | Err(deviation)) => write_marked(&written, deviation, out),
+                    (true, Err(deviation)) => {
+                        *summary.no_place.entry(deviation.into()).or_default() += 1;
+                        if !options.keep_unknown {
+                            return;
+                        }
+                        write_marked(&written, deviation, out);
+                    }
                 }
-                if options.strict {
-                    let line = out.split_off(start);
-                    strict::write_named_fields(&line, out);
-                }
-                end_line(start, out);
-                summary.lines_written += 1;
-                summary.shortened += u64::from(line.is_truncated());
+                out.push(b'\n');
+                count_written(summary);
             }
             Effect::Unmapped(reason) => {
                 *summary.no_place.entry(reason).or_default() += 1;
                 if options.keep_unknown && reason.is_lost() {
-                    let start = out.len();
-                    long_lines::write_unmapped(line, &text, reason, out);
-                    end_line(start, out);
-                    summary.lines_written += 1;
-                    summary.shortened += u64::from(line.is_truncated());
+                    let unmapped = long_lines::unmapped(line, &text, reason);
+                    out.extend_from_slice(without_repeated_keys(&unmapped).as_bytes());
+                    out.push(b'\n');
+                    count_written(summary);
                 }
             }
             Effect::Warn(warning) if summary.warnings.len() < MAX_WARNINGS => summary.warnings.push(warning),
@@ -143,15 +176,37 @@ impl LineNormalizer {
     }
 }
 
-/// Ends the line that begins at `start`. Every line passes through here, so no written object has a repeated key,
-/// whether the line was copied or contains values from a session file.
-fn end_line(start: usize, out: &mut Vec<u8>) {
-    let written = out.get(start..).and_then(|line| std::str::from_utf8(line).ok()).unwrap_or_default();
-    if let Cow::Owned(unique) = without_repeated_keys(written) {
-        out.truncate(start);
-        out.extend_from_slice(unique.as_bytes());
+/// Writes a decoded event. Values of a session file may have repeated keys.
+fn written_event(event: &ThreadEvent<'_>, source: &LineText<'_>) -> String {
+    let mut out = Vec::new();
+    write::event(event, source, &mut out);
+    let line = String::from_utf8(out).unwrap_or_default();
+    match without_repeated_keys(&line) {
+        Cow::Owned(unique) => unique,
+        Cow::Borrowed(_) => line,
     }
-    out.push(b'\n');
+}
+
+/// Appends a line with the mark, which it may already have.
+fn write_marked(line: &str, deviation: Deviation, out: &mut Vec<u8>) {
+    let before_end = line.strip_suffix('}').filter(|_| Object::read(line).raw(MARK).is_none());
+    let Some(before_end) = before_end else { return out.extend_from_slice(line.as_bytes()) };
+    out.extend_from_slice(before_end.as_bytes());
+    out.push(b',');
+    plain_string(out, MARK);
+    out.push(b':');
+    plain_string(out, deviation.name());
+    out.push(b'}');
+}
+
+impl From<Deviation> for UnmappedReason {
+    fn from(deviation: Deviation) -> Self {
+        match deviation {
+            Deviation::UnknownItem => Self::UnknownItem,
+            Deviation::PatchInProgress => Self::PatchInProgress,
+            Deviation::Declined | Deviation::InvalidField => Self::InvalidField,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! `event_msg` lines of session files (rollouts). Known types without a counterpart among Codex exec events are
 //! [`ProtocolEvent::Ignored`]; all others are [`ProtocolEvent::Unknown`].
 
-use crate::event::{FileChange, Item, McpToolCall, Todo, Usage};
+use crate::event::{AgentError, FileChange, Item, McpToolCall, Todo, Usage};
 use crate::json::Text;
 
 /// One `EventMsg`. A variant has the name of its `type`; `call_id` joins start and end.
@@ -17,7 +17,7 @@ pub enum ProtocolEvent<'a> {
     TaskStarted,
     /// In newer versions with the reason, if the turn failed.
     TaskComplete {
-        error: Option<Text<'a>>,
+        error: Option<AgentError<'a>>,
     },
     TurnAborted,
     UserMessage {
@@ -76,7 +76,7 @@ pub enum ProtocolEvent<'a> {
     },
     /// The error that ended the turn.
     Error {
-        message: Text<'a>,
+        error: AgentError<'a>,
     },
     /// An error that is retried.
     StreamError {

@@ -83,7 +83,7 @@ fn null_is_the_same_as_absent() {
     let report = with_good_line_after(line.as_bytes());
     assert_eq!((report.commands.finished, report.commands.failed), (1, 0));
     let failed = with_good_line_after(br#"{"type":"turn.failed","error":null}"#);
-    assert_eq!(failed.outcome, StreamOutcome::Failed { message: String::new() });
+    assert_eq!(failed.outcome, StreamOutcome::Failed { message: String::new(), code: None });
     with_good_line_after(br#"{"type":"turn.completed","usage":null}"#);
     with_good_line_after(br#"{"type":"thread.started","thread_id":null}"#);
 }
@@ -325,5 +325,8 @@ fn a_message_of_an_over_long_line_is_marked_truncated() {
 #[test]
 fn a_stray_done_among_codex_exec_events_decides_nothing() {
     let failed = "{\"type\":\"turn.started\"}\n{\"type\":\"turn.failed\",\"error\":{\"message\":\"m\"}}\n{\"type\":\"done\"}\n";
-    assert_eq!(summarize(failed.as_bytes()).outcome, StreamOutcome::Failed { message: "m".into() });
+    assert_eq!(
+        summarize(failed.as_bytes()).outcome,
+        StreamOutcome::Failed { message: "m".into(), code: None }
+    );
 }

@@ -2,14 +2,70 @@
 
 mod recorded;
 
-use delegator_transcript::{Dialect, NormalizeOptions, StreamOutcome, TurnState};
-use recorded::{normalize, normalized, summarize};
-use serde_json::json;
+use delegator_transcript::{
+    AssumedThread, Dialect, FoldOptions, LineLimits, NormalizeOptions, Normalizer, StreamOutcome, TurnState,
+};
+use recorded::{normalize, normalized as normalized_stream, summarize, summarize_with};
+use serde_json::{Value, json};
 
 const CALL: &str = r#"{"type":"tool_call","name":"write_file","call_id":"c1","arguments":{"path":"a"}}"#;
 
 fn lines(lines: &[&str]) -> String {
     lines.join("\n") + "\n"
+}
+
+/// The events after `thread.started`, with which every stream begins.
+fn normalized(stream: &str) -> Vec<Value> {
+    let mut events = normalized_stream(stream);
+    assert_eq!(events.remove(0)["type"], "thread.started");
+    events
+}
+
+fn first_thread(stream: &str, known: Option<&str>) -> Value {
+    let mut out = Vec::new();
+    let mut normalizer = Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD)
+        .with_thread_id(known.map(str::to_owned));
+    normalizer.push(stream.as_bytes(), &mut out);
+    normalizer.finish(&mut out);
+    let first = out.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first: Value = serde_json::from_slice(first).unwrap_or_default();
+    assert_eq!(first["type"], "thread.started", "{first}");
+    first["thread_id"].clone()
+}
+
+#[test]
+fn a_stream_begins_with_the_thread_that_is_known_or_a_derived_one() {
+    let message = r#"{"type":"agent_message","content":"hi"}"#;
+    let idle = r#"{"type":"idle"}"#;
+    let stream = lines(&["banner", idle, message, idle]);
+    assert_eq!(first_thread(&stream, Some("T-local-1")), "T-local-1");
+    let with_session = lines(&[r#"{"type":"agent_message","content":"hi","session_id":"s-1"}"#, idle]);
+    assert_eq!(first_thread(&with_session, None), "s-1");
+    let derived = first_thread(&stream, None);
+    assert_eq!(derived, "derived-26f138c1b4b6712a", "the id must not change between versions");
+    assert_eq!(first_thread(&lines(&["other banner", idle, message]), None), derived);
+    assert_ne!(first_thread(&lines(&[message]), None), derived);
+    // The summary names the same thread, but only where that is wanted.
+    let thread = |thread| {
+        summarize_with(stream.as_bytes(), FoldOptions { thread, ..FoldOptions::default() }).thread_id
+    };
+    assert_eq!(thread(AssumedThread::Announced(None)).as_deref(), derived.as_str());
+    assert_eq!(thread(AssumedThread::None), None);
+    let count = normalized_stream(&stream).iter().filter(|event| event["type"] == "thread.started").count();
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn streams_of_dialects_with_threads_get_no_thread() {
+    for stream in [
+        lines(&[r#"{"type":"turn.started"}"#, r#"{"type":"agent_message","content":"mixed"}"#]),
+        lines(&[
+            r#"{"id":"0","msg":{"type":"task_started"}}"#,
+            r#"{"type":"agent_message","content":"mixed"}"#,
+        ]),
+    ] {
+        assert!(normalized_stream(&stream).iter().all(|event| event["type"] != "thread.started"), "{stream}");
+    }
 }
 
 #[test]

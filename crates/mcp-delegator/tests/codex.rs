@@ -95,12 +95,8 @@ fn a_thread_of_codex_resumes_by_its_id_and_an_unknown_one_is_refused() {
     let stage = Stage { world: stage.world.variable("MCP_DELEGATOR_HOME", &other_state) };
     let resumed = stage.run_to_end(&["resume", "go on", "--thread-id", thread]);
     assert_eq!(resumed["metadata"]["thread_info"]["thread_id"], thread, "{resumed}");
-    let archive = std::process::Command::new(codex_program())
-        .args(["archive", thread])
-        .env("CODEX_HOME", stage.world.home().join(".codex"))
-        .output()
-        .unwrap();
-    assert!(archive.status.success(), "{archive:?}");
+    let archived = stage.world.run_as(&codex_program(), ["archive", thread]);
+    assert_eq!(archived.exit, Some(0), "{archived:?}");
     let refused = stage.run_json(&["local", "resume", "go on", "--thread-id", thread]);
     assert_eq!(refused["error"]["code"], "THREAD_NOT_FOUND", "{refused}");
     assert!(refused["error"]["suggestion"].as_str().unwrap().contains("codex unarchive"), "{refused}");

@@ -309,6 +309,7 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
         total: 9,
         filtered: 8,
         next_cursor: Some("abc".into()),
+        list: "things",
         cursors: vec![],
     });
     output.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];

@@ -49,7 +49,14 @@ fn with_stage(act: impl FnOnce(&Stage) -> RunOutput) -> Provocation {
 }
 
 fn provoke(code: ErrorCode) -> Provocation {
-    match code {
+    let kinds = [invalid_call, task_call, failed_run, other_test];
+    let found = kinds.into_iter().find_map(|provoke| provoke(code));
+    found.unwrap_or_else(|| panic!("nothing provokes {code:?}"))
+}
+
+/// Calls without a task.
+fn invalid_call(code: ErrorCode) -> Option<Provocation> {
+    Some(match code {
         ErrorCode::ArgError => call(&["frobnicate"]),
         ErrorCode::UnknownFlag => call(&["local", "status", "--frobnicate"]),
         ErrorCode::InvalidValue => call(&["local", "status", "--limit", "x"]),
@@ -63,41 +70,21 @@ fn provoke(code: ErrorCode) -> Provocation {
         }
         ErrorCode::InvalidCursor => call(&["manifest", "--cursor", "x"]),
         ErrorCode::InvalidId => call(&["local", "results", "a b"]),
-        ErrorCode::ConfirmationRequired => {
-            Test("git_safety.rs", "a_restore_needs_confirmation_and_no_running_writer")
-        }
-        ErrorCode::WrongState => with_stage(|stage| {
-            let id = stage.exec(&[]);
-            stage.wait(&id);
-            stage.world.run(["local", "cancel", &id])
-        }),
-        ErrorCode::NotReady => {
-            let stage = Stage::with_script(PROGRAM, json!([{"read_stdin": "all"}, "silent"]));
-            let id = stage.exec(&[]);
-            let run = stage.world.run(["local", "results", &id]);
-            stage.run_json(&["local", "cancel", &id]);
-            Call(run)
-        }
-        ErrorCode::LockHeld => {
-            Test("store_faults/database_locks.rs", "f36_a_busy_registry_is_a_retryable_error")
-        }
         ErrorCode::ConfigInvalid => {
             let world = World::new(PROGRAM).variable("MCP_DELEGATOR_MAX_MODE", "nonsense");
             Call(world.run(["local", "status"]))
         }
         ErrorCode::Unsupported => call(&["local", "exec", "x", "--isolation", "worktree"]),
-        ErrorCode::DependencyMissing => {
-            let world = World::new(PROGRAM).variable("MCP_DELEGATOR_CODEX_BIN", "/nonexistent/codex");
-            Call(world.run(["local", "exec", "x"]))
-        }
-        ErrorCode::DependencyVersion => with_stage(|stage| {
-            stage.write_program("bin/codex", "#!/bin/sh\necho codex-cli 0.40.0\n");
-            stage.world.run(["local", "exec", "x", "--output-schema", "{}"])
-        }),
         ErrorCode::NotFound => call(&["config", "show", "no-such-key"]),
         ErrorCode::TaskNotFound => call(&["local", "results", UNKNOWN_TASK]),
-        ErrorCode::ThreadNotFound => {
-            with_stage(|stage| stage.world.run(["local", "resume", "x", "--thread-id", "t"]))
+        ErrorCode::PolicyBlocked => call(&["local", "exec", "x", "--mode", "danger-full-access"]),
+        ErrorCode::CommandRenamed => call(&["schemas"]),
+        ErrorCode::TypoCorrected => call(&["manifst"]),
+        ErrorCode::IoError => call(&["version", "--output", "/proc/version.json"]),
+        ErrorCode::WarningsAsErrors => {
+            let world = World::new(PROGRAM).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8");
+            world.write("project/.mcp-delegator.toml", "max_concurrent = 5000\n");
+            Call(world.run(["config", "show", "max_concurrent", "--strict-warnings"]))
         }
         ErrorCode::AlreadyExists => {
             let world = World::new(PROGRAM);
@@ -115,14 +102,54 @@ fn provoke(code: ErrorCode) -> Provocation {
             world.run(add);
             Call(world.run(add))
         }
+        _ => return None,
+    })
+}
+
+/// Calls about a task.
+fn task_call(code: ErrorCode) -> Option<Provocation> {
+    Some(match code {
+        ErrorCode::WrongState => with_stage(|stage| {
+            let id = stage.exec(&[]);
+            stage.wait(&id);
+            stage.world.run(["local", "cancel", &id])
+        }),
+        ErrorCode::NotReady => {
+            let stage = Stage::with_script(PROGRAM, json!([{"read_stdin": "all"}, "silent"]));
+            let id = stage.exec(&[]);
+            let run = stage.world.run(["local", "results", &id]);
+            stage.run_json(&["local", "cancel", &id]);
+            Call(run)
+        }
+        ErrorCode::DependencyMissing => {
+            let world = World::new(PROGRAM).variable("MCP_DELEGATOR_CODEX_BIN", "/nonexistent/codex");
+            Call(world.run(["local", "exec", "x"]))
+        }
+        ErrorCode::DependencyVersion => with_stage(|stage| {
+            stage.write_program("bin/codex", "#!/bin/sh\necho codex-cli 0.40.0\n");
+            stage.world.run(["local", "exec", "x", "--output-schema", "{}"])
+        }),
+        ErrorCode::ThreadNotFound => {
+            with_stage(|stage| stage.world.run(["local", "resume", "x", "--thread-id", "t"]))
+        }
         ErrorCode::IdempotencyMismatch => with_stage(|stage| {
             stage.exec(&["--idempotency-key", "k"]);
             stage.world.run(["local", "exec", "another", "--idempotency-key", "k"])
         }),
-        ErrorCode::PolicyBlocked => call(&["local", "exec", "x", "--mode", "danger-full-access"]),
-        ErrorCode::PermissionDenied => {
-            Test("faults/inputs.rs", "files_of_another_user_are_permission_denied")
+        ErrorCode::Incomplete => {
+            let stage = Stage::with_script(PROGRAM, json!([{"read_stdin": "all"}, "silent"]));
+            let id = stage.exec(&[]);
+            let run = stage.world.run(["local", "wait", &id, "--timeout-sec", "1"]);
+            stage.run_json(&["local", "cancel", &id]);
+            Call(run)
         }
+        _ => return None,
+    })
+}
+
+/// Runs that fail.
+fn failed_run(code: ErrorCode) -> Option<Provocation> {
+    Some(match code {
         ErrorCode::Unauthenticated => run_recorded(
             &failed_turn(
                 "unexpected status 401 Unauthorized: Incorrect API key provided, url: http://127.0.0.1/v1/responses",
@@ -141,43 +168,45 @@ fn provoke(code: ErrorCode) -> Provocation {
             ),
             1,
         ),
+        ErrorCode::TimeoutIdle => run_silent("--idle-timeout-sec"),
+        ErrorCode::TimeoutHard => run_silent("--hard-timeout-sec"),
+        ErrorCode::AgentFailed => run_recorded(&failed_turn("The model is on holiday."), 1),
+        ErrorCode::AgentExited => run_recorded("", 3),
+        ErrorCode::AgentProtocolError => run_recorded("", 0),
+        _ => return None,
+    })
+}
+
+/// What needs more than a call.
+fn other_test(code: ErrorCode) -> Option<Provocation> {
+    Some(match code {
+        ErrorCode::ConfirmationRequired => {
+            Test("git_safety.rs", "a_restore_needs_confirmation_and_no_running_writer")
+        }
+        ErrorCode::LockHeld => {
+            Test("store_faults/database_locks.rs", "f36_a_busy_registry_is_a_retryable_error")
+        }
+        ErrorCode::PermissionDenied => {
+            Test("faults/inputs.rs", "files_of_another_user_are_permission_denied")
+        }
         ErrorCode::TimeoutWall => {
             Test("faults/cancellation.rs", "a_cancel_that_exceeds_its_time_limit_is_a_timeout")
         }
-        ErrorCode::TimeoutIdle => run_silent("--idle-timeout-sec"),
-        ErrorCode::TimeoutHard => run_silent("--hard-timeout-sec"),
         ErrorCode::ResourceShortage => {
             Test("faults/resource_limits.rs", "f15_too_few_file_descriptors_are_a_retryable_error")
         }
         ErrorCode::SupervisorUnavailable => {
             Test("faults/resource_limits.rs", "f15_a_run_without_a_supervisor_is_retryable")
         }
-        ErrorCode::CommandRenamed => call(&["schemas"]),
-        ErrorCode::TypoCorrected => call(&["manifst"]),
-        ErrorCode::Incomplete => {
-            let stage = Stage::with_script(PROGRAM, json!([{"read_stdin": "all"}, "silent"]));
-            let id = stage.exec(&[]);
-            let run = stage.world.run(["local", "wait", &id, "--timeout-sec", "1"]);
-            stage.run_json(&["local", "cancel", &id]);
-            Call(run)
-        }
         ErrorCode::PartialFailure => Test("contract.rs", "a_partial_failure_follows_each_envelope_contract"),
-        ErrorCode::AgentFailed => run_recorded(&failed_turn("The model is on holiday."), 1),
-        ErrorCode::AgentExited => run_recorded("", 3),
-        ErrorCode::AgentProtocolError => run_recorded("", 0),
         ErrorCode::Interrupted => Test("signals.rs", "an_interrupt_is_reported_and_exits_130"),
         ErrorCode::Terminated => Test("signals.rs", "a_termination_is_reported_and_exits_143"),
         ErrorCode::Internal => Test(
             "mcp/conformance_suite.rs",
             "a_panicking_handler_is_an_error_response_and_the_server_continues",
         ),
-        ErrorCode::IoError => call(&["version", "--output", "/proc/version.json"]),
-        ErrorCode::WarningsAsErrors => {
-            let world = World::new(PROGRAM).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8");
-            world.write("project/.mcp-delegator.toml", "max_concurrent = 5000\n");
-            Call(world.run(["config", "show", "max_concurrent", "--strict-warnings"]))
-        }
-    }
+        _ => return None,
+    })
 }
 
 #[test]

@@ -155,8 +155,8 @@ fn a_timeout_suggests_a_larger_limit_and_names_the_activity() {
 #[test]
 fn every_reason_has_its_kind_and_its_suggestion() {
     let cases = [
-        ("You've hit your usage limit. Try again at 3:51 PM.", "usage_limit", Some("Try again at 3:51 PM.")),
-        ("Rate limit reached. Please try again in 20s.", "rate_limit", Some("Try again in 20s.")),
+        ("You've hit your usage limit. Try again at 3:51 PM.", "usage_limit", Some("Try again at 20")),
+        ("Rate limit reached. Please try again in 20s.", "rate_limit", Some("Try again at 20")),
         ("unexpected status 401 Unauthorized", "auth", Some("Sign in: codex login")),
         ("stream disconnected before completion", "network", None),
         ("The model `gpt-9` does not exist", "bad_model", Some("The requested model was gpt-9: use a model")),
@@ -190,6 +190,100 @@ fn every_reason_has_its_kind_and_its_suggestion() {
             "{context}"
         );
     }
+}
+
+/// Steps of an agent that prints a line on stderr and exits with 7.
+fn exiting_agent(line: &str) -> Value {
+    json!([{"read_stdin": "all"}, {"thread_started": {}}, {"stderr_line": line}, {"exit": 7}])
+}
+
+#[test]
+fn misleading_stderr_is_an_exit_and_not_retryable() {
+    let stage = scripted_stage(json!([]));
+    for line in [
+        "2026-11-15T18:07:43.429123Z ERROR codex_core: failed to parse config",
+        "overloaded function",
+        "Error: model.py not found",
+        "cannot read expired-tokens.json",
+        "Error: run row 7429",
+    ] {
+        stage.set_script(exiting_agent(line));
+        let ran = stage.world.run(["local", "run", "x"]);
+        let envelope = ran.json();
+        let (error, context) = (&envelope["error"], &envelope["meta"]["error_context"]);
+        assert_eq!(
+            (ran.exit, &error["code"], &error["retryable"], &context["failure_kind"]),
+            (Some(80), &json!("AGENT_EXITED"), &json!(false), &json!("agent_exit")),
+            "{envelope}"
+        );
+        // Our words and the agent's are separate.
+        assert_eq!(
+            (&error["message"], &context["agent_message"]),
+            (&json!("The agent exited with code 7."), &json!(line)),
+            "{envelope}"
+        );
+        assert_eq!((&error["retry_after"], &context["retry_at"]), (&Value::Null, &Value::Null), "{envelope}");
+    }
+    stage.set_script(json!([{"read_stdin": "all"}, {"exit": 7}]));
+    let envelope = stage.world.run(["local", "run", "x"]).json();
+    assert_eq!(envelope["meta"]["error_context"]["agent_message"], Value::Null, "{envelope}");
+}
+
+#[test]
+fn a_stated_retry_time_is_in_every_envelope() {
+    let message = "Rate limit reached for gpt-5.5. Please try again in 1000.5s. Visit the page on limits.";
+    let stage = scripted_stage(failing_turn(&[], message));
+    let run = |envelope: &str| {
+        let ran = stage.world.run(["local", "run", "x", "--envelope", envelope, "--idempotency-key", "k"]);
+        assert_eq!(ran.exit, Some(11), "{ran:?}");
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()
+    };
+    let answers = [run("agent"), run("standard"), run("tool")];
+    let waits = [
+        &answers[0]["meta"]["retry_after_ms"],
+        &answers[1]["metadata"]["retry_after_ms"],
+        &answers[2]["error"]["details"]["retry_after_ms"],
+    ]
+    .map(|wait| wait.as_u64().unwrap_or_else(|| panic!("{answers:?}")));
+    // All are about the same task, so what is left of the time shrinks.
+    assert!(waits[0] <= 1_000_500 && waits.is_sorted_by(|earlier, later| earlier >= later), "{waits:?}");
+    let error = &answers[0]["error"];
+    assert_eq!((&error["retryable"], &error["retry_after"]), (&json!(true), &json!(waits[0].div_ceil(1000))));
+    let id = answers[0]["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
+    let results = stage.run_json(&["local", "results", &id]);
+    let retry_at = &results["data"]["metadata"]["error_context"]["retry_at"];
+    assert_eq!(retry_at, &answers[0]["meta"]["error_context"]["retry_at"], "{results}");
+    let time = |value: &Value| value.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let ended = time(&stage.wait(&id)["meta"]["completed_ts"]);
+    let left = time(retry_at).duration_since(ended).as_millis();
+    assert!((1..=1_000_500).contains(&left), "{left} ms after the end: {results}");
+}
+
+#[test]
+fn a_retry_time_in_the_past_is_zero_and_a_usage_limit_is_not_retryable() {
+    let stage = scripted_stage(failing_turn(&[], "Rate limit reached. Try again at Sep 23rd, 2020 8:13 AM."));
+    let envelope = stage.world.run(["local", "run", "x"]).json();
+    assert_eq!(
+        (&envelope["error"]["retry_after"], &envelope["meta"]["retry_after_ms"]),
+        (&json!(0), &json!(0)),
+        "{envelope}"
+    );
+    stage.set_script(failing_turn(&[], "You've hit your usage limit. Try again in 3 days 4 hours."));
+    let ran = stage.world.run(["local", "run", "x"]);
+    let envelope = ran.json();
+    assert_eq!(
+        (ran.exit, &envelope["error"]["retryable"], &envelope["error"]["retry_after"]),
+        (Some(9), &json!(false), &Value::Null),
+        "{envelope}"
+    );
+    assert!(envelope["meta"]["retry_after_ms"].as_u64().is_some_and(|wait| wait > 270_000_000), "{envelope}");
+    // After its first action, an agent must not be started again without a look at what it did.
+    let steps = [json!({"message": "I have begun."})];
+    stage.set_script(failing_turn(&steps, "Rate limit reached. Please try again in 20s."));
+    let ran = stage.world.run(["local", "run", "x"]);
+    let envelope = ran.json();
+    assert_eq!((ran.exit, &envelope["error"]["retryable"]), (Some(80), &json!(false)), "{envelope}");
+    assert!(envelope["meta"]["error_context"]["retry_at"].is_string(), "{envelope}");
 }
 
 #[test]

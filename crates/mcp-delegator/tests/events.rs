@@ -38,13 +38,25 @@ const IDLE: &str = concat!(
 );
 
 #[test]
-fn normalizing_codex_events_only_drops_the_second_id_of_a_web_search() {
-    for name in ["patch", "web", "mcp", "spawn_agent", "big_message_300k", "drop_noterm", "sigint_plan"] {
+fn normalizing_codex_events_drops_second_ids_and_marks_what_is_not_documented() {
+    let marks = ["unknown_item", "patch_in_progress", "declined"]
+        .map(|reason| format!(r#","mcp_delegator_nonstandard":"{reason}""#));
+    for (name, marked_lines) in [
+        ("patch", 3),
+        ("web", 0),
+        ("mcp", 0),
+        ("spawn_agent", 6),
+        ("big_message_300k", 0),
+        ("drop_noterm", 0),
+        ("sigint_plan", 0),
+    ] {
         let run = world().run(["events", "normalize", recording(name).to_str().unwrap()]);
         assert_eq!(run.exit, Some(0));
         let second_ids = [r#","id":"ws_0103""#, r#","id":"ws_0104""#];
         let expected = second_ids.iter().fold(read_text(&recording(name)), |text, id| text.replace(id, ""));
-        assert_eq!(run.stdout, expected, "{name}");
+        let without_marks = marks.iter().fold(run.stdout.clone(), |text, mark| text.replace(mark, ""));
+        assert_eq!(without_marks, expected, "{name}");
+        assert_eq!(run.stdout.matches("mcp_delegator_nonstandard").count(), marked_lines, "{name}");
         assert_eq!(run.stderr, "", "{name}");
     }
 }
@@ -62,6 +74,38 @@ fn every_dialect_becomes_codex_events() {
     let run = world().run(["events", "normalize", recording("versions/0.40.0.plain").to_str().unwrap()]);
     assert!(run.stdout.starts_with("{\"type\":\"turn.started\"}\n"), "{}", run.stdout);
     assert!(run.stderr.contains("3 of 7 lines could not be converted"), "{}", run.stderr);
+}
+
+#[test]
+fn strict_counts_what_it_leaves_out() {
+    for (name, reasons) in [("spawn_agent", "unknown item"), ("patch", "patch in progress")] {
+        let run = world().run(["events", "normalize", "--strict", recording(name).to_str().unwrap()]);
+        assert!(run.stderr.contains(&format!(" {reasons}.")), "{name}: {}", run.stderr);
+        let lines = read_text(&recording(name)).lines().count();
+        let left_out = lines - run.stdout.lines().count();
+        let counted = format!("{left_out} of {lines} lines could not be converted: {left_out} {reasons}.");
+        assert!(left_out > 0 && run.stderr.contains(&counted), "{name}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_stream_of_the_idle_dialect_begins_with_one_thread_everywhere() {
+    let world = world();
+    let file = world.project().join("idle.jsonl");
+    std::fs::write(&file, IDLE).unwrap();
+    let path = file.to_str().unwrap();
+    let first = |args: &[&str]| -> Value {
+        let run = world.run([&["events"], args, &[path]].concat());
+        serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap()
+    };
+    let event = first(&["normalize"]);
+    let thread = event["thread_id"].as_str().unwrap();
+    assert!(event["type"] == "thread.started" && thread.starts_with("derived-"), "{event}");
+    assert_eq!(first(&["normalize", "--strict"]), event);
+    assert_eq!(first(&["follow", "--format", "jsonl"]), event);
+    assert_eq!(first(&["normalize", "--format", "json"])["data"]["events"][0], event);
+    let summary = first(&["summarize", "--format", "json"]);
+    assert_eq!(summary["data"]["thread_info"]["thread_id"], thread, "{summary}");
 }
 
 #[test]

@@ -87,10 +87,10 @@ impl EngineClient {
             under: self.config.project.display().to_string(),
             ended_since_ms: crate::clock::wall_ms() - 24 * 60 * 60 * 1000,
             ended_limit: 5,
-            unfinished_limit: 100,
+            unfinished_limit: 1000,
             ..OverviewRequest::default()
         })?;
-        Ok(overview.map_or((0, 0), |overview| (overview.running_count, overview.queued_count)))
+        Ok(overview.map_or((0, 0), |overview| (overview.running.total, overview.queued.total)))
     }
 
     /// Reads one task, which runs the engine's upkeep as any call does.

@@ -59,9 +59,10 @@ pub enum TaskEnd {
     Completed,
     Failed {
         kind: FailureKind,
+        /// Only words of the agent; ours if we observed the failure ourselves ([`FailureKind::Killed`] and the like).
         message: String,
-        /// When to retry, as the agent reported it.
-        retry_at: Option<String>,
+        /// When the agent expects its model to be available again, in milliseconds since 1970.
+        retry_at_ms: Option<i64>,
     },
     Cancelled {
         reason: Option<String>,
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn every_end_is_terminal() {
-        let failed = TaskEnd::Failed { kind: FailureKind::Auth, message: String::new(), retry_at: None };
+        let failed = TaskEnd::Failed { kind: FailureKind::Auth, message: String::new(), retry_at_ms: None };
         for end in [
             TaskEnd::Completed,
             failed,

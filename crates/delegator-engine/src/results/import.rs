@@ -6,15 +6,19 @@
 use std::io::Read;
 use std::path::Path;
 
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::{BUILT_IN_AGENT, BUILT_IN_PROTOCOL};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
+use delegator_supervisor::agent::{Variables, local_time};
 use delegator_supervisor::run::{StreamSummary, redacted_report};
+use delegator_supervisor::verdict::reported_end;
 use delegator_transcript::{
     FoldOptions, LineLimits, NormalizeOptions, Normalizer, Report, RolloutHead, RolloutReader, StreamOutcome,
     Summarizer,
 };
+
+use jiff::Zoned;
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -43,9 +47,9 @@ impl Engine {
         let ended_at_ms =
             head.last_at.as_deref().and_then(&to_ms).unwrap_or(started_at_ms).max(started_at_ms);
         let record = build_record(&report, redactor, events.len() as u64);
-        let end = end_of(&report);
+        let end = end_of(&report, &local_time(ended_at_ms, &Variables::new()));
         let finish = Finish {
-            summary: Some(redactor.redact_str(&one_sentence_summary(&end, &record)).into_owned()),
+            summary: Some(redactor.redact_str(&one_sentence_summary(&end, None, &record)).into_owned()),
             ran_ms: u64::try_from(ended_at_ms - started_at_ms).ok(),
             tokens: crate::supervise::task_report::tokens(&report),
             ..Finish::bare(end)
@@ -109,15 +113,16 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
     }
 }
 
-fn end_of(report: &Report) -> TaskEnd {
-    let failed = |kind, message: &str| TaskEnd::Failed { kind, message: message.to_owned(), retry_at: None };
+fn end_of(report: &Report, ended_at: &Zoned) -> TaskEnd {
     match &report.outcome {
         // Sessions of old versions never announce their end.
         StreamOutcome::Completed | StreamOutcome::NotAnnounced => TaskEnd::Completed,
-        StreamOutcome::Failed { message } => failed(FailureKind::AgentError, message),
-        StreamOutcome::Interrupted => {
-            failed(FailureKind::NoTerminalEvent, "the session stopped in the middle of a turn")
-        }
+        StreamOutcome::Failed { message, code } => reported_end(BUILT_IN_PROTOCOL, message, *code, ended_at),
+        StreamOutcome::Interrupted => TaskEnd::Failed {
+            kind: FailureKind::NoTerminalEvent,
+            message: report.unresolved_error.clone().unwrap_or_default(),
+            retry_at_ms: None,
+        },
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{
-    BlockedBy, EndedPage, Filter, Registry, Task, TaskSummary, UnreadResults, UsageTable,
+    BlockedBy, EndedPage, Filter, OldestPage, Registry, Task, TaskSummary, UnreadResults, UsageTable,
 };
 use delegator_supervisor::run::Snapshot;
 
@@ -22,7 +22,10 @@ pub struct OverviewRequest {
     pub only: Option<TaskId>,
     /// Unread results are counted in and below this directory.
     pub under: String,
-    /// The maximum number of running and of queued tasks that are listed, oldest first; all are counted.
+    /// Running and queued tasks are listed in order of submission, each list from this position on; 0 is the first.
+    pub running_after: i64,
+    pub queued_after: i64,
+    /// The maximum number of running and of queued tasks that are listed; all are counted.
     pub unfinished_limit: u32,
     pub ended_since_ms: i64,
     pub ended_limit: u32,
@@ -32,10 +35,8 @@ pub struct OverviewRequest {
 
 #[derive(Debug)]
 pub struct Overview {
-    pub running: Vec<RunningTask>,
-    pub running_count: u64,
-    pub queued: Vec<QueuedTask>,
-    pub queued_count: u64,
+    pub running: OldestPage<RunningTask>,
+    pub queued: OldestPage<QueuedTask>,
     pub ended: EndedPage,
     pub unread: UnreadResults,
     pub queue_paused: bool,
@@ -70,9 +71,6 @@ impl RunningTask {
     }
 }
 
-/// The total number, and the first tasks.
-type Counted = (u64, Vec<TaskSummary>);
-
 /// Queue positions beyond this get no estimated start.
 const MAX_ESTIMATED: usize = 1000;
 const MAX_UNREAD_LISTED: u32 = 20;
@@ -82,22 +80,29 @@ impl Engine {
     pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>, EngineError> {
         let Some(mut registry) = self.find_registry()? else { return Ok(None) };
         self.rescue_unless_recent(&mut registry)?;
-        let ((running_count, running), (queued_count, queued), ended) = match &request.only {
+        let (running, queued, ended) = match &request.only {
             Some(id) => single_task(registry.get(id)?),
             None => {
                 let OverviewRequest { ended_since_ms, ended_limit, ended_before, .. } = *request;
                 let ended =
                     registry.list_ended(&request.filter, ended_since_ms, ended_limit, ended_before)?;
-                let first = |states| oldest(&registry, &request.filter, states, request.unfinished_limit);
-                (first(&[State::Starting, State::Working])?, first(&[State::Queued])?, ended)
+                let page = |states, after| oldest(&registry, request, states, after);
+                let running = page(&[State::Starting, State::Working], request.running_after)?;
+                (running, page(&[State::Queued], request.queued_after)?, ended)
             }
         };
         let queue_paused = registry.queue_paused()?;
         Ok(Some(Overview {
-            running: running.into_iter().map(|task| RunningTask::of(&registry, task)).collect(),
-            running_count,
-            queued: self.with_queue_positions(&registry, queue_paused, queued)?,
-            queued_count,
+            running: OldestPage {
+                tasks: running.tasks.into_iter().map(|task| RunningTask::of(&registry, task)).collect(),
+                total: running.total,
+                remaining: running.remaining,
+            },
+            queued: OldestPage {
+                tasks: self.with_queue_positions(&registry, queue_paused, queued.tasks)?,
+                total: queued.total,
+                remaining: queued.remaining,
+            },
             ended,
             unread: registry.unread(&request.under, MAX_UNREAD_LISTED)?,
             queue_paused,
@@ -157,13 +162,13 @@ pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<V
 /// Oldest first.
 fn oldest(
     registry: &Registry,
-    filter: &Filter,
+    request: &OverviewRequest,
     states: &[State],
-    limit: u32,
-) -> Result<Counted, EngineError> {
-    match narrow_filter(filter, states) {
-        Some(filter) => Ok(registry.oldest(&filter, limit)?),
-        None => Ok((0, Vec::new())),
+    after: i64,
+) -> Result<OldestPage<TaskSummary>, EngineError> {
+    match narrow_filter(&request.filter, states) {
+        Some(filter) => Ok(registry.oldest(&filter, after, request.unfinished_limit)?),
+        None => Ok(OldestPage::default()),
     }
 }
 
@@ -175,7 +180,7 @@ fn narrow_filter(filter: &Filter, states: &[State]) -> Option<Filter> {
 }
 
 /// One task, in the list of its state.
-fn single_task(task: Option<Task>) -> (Counted, Counted, EndedPage) {
+fn single_task(task: Option<Task>) -> (OldestPage<TaskSummary>, OldestPage<TaskSummary>, EndedPage) {
     let (mut running, mut queued, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     match task {
         Some(task) if task.state == State::Queued => queued.push((&task).into()),
@@ -184,6 +189,9 @@ fn single_task(task: Option<Task>) -> (Counted, Counted, EndedPage) {
         None => {}
     }
     let page = EndedPage { total: ended.len() as u64, tasks: ended, next: None };
-    let counted = |tasks: Vec<TaskSummary>| (tasks.len() as u64, tasks);
-    (counted(running), counted(queued), page)
+    let whole = |tasks: Vec<TaskSummary>| {
+        let count = tasks.len() as u64;
+        OldestPage { tasks, total: count, remaining: count }
+    };
+    (whole(running), whole(queued), page)
 }

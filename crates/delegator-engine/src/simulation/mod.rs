@@ -286,7 +286,7 @@ impl Simulator {
             let mut state = self.state();
             if state.rng.one_in(4) {
                 let kind = FailureKind::AgentExit;
-                let failed = TaskEnd::Failed { kind, message: "it broke".to_owned(), retry_at: None };
+                let failed = TaskEnd::Failed { kind, message: "it broke".to_owned(), retry_at_ms: None };
                 let ends =
                     [TaskEnd::Completed, TaskEnd::Completed, failed, TaskEnd::Timeout(LimitKind::Idle)];
                 break state.rng.pick(&ends).clone();

@@ -76,6 +76,10 @@ impl TaskPorts {
 }
 
 impl Ports for TaskPorts {
+    fn now_ms(&self) -> i64 {
+        self.engine.now_ms()
+    }
+
     fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600).open(self.path(stream, part))

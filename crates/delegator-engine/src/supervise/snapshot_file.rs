@@ -35,7 +35,7 @@ mod tests {
     fn only_snapshots_of_the_known_version_are_read() {
         let snapshot = serde_json::json!({
             "turn": "running", "plan": [], "events": 1, "stdout_bytes": 2, "stderr_bytes": 3, "elapsed_ms": 4,
-            "quiet_ms": 5, "processes": 6,
+            "hard_limit_sec": 1200, "quiet_ms": 5, "processes": 6,
             "progress": {"percent": 50, "completed_steps": 1, "total_steps": 2, "from_plan": true},
         });
         for (version, percent) in [(1, Some(50)), (2, None)] {

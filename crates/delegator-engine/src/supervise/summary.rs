@@ -2,23 +2,29 @@
 //!
 //! The sentence is based on evidence; only without evidence on the agent's own report.
 
-use delegator_domain::task::{LimitKind, TaskEnd};
+use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_transcript::Report;
 
 use super::evidence::{FindingKind, Lines};
 use super::task_report::Record;
 
 /// The summary of an ended task.
-pub(crate) fn one_sentence_summary(end: &TaskEnd, record: &Record) -> String {
+pub(crate) fn one_sentence_summary(end: &TaskEnd, exit: Option<ExitStatus>, record: &Record) -> String {
     let changes = ChangeSummary::of(record).phrase();
     match end {
         TaskEnd::Completed => match &record.check {
             Some(check) => format!("{}; {}", capitalized(&changes), check.describe()),
             None => capitalized(&changes),
         },
-        TaskEnd::Failed { message, .. } => {
-            let first = message.lines().next().unwrap_or_default();
-            format!("Failed: {}", first.chars().take(200).collect::<String>())
+        TaskEnd::Failed { kind, message, .. } => {
+            let observed = match (kind, exit) {
+                (FailureKind::AgentExit, Some(ExitStatus::Code(code))) => format!("exited with code {code}"),
+                (FailureKind::NoTerminalEvent, _) => "ended without reporting the end of its turn".to_owned(),
+                _ => String::new(),
+            };
+            let reported: String = message.lines().next().unwrap_or_default().chars().take(200).collect();
+            let parts = ["Failed".to_owned(), observed, reported];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
         }
         TaskEnd::Cancelled { reason: Some(reason) } => format!("Cancelled ({reason}): {changes}"),
         TaskEnd::Cancelled { reason: None } => format!("Cancelled: {changes}"),

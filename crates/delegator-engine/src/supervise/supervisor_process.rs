@@ -176,7 +176,7 @@ fn take_stdin() -> Result<OwnedFd, EngineError> {
 }
 
 fn failed(kind: FailureKind, message: &str) -> TaskEnd {
-    TaskEnd::Failed { kind, message: message.to_owned(), retry_at: None }
+    TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms: None }
 }
 
 /// The name of the mechanism by which all processes of a task are found.
@@ -228,6 +228,7 @@ fn prepare(
     };
     let spec = RunSpec {
         task: id.clone(),
+        protocol: launch.agent.protocol,
         plan: launch.agent.plan(&request, &workdir)?,
         leftovers: launch.agent.leftovers(&launch.variables),
         environment: launch.variables.clone(),
@@ -250,6 +251,7 @@ fn prepare(
             workdir: Some(real.display().to_string()),
             usage_before: settings.usage_before,
             dialect: dialect_of(launch.agent.protocol),
+            ..FoldOptions::default()
         },
         verify: launch.verify_spec(id, &real, &engine.state_dir)?,
     };
@@ -304,7 +306,7 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
         end: result.end.clone(),
         exit: result.exit,
         ran_ms: Some(record.elapsed_ms),
-        summary: Some(one_sentence_summary(&result.end, record)),
+        summary: Some(one_sentence_summary(&result.end, result.exit, record)),
         survivors: record.survivors.clone(),
         tokens: tokens(&result.report),
     }

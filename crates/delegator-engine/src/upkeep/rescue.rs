@@ -102,7 +102,7 @@ impl Engine {
         let finish = Finish {
             survivors,
             summary: Some("Failed: the supervisor was lost".to_owned()),
-            ..Finish::bare(TaskEnd::Failed { kind: FailureKind::SupervisorLost, message, retry_at: None })
+            ..Finish::bare(TaskEnd::Failed { kind: FailureKind::SupervisorLost, message, retry_at_ms: None })
         };
         let attempt = Attempt::working(active.nonce.clone());
         let claimed = self.with_promotion(|promotion| {

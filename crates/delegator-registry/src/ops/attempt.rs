@@ -107,7 +107,7 @@ impl Registry {
             if stored.starts >= MAX_STARTS {
                 let message = format!("{} supervisors were started and none of them ran", stored.starts);
                 let kind = FailureKind::SupervisorStartFailed;
-                let end = TaskEnd::Failed { kind, message, retry_at: None };
+                let end = TaskEnd::Failed { kind, message, retry_at_ms: None };
                 end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
                 return Ok(GiveBackOutcome::Failed { starts: stored.starts });
             }
@@ -192,7 +192,9 @@ pub(crate) fn end_task(
     let change = (stored.state, finish.end.state());
     let order = row::apply_transition(db, stored.seq, change, cause, now_ms)?;
     let (failure, limit, reason) = match &finish.end {
-        TaskEnd::Failed { kind, message, retry_at } => (Some((kind.name(), message, retry_at)), None, None),
+        TaskEnd::Failed { kind, message, retry_at_ms } => {
+            (Some((kind.name(), message, *retry_at_ms)), None, None)
+        }
         TaskEnd::Timeout(kind) => (None, Some(kind.name()), None),
         TaskEnd::Cancelled { reason } => (None, None, reason.as_ref()),
         TaskEnd::Completed => (None, None, None),
@@ -216,7 +218,7 @@ pub(crate) fn end_task(
             ":signal": signal,
             ":kind": failure.map(|(kind, ..)| kind),
             ":message": failure.map(|(_, message, _)| message),
-            ":retry_at": failure.and_then(|(.., retry_at)| retry_at.as_ref()),
+            ":retry_at": failure.and_then(|(.., retry_at_ms)| retry_at_ms),
             ":limit": limit,
             ":reason": reason,
             ":ran_ms": finish.ran_ms,

@@ -36,6 +36,9 @@ impl Filter {
     }
 }
 
+/// The position before the first task.
+const FIRST: i64 = 0;
+
 /// Where the next page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
@@ -63,14 +66,41 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
+/// Tasks in order of submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldestPage<T> {
+    pub tasks: Vec<T>,
+    /// All matching tasks.
+    pub total: u64,
+    /// Those from the beginning of this page on.
+    pub remaining: u64,
+}
+
+// Not derived: a page of any type can be empty.
+impl<T> Default for OldestPage<T> {
+    fn default() -> OldestPage<T> {
+        OldestPage { tasks: Vec::new(), total: 0, remaining: 0 }
+    }
+}
+
 impl Registry {
-    /// The number of matching tasks, and the first of them in order of submission.
-    pub fn oldest(&self, filter: &Filter, limit: u32) -> Result<(u64, Vec<TaskSummary>), RegistryError> {
+    /// The first matching tasks that were submitted after the task `after`.
+    pub fn oldest(
+        &self,
+        filter: &Filter,
+        after: i64,
+        limit: u32,
+    ) -> Result<OldestPage<TaskSummary>, RegistryError> {
         self.read(|db| {
-            let (sql, values) = count(filter);
-            let total = db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
-            let (sql, values) = oldest(filter, limit);
-            Ok((total, query_all(db, &sql, params_from_iter(values), row::summary_from)?))
+            let count_after = |after: i64| {
+                let (sql, values) = count(filter, after);
+                db.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))
+            };
+            let total = count_after(FIRST)?;
+            let remaining = if after == FIRST { total } else { count_after(after)? };
+            let (sql, values) = oldest(filter, after, limit);
+            let tasks = query_all(db, &sql, params_from_iter(values), row::summary_from)?;
+            Ok(OldestPage { tasks, total, remaining })
         })
     }
 
@@ -107,9 +137,9 @@ pub(crate) fn select(filter: &Filter, limit: u32, from: Option<Cursor>) -> (Stri
     })
 }
 
-pub(crate) fn oldest(filter: &Filter, limit: u32) -> (String, Vec<Value>) {
+pub(crate) fn oldest(filter: &Filter, after: i64, limit: u32) -> (String, Vec<Value>) {
     let (index, columns) = (index_clause(filter), row::SUMMARY_COLUMNS);
-    WhereTerms::of(filter).into_statement(Some(limit), |where_clause| {
+    submitted_after(filter, after).into_statement(Some(limit), |where_clause| {
         format!(
             "SELECT {columns} FROM tasks WHERE seq IN \
              (SELECT seq FROM tasks {index} {where_clause} ORDER BY seq LIMIT ?) ORDER BY seq"
@@ -117,10 +147,18 @@ pub(crate) fn oldest(filter: &Filter, limit: u32) -> (String, Vec<Value>) {
     })
 }
 
-pub(crate) fn count(filter: &Filter) -> (String, Vec<Value>) {
+pub(crate) fn count(filter: &Filter, after: i64) -> (String, Vec<Value>) {
     let index = index_clause(filter);
-    WhereTerms::of(filter)
+    submitted_after(filter, after)
         .into_statement(None, |where_clause| format!("SELECT count(*) FROM tasks {index} {where_clause}"))
+}
+
+fn submitted_after(filter: &Filter, after: i64) -> WhereTerms {
+    let mut terms = WhereTerms::of(filter);
+    if after > FIRST {
+        terms.add("seq > ?", [after]);
+    }
+    terms
 }
 
 fn index_clause(filter: &Filter) -> &'static str {

@@ -114,7 +114,12 @@ fn lists_use_the_index_of_their_filter() {
 fn live_tasks_are_listed_and_counted_by_index() {
     let db = database();
     let living = Filter { states: vec![State::Starting, State::Working], ..Filter::default() };
-    for (sql, values) in [list::oldest(&living, 5), list::count(&living)] {
+    for (sql, values) in [
+        list::oldest(&living, 0, 5),
+        list::oldest(&living, 7, 5),
+        list::count(&living, 0),
+        list::count(&living, 7),
+    ] {
         assert_uses_index(&db, &sql, Some(values), "COVERING INDEX tasks_state");
     }
 }

@@ -38,7 +38,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 fn end(which: usize) -> TaskEnd {
     let failed =
-        TaskEnd::Failed { kind: FailureKind::SupervisorLost, message: String::new(), retry_at: None };
+        TaskEnd::Failed { kind: FailureKind::SupervisorLost, message: String::new(), retry_at_ms: None };
     [TaskEnd::Completed, failed, TaskEnd::Cancelled { reason: None }, TaskEnd::Timeout(LimitKind::Idle)]
         .into_iter()
         .nth(which)

@@ -23,7 +23,7 @@ fn every_state_change_is_recorded() {
     let end = TaskEnd::Failed {
         kind: FailureKind::UsageLimit,
         message: "come back".into(),
-        retry_at: Some("3 pm".into()),
+        retry_at_ms: Some(1_795_189_320_000),
     };
     let report = Finish {
         end: end.clone(),
@@ -61,7 +61,7 @@ fn every_state_change_is_recorded() {
 fn every_end_reads_back() {
     let world = World::new();
     let mut registry = world.registry();
-    let failed = |kind| TaskEnd::Failed { kind, message: "m".to_owned(), retry_at: None };
+    let failed = |kind| TaskEnd::Failed { kind, message: "m".to_owned(), retry_at_ms: None };
     let ends = FailureKind::ALL.into_iter().map(failed).chain([
         TaskEnd::Completed,
         TaskEnd::Cancelled { reason: Some("enough".to_owned()) },

@@ -21,7 +21,7 @@ const THREADS: usize = 8;
 const ROUNDS: usize = 200;
 
 fn ends() -> Vec<TaskEnd> {
-    let failed = TaskEnd::Failed { kind: FailureKind::Killed, message: "m".to_owned(), retry_at: None };
+    let failed = TaskEnd::Failed { kind: FailureKind::Killed, message: "m".to_owned(), retry_at_ms: None };
     vec![TaskEnd::Completed, failed, TaskEnd::Cancelled { reason: None }, TaskEnd::Timeout(LimitKind::Hard)]
 }
 

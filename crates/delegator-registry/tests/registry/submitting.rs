@@ -96,7 +96,7 @@ fn every_text_goes_through_the_sink() {
         let attempt = Attempt::working(claim.nonce);
         registry.set_thread(&task.id, &attempt.nonce, &text(), 2).unwrap();
         registry.request_cancel(&task.id, Some(&text()), 3).unwrap();
-        let end = TaskEnd::Failed { kind: FailureKind::Internal, message: text(), retry_at: Some(text()) };
+        let end = TaskEnd::Failed { kind: FailureKind::Internal, message: text(), retry_at_ms: None };
         let finish = Finish { summary: Some(text()), ..Finish::bare(end) };
         registry.finish(&task.id, &attempt, &finish, &slots(0), 4).unwrap();
         for file in ["registry.db", "registry.db-wal"] {

@@ -60,7 +60,10 @@ fn a_failed_turn_ends_with_1() {
     let output = run_steps(json!([{"thread_started": {}}, "turn_started", {"turn_failed": "no"}]));
     assert_eq!(json_lines(&output)[2], json!({"type": "turn.failed", "error": {"message": "no"}}));
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(report(&output.stdout).outcome, StreamOutcome::Failed { message: "no".to_owned() });
+    assert_eq!(
+        report(&output.stdout).outcome,
+        StreamOutcome::Failed { message: "no".to_owned(), code: None }
+    );
 }
 
 #[test]

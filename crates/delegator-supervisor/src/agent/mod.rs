@@ -10,6 +10,7 @@ pub mod environment;
 pub mod health;
 mod launch;
 mod leftovers;
+mod local_time;
 mod locate;
 mod plain;
 mod probe;
@@ -22,17 +23,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT, BUILT_IN_PROTOCOL, ConfiguredAgent};
-use delegator_domain::task::Mode;
-use delegator_transcript::Dialect;
+use delegator_domain::task::{FailureKind, Mode};
+use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities};
+pub(crate) use codex::{Message, StderrLine};
 pub use environment::{
     MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
     variable_access,
 };
 pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
+pub use local_time::local_time;
 pub use locate::{LocateError, locate};
 pub use probe::{ProbeError, probe_sandbox};
 pub use threads::ThreadLookup;
@@ -174,6 +177,26 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
     match protocol {
         AgentProtocol::CodexExec => None,
         AgentProtocol::Plain => Some(Dialect::Plain),
+    }
+}
+
+/// What an error that the agent reported in an event is about, if that is certain.
+pub fn reported_failure(
+    protocol: AgentProtocol,
+    message: &str,
+    code: Option<ErrorCode>,
+) -> Option<FailureKind> {
+    match protocol {
+        AgentProtocol::CodexExec => codex::reported_failure(message, code),
+        AgentProtocol::Plain => None,
+    }
+}
+
+/// Parses a line of standard error.
+pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
+    match protocol {
+        AgentProtocol::CodexExec => codex::parse_line(line),
+        AgentProtocol::Plain => StderrLine::Message(Message::default()),
     }
 }
 

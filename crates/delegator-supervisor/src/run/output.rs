@@ -5,9 +5,10 @@
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::{RedactStream, Redactor};
 use delegator_transcript::{
-    Dialect, Effect, FoldOptions, Framer, Line, LineBody, LineLimits, LineSummarizer, LineText, ThreadEvent,
+    Effect, FoldOptions, Framer, Line, LineBody, LineLimits, LineSummarizer, LineText, ThreadEvent,
 };
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::ioctl_fionread;
@@ -196,10 +197,10 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
         ports: &'a dyn Ports,
         max_bytes: u64,
         redactor: &Redactor,
-        dialect: Option<Dialect>,
+        protocol: AgentProtocol,
     ) -> StderrReader<'a, R> {
         let sink = RedactingStore::new(ports, Stream::Stderr, max_bytes, redactor);
-        let digest = StderrDigest::for_dialect(dialect);
+        let digest = StderrDigest::new(protocol);
         StderrReader { digest, ..StderrReader::with_store(pipe, sink, SentinelFilter::new(None)) }
     }
 
@@ -218,7 +219,7 @@ impl<'a, R: Read + AsFd> StderrReader<'a, R> {
     fn with_store(pipe: Pipe<R>, sink: RedactingStore<'a>, sentinel: SentinelFilter) -> StderrReader<'a, R> {
         StderrReader {
             pipe,
-            digest: StderrDigest::default(),
+            digest: StderrDigest::new(AgentProtocol::Plain),
             sentinel,
             framer: Framer::new(STDERR_LINE_LIMITS),
             sink,

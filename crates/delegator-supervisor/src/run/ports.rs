@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd, TaskId, Verification};
 use delegator_transcript::{FoldOptions, PlanStep, Progress, Report, TurnState, UsageReport};
@@ -21,6 +22,7 @@ use crate::verdict::RefusedCalls;
 #[derive(Debug)]
 pub struct RunSpec {
     pub task: TaskId,
+    pub protocol: AgentProtocol,
     pub plan: LaunchPlan,
     /// The agent's environment, without the variables the plan adds.
     pub environment: Variables,
@@ -84,6 +86,9 @@ pub trait Ports {
     /// Removes a part above 0.
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()>;
 
+    /// The wall clock, in milliseconds since 1970.
+    fn now_ms(&self) -> i64;
+
     /// Whether the task is to be ended. Called at least once a second and whenever [`Ports::wake_fd`] is readable; must
     /// consume whatever made it readable, and never block.
     fn cancel_requested(&self) -> Option<CancelRequest>;
@@ -135,6 +140,8 @@ pub struct Snapshot {
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     pub elapsed_ms: u64,
+    /// The hard time limit of the run.
+    pub hard_limit_sec: u64,
     /// Time since the last activity.
     pub quiet_ms: u64,
     /// Living processes of the task at the last count.

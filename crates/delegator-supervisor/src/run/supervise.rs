@@ -52,8 +52,13 @@ pub fn supervise(spec: RunSpec, ports: &dyn Ports) -> RunResult {
     match Run::start(spec, Role::Agent, ports) {
         Ok(mut run) => {
             run.niceness = Some(niceness);
+            // States the limit also for an agent that prints nothing.
+            if let Some(snapshot) = run.current_snapshot() {
+                ports.on_snapshot(&snapshot);
+            }
             let outcome = run.run_to_end();
-            let final_snapshot = run.spec.verify.is_some().then(|| run.final_snapshot()).flatten();
+            // To be continued by a verification.
+            let final_snapshot = run.spec.verify.is_some().then(|| run.current_snapshot()).flatten();
             let (mut result, spec) = run.finish(outcome);
             verify::verify(&mut result, spec, final_snapshot, ports);
             result

@@ -1,18 +1,24 @@
 //! Decides how a run ended: a pure function of our own actions, the exit status and the agent's output.
 //!
 //! In this order: why the supervisor ended it; a signal that the supervisor did not send; the agent's report of its
-//! turn; its exit code; its last error message. A run is completed only if its turn is and the exit code is 0. Refused
-//! calls are warnings: the agent knows about them and continues.
+//! turn; its exit code. A run is completed only if its turn is and the exit code is 0. Refused calls are warnings: the
+//! agent knows about them and continues.
+//!
+//! What a failure is about comes from the agent's error events, else from the last message on standard error, and only if
+//! it is certain: callers retry by it.
 
-mod classify;
+mod retry_time;
 mod signals;
 mod stderr;
 mod verification;
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
-use delegator_transcript::{Report, StreamOutcome};
+use delegator_transcript::{ErrorCode, Report, StreamOutcome};
+use jiff::Zoned;
 
-pub use classify::{MessageClass, classify, retry_time};
+use crate::agent::reported_failure;
+pub use retry_time::retry_time;
 pub use signals::signal_name;
 pub use stderr::{RefusedCalls, StderrDigest};
 pub(crate) use verification::verification_outcome;
@@ -43,6 +49,7 @@ pub enum Cause {
 /// The facts a verdict is derived from.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
+    pub protocol: AgentProtocol,
     pub cause: Option<&'a Cause>,
     /// `None` if it could not be killed.
     pub exit: Option<ExitStatus>,
@@ -50,6 +57,8 @@ pub struct Facts<'a> {
     pub stderr: &'a StderrDigest,
     /// The thread it had to resume.
     pub expected_thread: Option<&'a str>,
+    /// The time, in the time zone of the agent.
+    pub ended_at: &'a Zoned,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,27 +87,49 @@ fn end(facts: &Facts<'_>) -> TaskEnd {
         None => return failed(FailureKind::Internal, "the exit status of the agent is unknown".to_owned()),
     };
     match &facts.report.outcome {
-        StreamOutcome::Failed { message } => failure_from_message(message, FailureKind::AgentError),
-        StreamOutcome::Completed if code == 0 && sandbox_blocked_all_work(facts) => {
-            failed(FailureKind::Sandbox, format!("no change could be applied: {NO_SANDBOX_HELPER}"))
+        StreamOutcome::Failed { message, code } => {
+            reported_end(facts.protocol, message, *code, facts.ended_at)
         }
-        StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => TaskEnd::Completed,
-        StreamOutcome::Interrupted if code == 0 => no_terminal_event(facts),
+        StreamOutcome::Completed | StreamOutcome::NotAnnounced if code == 0 => {
+            match blocking_sandbox(facts) {
+                Some(warning) => failed(FailureKind::Sandbox, warning.to_owned()),
+                None => TaskEnd::Completed,
+            }
+        }
+        StreamOutcome::Interrupted if code == 0 => {
+            failed(FailureKind::NoTerminalEvent, facts.stderr.last_message().unwrap_or_default().to_owned())
+        }
         StreamOutcome::Completed | StreamOutcome::NotAnnounced | StreamOutcome::Interrupted => {
-            failure_from_exit_code(code, facts)
+            unreported_end(facts)
         }
     }
 }
 
-/// Without its helper Codex's sandbox fails every command silently and every patch with an item, yet the turn succeeds.
-fn sandbox_blocked_all_work(facts: &Facts<'_>) -> bool {
+/// The agent's warning, if its sandbox blocked all work. Without its helper Codex's sandbox fails every command silently
+/// and every patch with an item, yet the turn succeeds.
+fn blocking_sandbox<'a>(facts: &Facts<'a>) -> Option<&'a str> {
     let Report { files, commands, .. } = facts.report;
     let did_nothing = files.added.is_empty() && files.modified.is_empty() && files.deleted.is_empty();
-    facts.stderr.has_no_sandbox_helper() && files.failed_patches > 0 && did_nothing && commands.finished == 0
+    let is_blocked = files.failed_patches > 0 && did_nothing && commands.finished == 0;
+    facts.stderr.no_sandbox_helper().filter(|_| is_blocked)
 }
 
 fn failed(kind: FailureKind, message: String) -> TaskEnd {
-    TaskEnd::Failed { kind, message, retry_at: None }
+    TaskEnd::Failed { kind, message, retry_at_ms: None }
+}
+
+/// The end of a run whose agent reported an error as the end of its turn.
+pub fn reported_end(
+    protocol: AgentProtocol,
+    message: &str,
+    code: Option<ErrorCode>,
+    ended_at: &Zoned,
+) -> TaskEnd {
+    TaskEnd::Failed {
+        kind: reported_failure(protocol, message, code).unwrap_or(FailureKind::AgentError),
+        message: message.to_owned(),
+        retry_at_ms: retry_time(message, ended_at).map(|time| time.as_millisecond()),
+    }
 }
 
 fn ended_by_us(cause: &Cause) -> TaskEnd {
@@ -126,46 +157,27 @@ fn killed_by_signal(signal: i32) -> TaskEnd {
     failed(FailureKind::Killed, format!("killed by {name}{hint}"))
 }
 
-/// Classifies a failure by its message; `default_kind` if the message is unknown.
-fn failure_from_message(message: &str, default_kind: FailureKind) -> TaskEnd {
-    let class = classify(message);
-    TaskEnd::Failed {
-        kind: class.map_or(default_kind, MessageClass::failure_kind),
-        message: message.to_owned(),
-        retry_at: retry_time(message),
-    }
-}
-
-fn no_terminal_event(facts: &Facts<'_>) -> TaskEnd {
-    let detail = facts.stderr.last_message().map(|text| format!(": {text}")).unwrap_or_default();
-    failed(
-        FailureKind::NoTerminalEvent,
-        format!("exited with code 0 without reporting the end of its turn{detail}"),
-    )
-}
-
-/// The agent reported no failure on standard output: its last error message decides.
-fn failure_from_exit_code(code: i32, facts: &Facts<'_>) -> TaskEnd {
-    if let Some(line) = facts.stderr.classified() {
-        return failure_from_message(line, FailureKind::AgentExit);
-    }
-    if facts.stderr.last_message().is_none()
-        && let Some(error) = facts.report.transient_errors.last()
-        && facts.report.outcome == StreamOutcome::Interrupted
-    {
-        let message = format!("exited with code {code} after reporting: {}", error.message);
-        return failure_from_message(&message, FailureKind::AgentExit);
-    }
-    let detail = facts.stderr.last_message().map(|text| format!(": {text}")).unwrap_or_default();
-    let kind = match facts.stderr.is_active_writer() {
-        true => FailureKind::AgentError,
-        false => FailureKind::AgentExit,
+/// The end of a run that exited with an error code and reported no end of its turn: an error event that nothing followed
+/// decides, else the last message on standard error.
+fn unreported_end(facts: &Facts<'_>) -> TaskEnd {
+    let Facts { protocol, report, stderr, ended_at, .. } = facts;
+    let unresolved = report.unresolved_error.as_deref();
+    let event_kind = unresolved.and_then(|message| reported_failure(*protocol, message, None));
+    let (kind, message) = match (event_kind, stderr.failure_kind()) {
+        (Some(kind), _) => (Some(kind), unresolved),
+        (None, kind) => (kind, stderr.last_message().or(unresolved)),
     };
-    failed(kind, format!("exited with code {code}{detail}"))
+    let message = message.unwrap_or_default();
+    let unknown = if stderr.is_active_writer() { FailureKind::AgentError } else { FailureKind::AgentExit };
+    TaskEnd::Failed {
+        kind: kind.unwrap_or(unknown),
+        message: message.to_owned(),
+        retry_at_ms: kind.and_then(|_| retry_time(message, ended_at)).map(|time| time.as_millisecond()),
+    }
 }
 
 fn warnings(facts: &Facts<'_>) -> Vec<String> {
-    facts.stderr.has_no_sandbox_helper().then(|| NO_SANDBOX_HELPER.to_owned()).into_iter().collect()
+    facts.stderr.no_sandbox_helper().map(|_| NO_SANDBOX_HELPER.to_owned()).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,35 +1,38 @@
-//! Extracts refused calls and the last error messages from standard error.
+//! Extracts refused calls and the last error messages from standard error, in bounded memory.
 //!
-//! Codex logs there (`2026-… ERROR codex_core::…`), prints `Error: …` if it cannot start, and otherwise prints free
-//! text. A refused call produces no event, only a log line of its tool router. Memory is bounded for any input.
+//! The lines of a plain agent are those of any program: nothing in them is interpreted.
 
 use std::collections::VecDeque;
 
-use delegator_transcript::Dialect;
+use delegator_domain::agents::AgentProtocol;
+use delegator_domain::task::FailureKind;
 use serde::{Deserialize, Serialize};
 
-use super::classify::classify;
+use crate::agent::{Message, StderrLine, parse_stderr_line};
 
-const ROUTER_PREFIX: &str = "ERROR codex_core::tools::router: ";
 const MAX_REFUSALS: usize = 20;
 const MAX_LINE_BYTES: usize = 1024;
 
-/// Summary of standard error, in bounded memory.
-#[derive(Debug, Clone, Default)]
+/// Summary of standard error.
+#[derive(Debug, Clone)]
 pub struct StderrDigest {
+    protocol: AgentProtocol,
     refused: VecDeque<String>,
     refused_count: u64,
-    /// The last line of a known class.
-    classified: Option<String>,
     /// The last line marked as an error.
-    last_error: Option<String>,
-    last_line: Option<String>,
+    last_error: Option<StoredLine>,
+    last_line: Option<StoredLine>,
     active_writer: bool,
-    no_sandbox_helper: bool,
-    /// The lines are those of any program: nothing in them is interpreted.
-    is_plain: bool,
-    /// The previous line was the router's: lines without a timestamp continue it.
-    in_router: bool,
+    /// The agent's warning that its sandbox helper is missing.
+    no_sandbox_helper: Option<String>,
+    /// The previous line was about a refused call: lines without a prefix continue it.
+    in_refusal: bool,
+}
+
+#[derive(Debug, Clone)]
+struct StoredLine {
+    text: String,
+    kind: Option<FailureKind>,
 }
 
 /// Calls of the agent that its sandbox or its tools refused.
@@ -41,13 +44,21 @@ pub struct RefusedCalls {
 }
 
 impl StderrDigest {
-    /// A digest for an agent with this dialect, if it has to be known.
-    pub fn for_dialect(dialect: Option<Dialect>) -> StderrDigest {
-        StderrDigest { is_plain: dialect == Some(Dialect::Plain), ..StderrDigest::default() }
+    pub fn new(protocol: AgentProtocol) -> StderrDigest {
+        StderrDigest {
+            protocol,
+            refused: VecDeque::new(),
+            refused_count: 0,
+            last_error: None,
+            last_line: None,
+            active_writer: false,
+            no_sandbox_helper: None,
+            in_refusal: false,
+        }
     }
 
-    pub fn of(text: &str) -> StderrDigest {
-        let mut digest = StderrDigest::default();
+    pub fn of(protocol: AgentProtocol, text: &str) -> StderrDigest {
+        let mut digest = StderrDigest::new(protocol);
         for line in text.lines() {
             digest.push_line(line);
         }
@@ -60,38 +71,30 @@ impl StderrDigest {
         if line.trim_start().is_empty() {
             return false;
         }
-        if self.is_plain {
-            self.last_line = Some(truncate(line));
-            return true;
+        match parse_stderr_line(self.protocol, line) {
+            StderrLine::Routine => false,
+            StderrLine::Refusal(call) => {
+                self.in_refusal = true;
+                self.record_refusal(call);
+                true
+            }
+            StderrLine::Message(Message { is_new: false, .. }) if self.in_refusal => false,
+            StderrLine::NoSandboxHelper => {
+                self.in_refusal = false;
+                self.no_sandbox_helper = Some(truncate(line));
+                false
+            }
+            StderrLine::Message(message) => {
+                self.in_refusal = false;
+                self.active_writer |= message.is_active_writer;
+                let stored = StoredLine { text: truncate(line), kind: message.kind };
+                if message.is_error {
+                    self.last_error = Some(stored.clone());
+                }
+                self.last_line = Some(stored);
+                !message.is_log && message.kind.is_none()
+            }
         }
-        if is_routine_line(line) {
-            return false;
-        }
-        if let Some((_, call)) = line.split_once(ROUTER_PREFIX) {
-            self.in_router = true;
-            self.record_refusal(call.strip_prefix("error=").unwrap_or(call));
-            return true;
-        }
-        let is_log = is_log_line(line);
-        if self.in_router && !is_log && !line.starts_with("Error: ") {
-            return false;
-        }
-        self.in_router = false;
-        if line.contains("Refusing to create helper binaries") {
-            self.no_sandbox_helper = true;
-            return false;
-        }
-        self.active_writer |= line.contains("already has an active writer");
-        let is_error = line.starts_with("Error: ") || line.starts_with("error: ") || line.contains(" ERROR ");
-        let class = classify(line);
-        if class.is_some() {
-            self.classified = Some(truncate(line));
-        }
-        if is_error {
-            self.last_error = Some(truncate(line));
-        }
-        self.last_line = Some(truncate(line));
-        !is_log && class.is_none()
     }
 
     fn record_refusal(&mut self, call: &str) {
@@ -106,13 +109,17 @@ impl StderrDigest {
         RefusedCalls { count: self.refused_count, last: self.refused.iter().cloned().collect() }
     }
 
-    pub fn last_message(&self) -> Option<&str> {
-        self.last_error.as_deref().or(self.last_line.as_deref())
+    fn last(&self) -> Option<&StoredLine> {
+        self.last_error.as_ref().or(self.last_line.as_ref())
     }
 
-    /// The last line of a known class.
-    pub fn classified(&self) -> Option<&str> {
-        self.classified.as_deref()
+    pub fn last_message(&self) -> Option<&str> {
+        self.last().map(|line| line.text.as_str())
+    }
+
+    /// What the last message is about, if it is known. Earlier messages may have been overcome.
+    pub fn failure_kind(&self) -> Option<FailureKind> {
+        self.last().and_then(|line| line.kind)
     }
 
     /// Another process is writing to the thread.
@@ -120,28 +127,12 @@ impl StderrDigest {
         self.active_writer
     }
 
-    /// Sandboxed commands will fail: CODEX_HOME lies below the temporary directory.
-    pub fn has_no_sandbox_helper(&self) -> bool {
-        self.no_sandbox_helper
+    /// The agent's warning that sandboxed commands will fail, because CODEX_HOME lies below the temporary directory.
+    pub fn no_sandbox_helper(&self) -> Option<&str> {
+        self.no_sandbox_helper.as_deref()
     }
-}
-
-/// Lines that Codex prints in every run or at every end.
-fn is_routine_line(line: &str) -> bool {
-    ["Reading additional input from stdin...", "Reading prompt from stdin..."].contains(&line)
-        || line.contains("failed to record rollout items")
-}
-
-/// `2026-11-15T00:38:42.656307Z ERROR …`
-fn is_log_line(line: &str) -> bool {
-    let bytes = line.as_bytes();
-    bytes.len() > 20 && bytes[..4].iter().all(u8::is_ascii_digit) && bytes[4] == b'-' && bytes[10] == b'T'
 }
 
 fn truncate(text: &str) -> String {
-    let mut end = text.len().min(MAX_LINE_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
+    text[..text.floor_char_boundary(MAX_LINE_BYTES)].to_owned()
 }

@@ -16,9 +16,30 @@ fn report_of(bytes: &[u8]) -> Report {
     summarizer.finish()
 }
 
+fn ended_at() -> Zoned {
+    "2026-11-16T14:00:00Z[UTC]".parse().unwrap()
+}
+
+fn facts<'a>(
+    report: &'a Report,
+    stderr: &'a StderrDigest,
+    exit: ExitStatus,
+    ended_at: &'a Zoned,
+) -> Facts<'a> {
+    Facts {
+        protocol: AgentProtocol::CodexExec,
+        cause: None,
+        exit: Some(exit),
+        report,
+        stderr,
+        expected_thread: None,
+        ended_at,
+    }
+}
+
 fn verdict_for(report: &Report, exit: ExitStatus, stderr: &str) -> Verdict {
-    let stderr = StderrDigest::of(stderr);
-    verdict(&Facts { cause: None, exit: Some(exit), report, stderr: &stderr, expected_thread: None })
+    let stderr = StderrDigest::of(AgentProtocol::CodexExec, stderr);
+    verdict(&facts(report, &stderr, exit, &ended_at()))
 }
 
 fn kind(end: &TaskEnd) -> Option<FailureKind> {
@@ -96,7 +117,7 @@ fn failures_before_the_first_event_are_classified() {
         assert_eq!(kind(&actual.end), Some(expected), "{stderr}: {:?}", actual.end);
     }
     let actual = verdict_for(&nothing, ExitStatus::Code(2), include_str!("../../tests/stderr/bad_flag.txt"));
-    assert_eq!(message(&actual.end), "exited with code 2: error: unexpected argument '--full-auto' found");
+    assert_eq!(message(&actual.end), "error: unexpected argument '--full-auto' found");
     let actual = verdict_for(&nothing, ExitStatus::Code(0), "");
     assert_eq!(kind(&actual.end), Some(Kind::NoTerminalEvent));
 }
@@ -120,7 +141,7 @@ fn refused_calls_do_not_fail_a_run() {
     assert_eq!((actual.end, actual.warnings.len()), (TaskEnd::Completed, 1));
     let many: String =
         (0..50).map(|n| format!("x ERROR codex_core::tools::router: error=no {n}\n")).collect();
-    let refused = StderrDigest::of(&many).refused_calls();
+    let refused = StderrDigest::of(AgentProtocol::CodexExec, &many).refused_calls();
     assert_eq!((refused.count, refused.last.len()), (50, 20));
 }
 
@@ -128,23 +149,24 @@ fn refused_calls_do_not_fail_a_run() {
 fn usage_limit_carries_the_retry_time() {
     let line = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"You've hit your usage limit. Try again at 3:51 PM.\"}}";
     let actual = verdict_for(&report_of(line.as_bytes()), ExitStatus::Code(1), "");
-    let TaskEnd::Failed { kind, retry_at, .. } = actual.end else { panic!("{actual:?}") };
-    assert_eq!((kind, retry_at.as_deref()), (FailureKind::UsageLimit, Some("3:51 PM")));
+    let TaskEnd::Failed { kind, retry_at_ms, .. } = actual.end else { panic!("{actual:?}") };
+    let expected: Zoned = "2026-11-16T15:51:00Z[UTC]".parse().unwrap();
+    assert_eq!((kind, retry_at_ms), (FailureKind::UsageLimit, Some(expected.timestamp().as_millisecond())));
 }
 
 #[test]
 fn our_own_cause_overrides_the_agents_report() {
     let report = report("plain");
-    let stderr = StderrDigest::default();
+    let stderr = StderrDigest::new(AgentProtocol::CodexExec);
     let causes = [
         (Cause::Cancelled { reason: None }, TaskEnd::Cancelled { reason: None }),
         (Cause::Limit(LimitKind::Hard), TaskEnd::Timeout(LimitKind::Hard)),
     ];
     for (cause, expected) in causes {
         for exit in [None, Some(ExitStatus::Code(0)), Some(ExitStatus::Signal(9))] {
-            let facts =
-                Facts { cause: Some(&cause), exit, report: &report, stderr: &stderr, expected_thread: None };
-            assert_eq!(verdict(&facts).end, expected);
+            let ended_at = ended_at();
+            let facts = facts(&report, &stderr, ExitStatus::Code(0), &ended_at);
+            assert_eq!(verdict(&Facts { cause: Some(&cause), exit, ..facts }).end, expected);
         }
     }
 }
@@ -152,10 +174,11 @@ fn our_own_cause_overrides_the_agents_report() {
 #[test]
 fn unexpected_thread_is_a_failure() {
     let report = report("plain");
-    let stderr = StderrDigest::default();
-    let exit = Some(ExitStatus::Code(0));
-    let facts = Facts { cause: None, exit, report: &report, stderr: &stderr, expected_thread: Some("other") };
-    assert_eq!(kind(&verdict(&facts).end), Some(FailureKind::WrongThread));
+    let stderr = StderrDigest::new(AgentProtocol::CodexExec);
+    let ended_at = ended_at();
+    let facts = facts(&report, &stderr, ExitStatus::Code(0), &ended_at);
+    let other = Facts { expected_thread: Some("other"), ..facts };
+    assert_eq!(kind(&verdict(&other).end), Some(FailureKind::WrongThread));
     let expected_thread = report.thread_id.as_deref();
     assert_eq!(verdict(&Facts { expected_thread, ..facts }).end, TaskEnd::Completed);
 }
@@ -166,26 +189,27 @@ fn the_exit_code_decides_about_plain_text() {
     let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
     summarizer.push(b"{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}\n");
     let report = summarizer.finish();
-    let mut stderr = StderrDigest::for_dialect(Some(Dialect::Plain));
+    let mut stderr = StderrDigest::new(AgentProtocol::Plain);
     assert!(stderr.push_line("warning: 429 requests, rate limit, codex login"), "it is activity");
     let end = |code| {
-        let exit = Some(ExitStatus::Code(code));
-        verdict(&Facts { cause: None, exit, report: &report, stderr: &stderr, expected_thread: None }).end
+        let ended_at = ended_at();
+        let facts = facts(&report, &stderr, ExitStatus::Code(code), &ended_at);
+        verdict(&Facts { protocol: AgentProtocol::Plain, ..facts }).end
     };
     assert_eq!(end(0), TaskEnd::Completed);
     assert_eq!(kind(&end(3)), Some(FailureKind::AgentExit), "its words are not interpreted");
-    assert_eq!(message(&end(3)), "exited with code 3: warning: 429 requests, rate limit, codex login");
+    assert_eq!(message(&end(3)), "warning: 429 requests, rate limit, codex login");
 }
 
 #[test]
 fn routine_lines_of_codex_are_ordinary_text_of_a_plain_agent() {
     for line in ["Reading prompt from stdin...", "failed to record rollout items: disk full"] {
-        let mut plain = StderrDigest::for_dialect(Some(Dialect::Plain));
+        let mut plain = StderrDigest::new(AgentProtocol::Plain);
         assert!(plain.push_line(line), "it is activity: {line}");
         assert_eq!(plain.last_message(), Some(line));
-        let mut codex = StderrDigest::for_dialect(None);
+        let mut codex = StderrDigest::new(AgentProtocol::CodexExec);
         assert!(!codex.push_line(line), "{line}");
         assert_eq!(codex.last_message(), None);
     }
-    assert!(!StderrDigest::for_dialect(Some(Dialect::Plain)).push_line("  "), "a blank line is no activity");
+    assert!(!StderrDigest::new(AgentProtocol::Plain).push_line("  "), "a blank line is no activity");
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd};
 use delegator_supervisor::agent::{LaunchPlan, Leftovers};
@@ -56,6 +57,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
     RunSpec {
         group: case.grouped.then(|| Cgroup::create(&task)).flatten(),
         task,
+        protocol: AgentProtocol::CodexExec,
         plan: LaunchPlan {
             program: case.program,
             args: case.args.into_iter().map(Into::into).collect(),
@@ -113,6 +115,10 @@ impl FilePorts<'_> {
 }
 
 impl Ports for FilePorts<'_> {
+    fn now_ms(&self) -> i64 {
+        0
+    }
+
     fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);

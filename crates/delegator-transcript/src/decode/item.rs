@@ -5,6 +5,7 @@ use crate::event::{
     ChangeKind, CollabToolCall, CommandExecution, FileChange, Item, ItemDetails, ItemStatus, McpToolCall,
     Todo,
 };
+use crate::json::unique::is_item_id;
 use crate::json::{Object, Text, Value};
 use crate::longline::ObjectFacts;
 
@@ -16,9 +17,11 @@ pub(super) fn decode_item<'a>(fields: &Object<'a>, remains: Option<Remains<'a>>)
     };
     let kind = text("type", |facts| facts.kind.as_deref()).unwrap_or_default();
     let status = text("status", |facts| facts.status.as_deref());
+    // Codex writes a second id, of the model provider, into web-search items.
+    let item_id = fields.first(&["id"], |id| id.text().filter(|id| id.simple().is_some_and(is_item_id)));
     let longest = remains.and_then(|remains| remains.facts.longest_string);
     Item {
-        id: text("id", |facts| facts.id.as_deref()).unwrap_or_default(),
+        id: item_id.or_else(|| text("id", |facts| facts.id.as_deref())).unwrap_or_default(),
         status: status.map(|status| ItemStatus::from_name(status.simple().unwrap_or_default())),
         details: decode_details(kind, fields, remains),
         full_bytes: longest.map(|(from, to)| to - from),

@@ -76,9 +76,11 @@ fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option
         }
         "turn.started" => ThreadEvent::TurnStarted,
         "turn.completed" => ThreadEvent::TurnCompleted { usage: line.first(&["usage"], decode_usage) },
-        "turn.failed" => ThreadEvent::TurnFailed { message: error_message(line).unwrap_or_default() },
+        "turn.failed" => {
+            ThreadEvent::TurnFailed { error: error_value(line).map(error::agent_error).unwrap_or_default() }
+        }
         "error" => {
-            let message = line.text("message").or_else(|| error_message(line));
+            let message = line.text("message").or_else(|| error_value(line).and_then(error::message));
             ThreadEvent::Error { message: message.unwrap_or_default() }
         }
         name @ ("item.started" | "item.updated" | "item.completed") => {
@@ -102,9 +104,9 @@ fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option
     Event::Thread(event)
 }
 
-/// The message of the first `error` that is not null.
-fn error_message<'a>(line: &Object<'a>) -> Option<Text<'a>> {
-    line.first(&["error"], |error| Some(error).filter(|error| !error.is_null())).and_then(error::message)
+/// The first `error` that is not null.
+fn error_value<'a>(line: &Object<'a>) -> Option<Value<'a>> {
+    line.first(&["error"], |error| Some(error).filter(|error| !error.is_null()))
 }
 
 fn decode_idle_event<'a>(

@@ -4,7 +4,7 @@ use super::item::decode_todos;
 use super::turn_item::{TurnItem, codex_exec_result, decode_turn_item};
 use super::usage::{decode_usage, usage_in};
 use super::{Remains, error};
-use crate::event::{ChangeKind, FileChange, McpToolCall};
+use crate::event::{AgentError, ChangeKind, FileChange, McpToolCall};
 use crate::json::{Ending, Object, Text, Value};
 use crate::protocol::ProtocolEvent;
 use crate::shell;
@@ -23,7 +23,8 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
         },
         "task_started" | "turn_started" => ProtocolEvent::TaskStarted,
         "task_complete" | "turn_complete" => ProtocolEvent::TaskComplete {
-            error: fields.first(&["error"], |error| error.object()?.text("message")),
+            error: fields
+                .first(&["error"], |error| Some(error::agent_error(error)).filter(|_| error.is_object())),
         },
         "turn_aborted" => ProtocolEvent::TurnAborted,
         "user_message" => ProtocolEvent::UserMessage { message: text() },
@@ -37,7 +38,7 @@ pub(super) fn decode_protocol<'a>(fields: &Object<'a>, remains: Option<Remains<'
             usage: fields.first(&["info"], |info| info.object()?.first(&["total_token_usage"], decode_usage)),
             request: usage_in(fields),
         },
-        "error" => ProtocolEvent::Error { message: text() },
+        "error" => ProtocolEvent::Error { error: AgentError { message: text(), code: error::code(fields) } },
         "stream_error" => ProtocolEvent::StreamError { message: text() },
         "warning" => ProtocolEvent::Warning { message: text() },
         "deprecation_notice" => {

@@ -37,7 +37,10 @@ pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
 pub use test_log::{TestReport, TestRunReport, test_report};
 pub use usage::UsageReport;
 
-use crate::event::{Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Todo, Usage};
+use crate::event::{
+    AgentError, ErrorCode, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Todo,
+    Usage,
+};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::map::{Dialect, Effect, MapWarning, Translator};
@@ -70,6 +73,18 @@ pub struct FoldOptions {
     pub usage_before: Option<Usage>,
     /// The dialect, if the lines do not show it.
     pub dialect: Option<Dialect>,
+    /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be resumed.
+    pub thread: AssumedThread,
+}
+
+/// The thread of a stream whose dialect has no threads.
+#[derive(Clone, Debug, Default)]
+pub enum AssumedThread {
+    /// There is none.
+    #[default]
+    None,
+    /// As in [`Translator::announcing`].
+    Announced(Option<String>),
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +94,9 @@ struct Fold {
     turn: TurnState,
     turns: u64,
     failure: BoundedText,
+    failure_code: Option<ErrorCode>,
+    /// The last error event, unless something followed it.
+    unresolved_error: Option<BoundedText>,
     final_message: Option<BoundedText>,
     files: Files,
     commands: CommandLog,
@@ -136,6 +154,7 @@ impl Fold {
     }
 
     fn on_event(&mut self, event: &ThreadEvent<'_>) {
+        self.unresolved_error = None;
         match event {
             ThreadEvent::ThreadStarted { thread_id } => {
                 let id = BoundedText::new(thread_id, MAX_ID_BYTES).resolve();
@@ -154,13 +173,15 @@ impl Fold {
                 self.usage = usage.or(self.usage);
                 self.progress.turn_completed();
             }
-            ThreadEvent::TurnFailed { message } => {
+            ThreadEvent::TurnFailed { error } => {
                 self.turn = TurnState::Failed;
-                self.failure.set(message, MAX_ERROR_BYTES);
+                self.failure.set(&error.message, MAX_ERROR_BYTES);
+                self.failure_code = error.code;
                 // Codex announces a failure as an `error` first; that one was not transient.
-                self.transient_errors.retract(message);
+                self.transient_errors.retract(&error.message);
             }
             ThreadEvent::Error { message } => {
+                self.unresolved_error = Some(BoundedText::new(message, MAX_ERROR_BYTES));
                 self.transient_errors.add(message);
                 self.repeats.stream_interrupted();
                 self.between_items = BetweenItems::Retrying(activity::describe_retry(&message.resolve()));
@@ -274,7 +295,9 @@ impl Fold {
             _ if translator.dialect() == Some(Dialect::Idle) && (self.done || self.idle) => {
                 StreamOutcome::Completed
             }
-            TurnState::Failed => StreamOutcome::Failed { message: self.failure.resolve() },
+            TurnState::Failed => {
+                StreamOutcome::Failed { message: self.failure.resolve(), code: self.failure_code }
+            }
             _ if translator.dialect() == Some(Dialect::Idle) => StreamOutcome::Interrupted,
             TurnState::Completed => StreamOutcome::Completed,
             TurnState::Interrupted => StreamOutcome::Interrupted,
@@ -282,7 +305,9 @@ impl Fold {
                 StreamOutcome::Interrupted
             }
             TurnState::None | TurnState::Running => match translator.critical_error() {
-                Some(message) => StreamOutcome::Failed { message: message.resolve().into_owned() },
+                Some(AgentError { message, code }) => {
+                    StreamOutcome::Failed { message: message.resolve().into_owned(), code: *code }
+                }
                 None => StreamOutcome::NotAnnounced,
             },
         }
@@ -345,6 +370,7 @@ impl Fold {
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,
+            unresolved_error: self.unresolved_error.as_ref().map(BoundedText::resolve),
             oddities: self.oddities.clone(),
             open_items: self.open_items.report(self.options.workdir.as_deref()),
             repeated_items: self.repeats.count,

@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::recent::RecentLine;
 use super::test_log::TestReport;
 use super::usage::UsageReport;
+use crate::event::ErrorCode;
 use crate::map::{Dialect, MapWarning};
 
 /// What the stream says about a run. The default is the report of an empty stream.
@@ -59,6 +60,9 @@ pub struct Report {
     pub transient_errors: Vec<Notice>,
     /// Number of transient errors, including duplicates.
     pub transient_error_count: u64,
+    /// The last of them, if nothing followed it: why a stream without a terminal event ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unresolved_error: Option<String>,
     /// Irregularities of the stream.
     pub oddities: Vec<MapWarning>,
     /// Items that were started and not completed.
@@ -105,6 +109,8 @@ pub enum StreamOutcome {
     Failed {
         /// The agent's error message.
         message: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<ErrorCode>,
     },
     /// The stream has no terminal event.
     #[default]

@@ -1,7 +1,7 @@
 //! Removes repeated keys from JSON objects, at any depth.
 //!
 //! Codex writes its web-search items with two `id` keys, and readers disagree about which of them counts. The first one
-//! remains, as in `decode`; everything else is copied byte for byte. The scan uses its own stack instead of recursion,
+//! remains, but of two ids the one of the form `item_N`, as in `decode`; everything else is copied byte for byte. The scan uses its own stack instead of recursion,
 //! so deep nesting cannot overflow the thread's stack.
 
 use std::borrow::Cow;
@@ -13,25 +13,47 @@ use super::text::unescape;
 
 /// The text without repeated keys; borrowed when it has none, or is not JSON.
 pub fn without_repeated_keys(text: &str) -> Cow<'_, str> {
-    let removed = if is_json(text) { repeated_members(text) } else { Vec::new() };
-    if removed.is_empty() {
+    let mut edits = if is_json(text) { find_edits(text) } else { Vec::new() };
+    if edits.is_empty() {
         return Cow::Borrowed(text);
     }
+    edits.sort_by_key(|edit| edit.place.start);
     let mut unique = String::with_capacity(text.len());
     let mut from = 0;
-    for member in removed {
-        unique.push_str(text.get(from..member.start).unwrap_or_default());
-        from = member.end;
+    for edit in edits {
+        unique.push_str(text.get(from..edit.place.start).unwrap_or_default());
+        unique.push_str(edit.replacement);
+        from = edit.place.end;
     }
     unique.push_str(text.get(from..).unwrap_or_default());
     Cow::Owned(unique)
 }
 
-/// The members to remove, in order, each with the comma before it. The grammar of `text` has been checked.
-fn repeated_members(text: &str) -> Vec<Range<usize>> {
-    let mut removed = Vec::new();
-    // The open brackets; for an object with the keys it has had so far.
-    let mut open: Vec<Option<HashSet<Cow<'_, str>>>> = Vec::new();
+/// Whether this is the id of an item, as Codex numbers them.
+pub(crate) fn is_item_id(id: &str) -> bool {
+    id.strip_prefix("item_")
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+struct Edit<'a> {
+    place: Range<usize>,
+    replacement: &'a str,
+}
+
+/// An object that is being read.
+#[derive(Default)]
+struct OpenObject<'a> {
+    keys: HashSet<Cow<'a, str>>,
+    /// The value of the first `id`, if it is a string.
+    id: Option<Range<usize>>,
+}
+
+/// The edits that remove repeated members, each with the comma before it, and that move an `item_N` to the first `id`.
+/// The grammar of `text` has been checked.
+fn find_edits(text: &str) -> Vec<Edit<'_>> {
+    let mut edits = Vec::new();
+    // The open brackets; `None` for an array.
+    let mut open: Vec<Option<OpenObject<'_>>> = Vec::new();
     // Where the repeated member begins that is being passed over, and how many brackets are open around it.
     let mut repeated: Option<(usize, usize)> = None;
     let (mut at, mut comma, mut value_end, mut expects_key) = (0, 0, 0, false);
@@ -39,7 +61,14 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
         if let (b',' | b'}' | b']', Some((from, depth))) = (byte, repeated)
             && depth == open.len()
         {
-            removed.push(from..value_end);
+            let member = text.get(from + 1..value_end).unwrap_or_default();
+            if let Some(Some(object)) = open.last_mut()
+                && let Some(edit) = object.id.clone().and_then(|id| move_item_id(text, id, member))
+            {
+                object.id = None;
+                edits.push(edit);
+            }
+            edits.push(Edit { place: from..value_end, replacement: "" });
             repeated = None;
         }
         let start = at;
@@ -48,7 +77,7 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
             b' ' | b'\t' | b'\r' | b'\n' | b':' => continue,
             b'{' | b'[' => {
                 expects_key = *byte == b'{';
-                open.push(expects_key.then(HashSet::new));
+                open.push(expects_key.then(OpenObject::default));
             }
             b'}' | b']' => drop(open.pop()),
             b',' => {
@@ -58,17 +87,36 @@ fn repeated_members(text: &str) -> Vec<Range<usize>> {
             b'"' => {
                 at = string_end(text, start);
                 let key = text.get(start + 1..at - 1).filter(|_| std::mem::take(&mut expects_key));
-                if let (Some(key), Some(Some(keys)), None) = (key, open.last_mut(), repeated)
-                    && !keys.insert(if key.contains('\\') { unescape(key).into() } else { key.into() })
-                {
-                    repeated = Some((comma, open.len()));
+                if let (Some(key), Some(Some(object)), None) = (key, open.last_mut(), repeated) {
+                    let name = if key.contains('\\') { unescape(key).into() } else { key.into() };
+                    if !object.keys.insert(name) {
+                        repeated = Some((comma, open.len()));
+                    } else if key == "id" {
+                        object.id = string_value(text, at);
+                    }
                 }
             }
             _ => {}
         }
         value_end = at;
     }
-    removed
+    edits
+}
+
+/// The place of the string after the key that ends at `from`, without its quotes.
+fn string_value(text: &str, from: usize) -> Option<Range<usize>> {
+    let rest = text.get(from..)?;
+    let is_separator = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n' | ':');
+    let start = from + rest.find(|c| !is_separator(c))?;
+    text.get(start..)?.starts_with('"').then(|| start + 1..string_end(text, start) - 1)
+}
+
+/// Replaces the first `id` by that of a repeated member if only that is an `item_N`.
+fn move_item_id<'a>(text: &'a str, first_id: Range<usize>, member: &'a str) -> Option<Edit<'a>> {
+    let (_, value) = member.trim_ascii_start().strip_prefix("\"id\"")?.split_once(':')?;
+    let id = value.trim_ascii().strip_prefix('"')?.strip_suffix('"')?;
+    let moves = is_item_id(id) && !is_item_id(text.get(first_id.clone())?);
+    moves.then_some(Edit { place: first_id, replacement: id })
 }
 
 #[cfg(test)]
@@ -86,6 +134,10 @@ mod tests {
             ),
             (r#"{"a":1,"\u0061":2}"#, r#"{"a":1}"#),
             (r#"{"a":{},"b":[],"a":[]}"#, r#"{"a":{},"b":[]}"#),
+            (r#"{"id":"item_0","id":"ws_1"}"#, r#"{"id":"item_0"}"#),
+            (r#"{"a":[{"id" : "ws_1", "b":2, "id": "item_0" }]}"#, r#"{"a":[{"id" : "item_0", "b":2 }]}"#),
+            (r#"{"id":"ws_0","id":"item_1","id":"item_2"}"#, r#"{"id":"item_1"}"#),
+            (r#"{"id":"ws_1","id":"item_x","id":7}"#, r#"{"id":"ws_1"}"#),
         ] {
             assert_eq!(without_repeated_keys(given), expected, "{given}");
         }

@@ -12,16 +12,20 @@ mod idle;
 mod pending;
 mod protocol;
 mod response;
+mod thread_start;
 
 use serde::{Deserialize, Serialize};
 
 use crate::decode::decode;
-use crate::event::{Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage};
+use crate::event::{
+    AgentError, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage,
+};
 use crate::framer::{Line, LineText};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use idle::IdleMapper;
 use protocol::ProtocolMapper;
+use thread_start::ThreadStart;
 
 /// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -85,6 +89,12 @@ pub enum UnmappedReason {
     Redundant,
     /// Settings and bookkeeping of a session.
     Context,
+    /// An item of a type that is not documented; left out by `strict`, as are the following.
+    UnknownItem,
+    /// A patch that is not finished.
+    PatchInProgress,
+    /// A documented field is missing or has another type or value.
+    InvalidField,
 }
 
 impl UnmappedReason {
@@ -92,6 +102,7 @@ impl UnmappedReason {
     pub fn is_lost(self) -> bool {
         match self {
             Self::NotJson | Self::Unknown | Self::Ignored | Self::Context => true,
+            Self::UnknownItem | Self::PatchInProgress | Self::InvalidField => true,
             Self::Blank | Self::Held | Self::Redundant => false,
         }
     }
@@ -109,6 +120,8 @@ pub struct Translator {
     ids: ItemIds,
     protocol: ProtocolMapper,
     idle: IdleMapper,
+    /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
+    thread_start: Option<ThreadStart>,
 }
 
 /// Generates `item_0`, `item_1`, … and skips the ids that the stream itself uses.
@@ -138,15 +151,25 @@ impl Translator {
         Self { dialect, ..Self::default() }
     }
 
+    /// Begins a stream of a dialect without threads (the idle dialect, plain text) with `thread.started`, because readers
+    /// of Codex exec events expect it. Its id is `thread_id`, else the first `thread_id` or `session_id` of a line, else
+    /// derived from the first lines of the stream.
+    pub fn announcing(self, thread_id: Option<String>) -> Self {
+        Self { thread_start: Some(ThreadStart::new(thread_id)), ..self }
+    }
+
     /// Decodes a line of this stream.
-    pub fn decode<'a>(&self, line: &Line<'_>, text: &'a LineText<'_>) -> Event<'a> {
+    pub fn decode<'a>(&mut self, line: &Line<'_>, text: &'a LineText<'_>) -> Event<'a> {
         let full_bytes = line.is_truncated().then_some(line.length);
-        match (self.dialect, text) {
-            (Some(Dialect::Plain), LineText::Whole(text) | LineText::Truncated { head: text, .. }) => {
-                Event::Plain { text: Text::plain(text), full_bytes }
-            }
+        let (LineText::Whole(stored) | LineText::Truncated { head: stored, .. }) = text;
+        let event = match self.dialect {
+            Some(Dialect::Plain) => Event::Plain { text: Text::plain(stored), full_bytes },
             _ => decode(text),
+        };
+        if let (Some(start), Event::Idle(_) | Event::Plain { .. }) = (&mut self.thread_start, &event) {
+            start.read_line(stored);
         }
+        event
     }
 
     /// The dialect of the stream, once a line was recognised.
@@ -170,7 +193,7 @@ impl Translator {
     }
 
     /// The error that makes the turn a failure, if the turn has not ended yet.
-    pub fn critical_error(&self) -> Option<&Text<'static>> {
+    pub fn critical_error(&self) -> Option<&AgentError<'static>> {
         self.protocol.critical_error()
     }
 
@@ -208,7 +231,12 @@ impl Translator {
         };
         for effect in effects {
             match &effect {
-                Effect::Emit(event) => self.follow_turn(event),
+                Effect::Emit(event) => {
+                    if self.dialect == Some(Dialect::Idle) {
+                        self.start_thread(sink);
+                    }
+                    self.follow_turn(event);
+                }
                 Effect::Interrupted => self.turn_is_open = false,
                 _ => {}
             }
@@ -218,12 +246,19 @@ impl Translator {
 
     /// The first line begins the only turn; each line is a message. The exit code of the agent ends the turn.
     fn plain_line<'a>(&mut self, text: Text<'a>, full_bytes: Option<u64>, sink: &mut impl FnMut(Effect<'a>)) {
+        self.start_thread(sink);
         if !std::mem::replace(&mut self.turn_is_open, true) {
             sink(Effect::Emit(ThreadEvent::TurnStarted));
         }
         let details = ItemDetails::AgentMessage { text };
         let item = Item { id: self.ids.next(), status: None, details, full_bytes };
         sink(Effect::Emit(ThreadEvent::Item { phase: ItemPhase::Completed, item }));
+    }
+
+    fn start_thread<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
+        if let Some(start) = self.thread_start.take() {
+            sink(Effect::Emit(ThreadEvent::ThreadStarted { thread_id: start.into_thread_id() }));
+        }
     }
 
     fn follow_turn(&mut self, event: &ThreadEvent<'_>) {

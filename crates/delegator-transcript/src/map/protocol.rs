@@ -13,8 +13,8 @@ use super::pending::Pending;
 use super::response::OpenResponses;
 use super::{Dialect, Effect, ItemIds, MapWarning, UnmappedReason, item};
 use crate::event::{
-    CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo,
-    Usage,
+    AgentError, CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
+    ThreadEvent, Todo, Usage,
 };
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, ResponseItem};
@@ -30,7 +30,7 @@ pub(super) struct ProtocolMapper {
     items: Pending<Text<'static>>,
     plan: Option<(Text<'static>, Vec<Todo<'static>>)>,
     usage: Option<Usage>,
-    critical_error: Option<Text<'static>>,
+    critical_error: Option<AgentError<'static>>,
     accepted_source: [Option<ItemSource>; ItemKind::COUNT],
     pub(super) responses: OpenResponses,
 }
@@ -74,7 +74,7 @@ impl ProtocolMapper {
         self.saw_task_end || (dialect == Some(Dialect::Rollout) && self.saw_task_start)
     }
 
-    pub(super) fn critical_error(&self) -> Option<&Text<'static>> {
+    pub(super) fn critical_error(&self) -> Option<&AgentError<'static>> {
         self.critical_error.as_ref()
     }
 
@@ -157,9 +157,9 @@ impl ProtocolMapper {
                 let usage_effect = total.map(Effect::Usage);
                 usage_effect.into_iter().chain(unmapped(UnmappedReason::Held)).collect()
             }
-            ProtocolEvent::Error { message } => {
-                self.critical_error = Some(message.clone().into_owned());
-                vec![Effect::Emit(ThreadEvent::Error { message })]
+            ProtocolEvent::Error { error } => {
+                self.critical_error = Some(error.clone().into_owned());
+                vec![Effect::Emit(ThreadEvent::Error { message: error.message })]
             }
             ProtocolEvent::StreamError { message } => vec![Effect::Emit(ThreadEvent::Error { message })],
             ProtocolEvent::Warning { message } => completed_item(ids, ItemDetails::Error { message }),
@@ -181,13 +181,13 @@ impl ProtocolMapper {
         self.complete_plan().into_iter().chain([Effect::Emit(ThreadEvent::TurnStarted)]).collect()
     }
 
-    fn end_turn<'a>(&mut self, error: Option<Text<'a>>) -> Effects<'a> {
+    fn end_turn<'a>(&mut self, error: Option<AgentError<'a>>) -> Effects<'a> {
         self.saw_task_end = true;
         let mut effects: Effects<'a> = self.complete_plan().into_iter().collect();
-        let message = error.or_else(|| self.critical_error.take());
+        let error = error.or_else(|| self.critical_error.take());
         self.critical_error = None;
-        effects.push(Effect::Emit(match message {
-            Some(message) => ThreadEvent::TurnFailed { message },
+        effects.push(Effect::Emit(match error {
+            Some(error) => ThreadEvent::TurnFailed { error },
             None => ThreadEvent::TurnCompleted { usage: Some(self.usage.unwrap_or_default()) },
         }));
         effects

@@ -1,5 +1,8 @@
 //! Writes over-long lines: both ends, and between them how many bytes are missing.
 
+use std::borrow::Cow;
+
+use super::MARK;
 use crate::decode::decode_text;
 use crate::event::Event;
 use crate::framer::{Line, LineBody, LineText};
@@ -14,37 +17,36 @@ fn omission_mark(bytes: u64) -> String {
     format!("... {bytes} bytes omitted ...")
 }
 
-/// Appends a line without a counterpart. An over-long line is reduced to its two ends; if it was JSON, to an object
-/// with both ends, so that readers of JSON lines can continue.
-pub(super) fn write_unmapped(
-    line: &Line<'_>,
-    text: &LineText<'_>,
-    reason: UnmappedReason,
-    out: &mut Vec<u8>,
-) {
+/// A line without a counterpart. An over-long line is reduced to its two ends; if it was JSON, to an object with both
+/// ends, so that readers of JSON lines can continue.
+pub(super) fn unmapped<'a>(line: &Line<'_>, text: &'a LineText<'_>, reason: UnmappedReason) -> Cow<'a, str> {
     let (head, tail, facts) = match text {
-        LineText::Whole(text) => return out.extend_from_slice(text.as_bytes()),
+        LineText::Whole(text) => return Cow::Borrowed(text),
         LineText::Truncated { head, tail, facts } => (head, tail, facts),
     };
-    let LineBody::Truncated { head: head_bytes, tail: tail_bytes, .. } = line.body else { return };
+    let LineBody::Truncated { head: head_bytes, tail: tail_bytes, .. } = line.body else {
+        return Cow::default();
+    };
     let omitted_bytes = line.length.saturating_sub((head_bytes.len() + tail_bytes.len()) as u64);
     // A split character must not become a replacement character.
     let head = head.trim_end_matches('\u{fffd}');
     let tail = tail.trim_start_matches('\u{fffd}');
     if reason == UnmappedReason::NotJson {
-        out.extend_from_slice(format!("{head}{}{tail}", omission_mark(omitted_bytes)).as_bytes());
-        return;
+        return Cow::Owned(format!("{head}{}{tail}", omission_mark(omitted_bytes)));
     }
-    let mut object = Object::open(out);
+    let mut out = Vec::new();
+    let mut object = Object::open(&mut out);
     if let Some(kind) = facts.outer.kind.as_deref().filter(|kind| is_not_event(kind)) {
         object.plain("type", kind);
     }
+    object.plain(MARK, "truncated");
     object.raw("truncated", "true");
     object.raw("bytes", &line.length.to_string());
     object.raw("omitted_bytes", &omitted_bytes.to_string());
     object.plain("head", head);
     object.plain("tail", tail);
     object.close();
+    Cow::Owned(String::from_utf8(out).unwrap_or_default())
 }
 
 /// Whether an object of this type is not decoded as an event.

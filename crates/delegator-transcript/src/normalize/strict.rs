@@ -1,99 +1,219 @@
-//! Writes only the documented fields of a Codex exec event.
+//! Writes an event with exactly the documented fields, types and values of Codex exec events.
 //!
-//! Works on the text of the line: values are copied in their order; undocumented fields are dropped, and of a repeated
-//! key the first value is written.
+//! The text of the line is filtered: documented values are copied in their order, other fields are dropped. A value that
+//! a reader of the documented types would reject makes the whole event not documented, and the caller decides what
+//! happens to it. `declined` is the only value that is replaced: the documented types have `failed` for it.
 
-use crate::json::{Object, Text, Value, write};
+use crate::json::write::{self, plain_string};
+use crate::json::{Object, Value};
 
-/// What to do with the value of a key.
-enum Rule {
-    /// Documented: copied.
-    Copy,
-    /// Documented, but dropped when null.
-    CopyUnlessNull,
-    /// Documented, an object with documented fields.
-    Object(&'static [&'static str]),
-    /// Documented, an array of such objects.
-    Objects(&'static [&'static str]),
-    /// An item.
+/// Why an event is not a documented one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deviation {
+    /// An item of a type that is not documented.
+    UnknownItem,
+    /// A patch that is not finished: only finished ones are documented.
+    PatchInProgress,
+    /// A command or call that was not allowed to run; written as `failed`.
+    Declined,
+    /// A documented field is missing or has another type or value.
+    InvalidField,
+}
+
+impl Deviation {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::UnknownItem => "unknown_item",
+            Self::PatchInProgress => "patch_in_progress",
+            Self::Declined => "declined",
+            Self::InvalidField => "invalid_field",
+        }
+    }
+}
+
+/// The documented type of a field.
+enum Type {
+    Text,
+    /// Not empty.
+    Id,
+    /// 64 bits, signed.
+    Tokens,
+    /// 32 bits, signed.
+    ExitCode,
+    Boolean,
+    OneOf(&'static [&'static str]),
+    /// The status of an item; the documented values.
+    Status(&'static [&'static str]),
+    Object(&'static [Field]),
+    Objects(&'static [Field]),
     Item,
-    Drop,
 }
 
-/// Appends the documented fields of an event, whose grammar has been checked.
-pub(super) fn write_named_fields(line: &[u8], out: &mut Vec<u8>) {
-    let event = Object::read(std::str::from_utf8(line).unwrap_or_default());
-    let kind = event.text("type").unwrap_or_default();
-    write_object(&event, out, &|key| top_rule(&kind.resolve(), key));
+struct Field {
+    name: &'static str,
+    kind: Type,
+    is_required: bool,
 }
 
-fn top_rule(kind: &str, key: &str) -> Rule {
-    match (kind, key) {
-        (_, "type") => Rule::Copy,
-        ("thread.started", "thread_id") | ("error", "message") => Rule::Copy,
-        ("turn.completed", "usage") => {
-            Rule::Object(&["input_tokens", "cached_input_tokens", "output_tokens"])
+const fn field(name: &'static str, kind: Type) -> Field {
+    Field { name, kind, is_required: true }
+}
+
+const TYPE: Field = field("type", Type::Text);
+const ID: Field = field("id", Type::Id);
+const CALL_STATUS: Field = field("status", Type::Status(&["in_progress", "completed", "failed"]));
+
+fn event_fields(kind: &str) -> Option<&'static [Field]> {
+    Some(match kind {
+        "thread.started" => const { &[TYPE, field("thread_id", Type::Text)] },
+        "turn.started" => const { &[TYPE] },
+        "turn.completed" => {
+            const USAGE: &[Field] = &[
+                field("input_tokens", Type::Tokens),
+                field("cached_input_tokens", Type::Tokens),
+                field("output_tokens", Type::Tokens),
+            ];
+            const { &[TYPE, field("usage", Type::Object(USAGE))] }
         }
-        ("turn.failed", "error") => Rule::Object(&["message"]),
-        ("item.started" | "item.updated" | "item.completed", "item") => Rule::Item,
-        _ => Rule::Drop,
+        "turn.failed" => {
+            const ERROR: &[Field] = &[field("message", Type::Text)];
+            const { &[TYPE, field("error", Type::Object(ERROR))] }
+        }
+        "error" => const { &[TYPE, field("message", Type::Text)] },
+        "item.started" | "item.updated" | "item.completed" => const { &[TYPE, field("item", Type::Item)] },
+        _ => return None,
+    })
+}
+
+fn item_fields(kind: &str) -> Option<&'static [Field]> {
+    Some(match kind {
+        "agent_message" | "reasoning" => const { &[ID, TYPE, field("text", Type::Text)] },
+        "command_execution" => {
+            const {
+                &[
+                    ID,
+                    TYPE,
+                    field("command", Type::Text),
+                    field("aggregated_output", Type::Text),
+                    Field { name: "exit_code", kind: Type::ExitCode, is_required: false },
+                    CALL_STATUS,
+                ]
+            }
+        }
+        "file_change" => {
+            const CHANGE: &[Field] =
+                &[field("path", Type::Text), field("kind", Type::OneOf(&["add", "delete", "update"]))];
+            const STATUS: Field = field("status", Type::Status(&["completed", "failed"]));
+            const { &[ID, TYPE, field("changes", Type::Objects(CHANGE)), STATUS] }
+        }
+        "mcp_tool_call" => {
+            const { &[ID, TYPE, field("server", Type::Text), field("tool", Type::Text), CALL_STATUS] }
+        }
+        "web_search" => const { &[ID, TYPE, field("query", Type::Text)] },
+        "todo_list" => {
+            const TODO: &[Field] = &[field("text", Type::Text), field("completed", Type::Boolean)];
+            const { &[ID, TYPE, field("items", Type::Objects(TODO))] }
+        }
+        "error" => const { &[ID, TYPE, field("message", Type::Text)] },
+        _ => return None,
+    })
+}
+
+/// Appends the documented form of an event, whose grammar was checked and which has no repeated keys. Returns the
+/// deviation that was replaced; on an error, what was appended is incomplete.
+pub(super) fn write_documented(line: &str, out: &mut Vec<u8>) -> Result<Option<Deviation>, Deviation> {
+    let event = Object::read(line);
+    let fields = event.text("type").and_then(|kind| event_fields(&kind.resolve()));
+    let mut writer = Writer { out, replaced: None };
+    writer.object(&event, fields.ok_or(Deviation::InvalidField)?)?;
+    Ok(writer.replaced)
+}
+
+struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+    replaced: Option<Deviation>,
+}
+
+impl Writer<'_> {
+    fn object(&mut self, source: &Object<'_>, fields: &[Field]) -> Result<(), Deviation> {
+        self.out.push(b'{');
+        let mut written = 0;
+        for (key, value) in source.members() {
+            // A null of an optional field means the same as its absence.
+            let is_documented = |field: &&Field| field.name == key && (field.is_required || !value.is_null());
+            let Some(field) = fields.iter().find(is_documented) else { continue };
+            if written > 0 {
+                self.out.push(b',');
+            }
+            plain_string(self.out, field.name);
+            self.out.push(b':');
+            self.value(value, &field.kind)?;
+            written += 1;
+        }
+        self.out.push(b'}');
+        let is_present = |field: &Field| source.members().any(|(key, _)| key == field.name);
+        let is_complete = fields.iter().all(|field| !field.is_required || is_present(field));
+        if is_complete { Ok(()) } else { Err(Deviation::InvalidField) }
+    }
+
+    fn value(&mut self, value: Value<'_>, kind: &Type) -> Result<(), Deviation> {
+        let json = value.raw().ok_or(Deviation::InvalidField)?;
+        let is_text = |allowed: &[&str]| value.text().is_some_and(|text| allowed.iter().any(|a| text == **a));
+        let is_valid = match kind {
+            Type::Id if value.text().is_none_or(|id| id.is_empty()) => false,
+            Type::Text | Type::Id => return self.text(value, json),
+            Type::Tokens => json.parse::<i64>().is_ok_and(|number| number.to_string() == json),
+            Type::ExitCode => json.parse::<i32>().is_ok_and(|number| number.to_string() == json),
+            Type::Boolean => value.boolean().is_some(),
+            Type::OneOf(allowed) => is_text(allowed),
+            Type::Status(allowed) if is_text(allowed) => true,
+            Type::Status(_) if is_text(&["declined"]) => {
+                self.replaced = Some(Deviation::Declined);
+                self.out.extend_from_slice(br#""failed""#);
+                return Ok(());
+            }
+            // Calls may be in progress, patches not.
+            Type::Status(_) if is_text(&["in_progress"]) => return Err(Deviation::PatchInProgress),
+            Type::Status(_) => false,
+            Type::Object(fields) => return self.object(&object(value)?, fields),
+            Type::Objects(fields) => return self.objects(value, fields),
+            Type::Item => {
+                let item = object(value)?;
+                let kind = item.text("type").ok_or(Deviation::InvalidField)?;
+                let fields = item_fields(&kind.resolve()).ok_or(Deviation::UnknownItem)?;
+                return self.object(&item, fields);
+            }
+        };
+        if !is_valid {
+            return Err(Deviation::InvalidField);
+        }
+        self.out.extend_from_slice(json.as_bytes());
+        Ok(())
+    }
+
+    /// Half a surrogate pair, which readers reject, is written as a replacement character.
+    fn text(&mut self, value: Value<'_>, json: &str) -> Result<(), Deviation> {
+        let text = value.text().ok_or(Deviation::InvalidField)?;
+        match json.contains("\\u") && serde_json::from_str::<String>(json).is_err() {
+            true => plain_string(self.out, &text.resolve()),
+            false => self.out.extend_from_slice(json.as_bytes()),
+        }
+        Ok(())
+    }
+
+    fn objects(&mut self, value: Value<'_>, fields: &[Field]) -> Result<(), Deviation> {
+        let elements: Vec<_> = value.elements().ok_or(Deviation::InvalidField)?.collect();
+        let mut result = Ok(());
+        let Self { out, replaced } = self;
+        write::array(out, &elements, |out, element| {
+            let mut writer = Writer { out, replaced: *replaced };
+            let written = object(*element).and_then(|element| writer.object(&element, fields));
+            result = result.and(written);
+        });
+        result
     }
 }
 
-fn item_rule(kind: &str, key: &str) -> Rule {
-    match (kind, key) {
-        (_, "id" | "type") => Rule::Copy,
-        ("agent_message" | "reasoning", "text") | ("error", "message") | ("web_search", "query") => {
-            Rule::Copy
-        }
-        ("command_execution", "exit_code") => Rule::CopyUnlessNull,
-        ("command_execution", "command" | "aggregated_output" | "status") => Rule::Copy,
-        ("file_change", "changes") => Rule::Objects(&["path", "kind"]),
-        ("todo_list", "items") => Rule::Objects(&["text", "completed"]),
-        ("mcp_tool_call", "server" | "tool" | "status") | ("file_change", "status") => Rule::Copy,
-        _ => Rule::Drop,
-    }
-}
-
-fn write_object(source: &Object<'_>, out: &mut Vec<u8>, rule: &dyn Fn(&str) -> Rule) {
-    let mut written: Vec<Text<'_>> = Vec::new();
-    let mut target = write::Object::open(out);
-    for (key, value) in source.members() {
-        let (key, Value::Whole(json, _)) = (Text::json(key), value) else { continue };
-        if written.contains(&key) {
-            continue;
-        }
-        let name = key.resolve();
-        match rule(&name) {
-            Rule::Drop => continue,
-            Rule::CopyUnlessNull if value.is_null() => continue,
-            Rule::Object(named) => target.with(&name, |out| write_named(value, out, named)),
-            Rule::Objects(named) => target.with(&name, |out| match value.elements() {
-                Some(elements) => {
-                    let elements: Vec<_> = elements.collect();
-                    write::array(out, &elements, |out, element| write_named(*element, out, named));
-                }
-                None => out.extend_from_slice(json.as_bytes()),
-            }),
-            Rule::Item if value.is_object() => target.with(&name, |out| {
-                let item = Object::read(json);
-                let kind = item.text("type").unwrap_or_default();
-                write_object(&item, out, &|key| item_rule(&kind.resolve(), key));
-            }),
-            // An item that is not an object is copied.
-            Rule::Copy | Rule::CopyUnlessNull | Rule::Item => target.raw(&name, json),
-        }
-        drop(name);
-        written.push(key);
-    }
-    target.close();
-}
-
-/// Writes the named fields of an object; any other value is copied.
-fn write_named(value: Value<'_>, out: &mut Vec<u8>, named: &[&str]) {
-    let rule = |key: &str| if named.contains(&key) { Rule::Copy } else { Rule::Drop };
-    match (value.object(), value) {
-        (Some(object), _) => write_object(&object, out, &rule),
-        (None, Value::Whole(json, _) | Value::Partial(json)) => out.extend_from_slice(json.as_bytes()),
-    }
+fn object(value: Value<'_>) -> Result<Object<'_>, Deviation> {
+    value.object().ok_or(Deviation::InvalidField)
 }

@@ -3,12 +3,7 @@
 use super::*;
 
 fn strict(line: &str) -> String {
-    let mut out = Vec::new();
-    let options = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
-    let mut normalizer = Normalizer::new(options, LineLimits::STANDARD);
-    normalizer.push(format!("{line}\n").as_bytes(), &mut out);
-    normalizer.finish(&mut out);
-    String::from_utf8(out).expect("UTF-8").trim_end().to_owned()
+    normalize(line, NormalizeOptions { strict: true, ..NormalizeOptions::default() }).0
 }
 
 /// The documented example of Codex exec events.
@@ -44,10 +39,91 @@ fn strict_drops_unnamed_fields_and_a_null_exit_code() {
     assert_eq!(strict(line), expected);
 }
 
+/// Normalises one line; returns it without the line end, and the reason why a line was left out.
+fn normalize(line: &str, options: NormalizeOptions) -> (String, Option<UnmappedReason>) {
+    let mut out = Vec::new();
+    let mut normalizer = Normalizer::new(options, LineLimits::STANDARD);
+    normalizer.push(format!("{line}\n").as_bytes(), &mut out);
+    let summary = normalizer.finish(&mut out);
+    let reason = summary.no_place.keys().copied().find(|reason| reason.is_lost());
+    (String::from_utf8(out).expect("UTF-8").trim_end().to_owned(), reason)
+}
+
 #[test]
-fn strict_keeps_an_item_of_unknown_type_as_an_item() {
-    let line = r#"{"type":"item.completed","item":{"id":"item_0","type":"hologram","x":{"y":[1]}}}"#;
-    assert_eq!(strict(line), r#"{"type":"item.completed","item":{"id":"item_0","type":"hologram"}}"#);
+fn strict_leaves_out_what_is_not_documented_and_the_rest_marks_it() {
+    let strict = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
+    let keep = NormalizeOptions { keep_unknown: true, ..strict };
+    for (item, reason, name) in [
+        (r#"{"id":"item_0","type":"hologram","x":{"y":[1]}}"#, UnmappedReason::UnknownItem, "unknown_item"),
+        (
+            r#"{"id":"item_0","type":"file_change","changes":[{"path":"a","kind":"add"}],"status":"in_progress"}"#,
+            UnmappedReason::PatchInProgress,
+            "patch_in_progress",
+        ),
+        (r#"{"type":"agent_message","text":"no id"}"#, UnmappedReason::InvalidField, "invalid_field"),
+        (
+            r#"{"id":"item_0","type":"mcp_tool_call","server":"s","tool":"t","status":"paused"}"#,
+            UnmappedReason::InvalidField,
+            "invalid_field",
+        ),
+    ] {
+        let line = format!(r#"{{"type":"item.completed","item":{item}}}"#);
+        let marked =
+            format!(r#"{{"type":"item.completed","item":{item},"mcp_delegator_nonstandard":"{name}"}}"#);
+        assert_eq!(normalize(&line, NormalizeOptions::default()), (marked.clone(), None));
+        assert_eq!(normalize(&marked, NormalizeOptions::default()), (marked.clone(), None), "marked once");
+        assert_eq!(normalize(&line, strict), (String::new(), Some(reason)));
+        assert_eq!(normalize(&line, keep), (marked, Some(reason)));
+    }
+}
+
+#[test]
+fn strict_writes_a_declined_command_as_failed() {
+    let line = |status: &str| {
+        format!(
+            r#"{{"type":"item.completed","item":{{"id":"item_0","type":"command_execution","command":"c","aggregated_output":"","status":"{status}"}}}}"#
+        )
+    };
+    assert_eq!(strict(&line("declined")), line("failed"));
+    let (marked, _) = normalize(&line("declined"), NormalizeOptions::default());
+    assert!(marked.ends_with(r#""status":"declined"},"mcp_delegator_nonstandard":"declined"}"#), "{marked}");
+}
+
+#[test]
+fn strict_writes_invalid_fields_as_they_were_decoded() {
+    for (line, expected) in [
+        (r#"{"type":"turn.failed","error":"boom"}"#, r#"{"type":"turn.failed","error":{"message":"boom"}}"#),
+        (
+            r#"{"type":"turn.completed"}"#,
+            r#"{"type":"turn.completed","usage":{"input_tokens":0,"cached_input_tokens":0,"output_tokens":0}}"#,
+        ),
+        (
+            r#"{"type":"turn.completed","usage":{"input_tokens":1e3,"output_tokens":2}}"#,
+            r#"{"type":"turn.completed","usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":2}}"#,
+        ),
+        (
+            r#"{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"c","exit_code":9999999999,"status":"failed"}}"#,
+            r#"{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"c","aggregated_output":"","status":"failed"}}"#,
+        ),
+        (
+            r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"a\ud800b"}}"#,
+            "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_0\",\"type\":\"agent_message\",\"text\":\"a\u{fffd}b\"}}",
+        ),
+    ] {
+        assert_eq!(strict(line), expected);
+    }
+}
+
+#[test]
+fn the_id_of_an_item_is_item_n_wherever_it_stands() {
+    for options in
+        [NormalizeOptions::default(), NormalizeOptions { strict: true, ..NormalizeOptions::default() }]
+    {
+        let line =
+            r#"{"type":"item.completed","item":{"id":"ws_1","type":"web_search","id":"item_3","query":"q"}}"#;
+        let expected = r#"{"type":"item.completed","item":{"id":"item_3","type":"web_search","query":"q"}}"#;
+        assert_eq!(normalize(line, options), (expected.to_owned(), None));
+    }
 }
 
 #[test]

@@ -24,9 +24,9 @@ pub(super) fn event(event: &ThreadEvent<'_>, source: &LineText<'_>, out: &mut Ve
             line.plain("type", "turn.completed");
             line.with("usage", |out| write_usage(usage.unwrap_or_default(), out));
         }
-        ThreadEvent::TurnFailed { message } => {
+        ThreadEvent::TurnFailed { error } => {
             line.plain("type", "turn.failed");
-            line.with("error", |out| write_message(message, out));
+            line.with("error", |out| write_message(&error.message, out));
         }
         ThreadEvent::Error { message } => {
             line.plain("type", "error");

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{DirectoryProblem, EngineError, FileProblem, GitError, RestoreError, VariableAccess};
+use delegator_engine::{
+    DirectoryProblem, EngineError, FileProblem, GitError, PlanError, RestoreError, VariableAccess,
+};
 use delegator_registry::RegistryError;
 
 use crate::error::os_limits::os_limit_error;
@@ -33,10 +35,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
-        EngineError::ArchivedThread { given, unarchive } => AppError::new(ErrorCode::ThreadNotFound, message)
-            .context("thread_id", given)
-            .suggest(format!("Run '{unarchive}' first."))
-            .fix_command(unarchive),
+        EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
         EngineError::AlreadyEnded { task, state } => {
             state_error(ErrorCode::WrongState, message, state, "task_id", &task)
@@ -76,10 +75,7 @@ fn convert(error: EngineError, message: String) -> AppError {
             .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
         EngineError::Agent { name, .. } => missing_agent(message, &name),
         EngineError::NoSandbox { .. } => no_sandbox(message),
-        EngineError::Plan(error) => match error.input() {
-            Some(input) => AppError::new(ErrorCode::InvalidValue, message).context("field", input),
-            None => AppError::new(ErrorCode::DependencyVersion, message),
-        },
+        EngineError::Plan(error) => plan_error(message, &error),
         EngineError::Launch { .. } | EngineError::Randomness { .. } => {
             AppError::new(ErrorCode::Internal, message)
         }
@@ -118,6 +114,20 @@ fn unknown_thread(message: String, given: String, nearest: Option<String>) -> Ap
     match nearest {
         Some(thread) => error.context("nearest_thread_id", thread),
         None => error,
+    }
+}
+
+fn archived_thread(message: String, given: String, unarchive: String) -> AppError {
+    AppError::new(ErrorCode::ThreadNotFound, message)
+        .context("thread_id", given)
+        .suggest(format!("Run '{unarchive}' first."))
+        .fix_command(unarchive)
+}
+
+fn plan_error(message: String, error: &PlanError) -> AppError {
+    match error.input() {
+        Some(input) => AppError::new(ErrorCode::InvalidValue, message).context("field", input),
+        None => AppError::new(ErrorCode::DependencyVersion, message),
     }
 }
 
@@ -318,4 +328,33 @@ pub(super) fn sentence(text: &str) -> String {
     let capital = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let period = if text.ends_with(['.', '!', '?']) { "" } else { "." };
     format!("{capital}{}{period}", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::Phase;
+
+    #[test]
+    fn a_git_command_over_its_time_limit_is_a_wall_timeout() {
+        let timed_out = GitError::TimedOut { command: "status".to_owned(), limit: Duration::from_secs(300) };
+        let error = AppError::from(EngineError::Restore(RestoreError::Git(timed_out)));
+        assert_eq!(
+            (error.code, &error.context["timeout_type"], &error.context["limit_seconds"]),
+            (ErrorCode::TimeoutWall, &"wall".into(), &300.into())
+        );
+    }
+
+    #[test]
+    fn a_shortage_during_cleanup_does_not_promise_that_nothing_changed() {
+        let shortage = || EngineError::Io {
+            doing: "delete a task",
+            source: std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error()),
+        };
+        assert_eq!(AppError::from(shortage()).code, ErrorCode::ResourceShortage);
+        let error = AppError::from(EngineError::Cleanup(Box::new(shortage())));
+        assert_eq!((error.code, error.phase), (ErrorCode::IoError, Phase::Cleanup));
+    }
 }

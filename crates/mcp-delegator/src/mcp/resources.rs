@@ -1,6 +1,7 @@
 //! MCP resources: the published schemas, environment templates, and tasks with their events.
 
 use delegator_registry::{Filter, TaskFile};
+use delegator_transcript::without_repeated_keys;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
@@ -99,7 +100,8 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let engine = engine(context)?;
     if let Some(id) = path.strip_suffix(EVENTS) {
         let stored = engine.read_stored(&engine.resolve(id)?, TaskFile::Events)?;
-        let text = String::from_utf8_lossy(last_lines(&stored)).into_owned();
+        let stored = String::from_utf8_lossy(last_lines(&stored));
+        let text: String = stored.split_inclusive('\n').map(without_repeated_keys).collect();
         return Ok(contents(uri, "application/x-ndjson", text));
     }
     let task = engine.task(&engine.resolve(path)?)?;

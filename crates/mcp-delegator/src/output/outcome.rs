@@ -16,8 +16,9 @@ use uuid::Uuid;
 
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
+use crate::output::data::status::count_not_listed;
 use crate::output::documents::document::Document;
-use crate::spec::paging::Page;
+use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
 use crate::spec::{Category, CommandSpec, Shape};
 
@@ -151,20 +152,52 @@ impl Completion {
     }
 }
 
-/// The cursors after each item of a list, so that a truncated list can be continued.
+/// A list of which the output contains one page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PagedList {
+    /// The list's name in the data.
+    pub name: &'static str,
+    /// Where this page begins.
+    pub start: i64,
+    /// The position of each item of this page.
+    pub positions: Vec<i64>,
+    /// The number of items from `start` on.
+    pub remaining: u64,
+}
+
+impl PagedList {
+    /// The items that are in the data. A list that the caller did not select is complete.
+    fn shown(&self, data: &Value) -> Option<usize> {
+        data.get(self.name)?.as_array().map(Vec::len)
+    }
+
+    /// Items that are neither in the data nor on an earlier page.
+    pub fn not_listed(&self, data: &Value) -> u64 {
+        self.shown(data).map_or(0, |shown| self.remaining.saturating_sub(shown as u64))
+    }
+
+    /// Where the next page begins.
+    fn next(&self, data: &Value) -> i64 {
+        let last = self.shown(data).and_then(|shown| self.positions.get(shown.checked_sub(1)?));
+        last.copied().unwrap_or(self.start)
+    }
+}
+
+/// Lists that one cursor continues, so that also truncated lists can be read to their end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListCursors {
-    /// The list's name in the data.
-    pub list: &'static str,
-    /// The cursor after each item.
-    pub cursors: Vec<String>,
+    pub lists: [PagedList; 3],
+    /// The query that the cursors belong to.
+    pub query: Value,
 }
 
 impl ListCursors {
-    /// The cursor to the next item, if only the first `shown` items are in the output.
-    pub fn cursor_after(&self, shown: usize) -> Option<&String> {
-        let last = shown.checked_sub(1).filter(|_| shown < self.cursors.len())?;
-        self.cursors.get(last)
+    /// The cursor to the items that are not in the data. `None` also if no item is: the same page would follow.
+    pub fn next_cursor(&self, data: &Value) -> Option<String> {
+        let has_more = self.lists.iter().any(|list| list.not_listed(data) > 0);
+        let has_items = self.lists.iter().any(|list| list.shown(data).is_some_and(|shown| shown > 0));
+        let next = || position_cursor(self.lists.each_ref().map(|list| list.next(data)), &self.query);
+        (has_more && has_items).then(next)
     }
 }
 
@@ -225,6 +258,17 @@ impl CommandOutput {
         self.next_cursor.as_deref().or(numbered)
     }
 
+    /// Sets the cursor and the number of tasks that are not listed, after lists were built or truncated.
+    pub fn update_cursors(&mut self) {
+        if let (Some(page), (Some(data), _)) = (&mut self.page, self.completion.parts()) {
+            page.end_after(data[page.list].as_array().map_or(0, Vec::len));
+        }
+        if let (Some(cursors), (Some(data), _)) = (&self.list_cursors, self.completion.parts_mut()) {
+            self.next_cursor = cursors.next_cursor(data);
+            count_not_listed(data, &cursors.lists);
+        }
+    }
+
     /// Adds the fields of `facts` to `meta`.
     pub fn with_facts(mut self, facts: impl Serialize) -> Self {
         self.facts.extend(json!(facts).as_object().cloned().unwrap_or_default());
@@ -236,11 +280,9 @@ impl CommandOutput {
         self
     }
 
-    /// States which part of a list the data contains.
-    pub fn with_page(mut self, list: &'static str, mut page: Page) -> Self {
-        self.list_cursors = Some(ListCursors { list, cursors: std::mem::take(&mut page.cursors) });
-        self.page = Some(page);
-        self
+    /// States which part of the list with this name the data contains.
+    pub fn with_page(self, list: &'static str, page: Page) -> Self {
+        CommandOutput { page: Some(Page { list, ..page }), ..self }
     }
 
     pub fn raw(mut self, text: String) -> Self {

@@ -35,9 +35,21 @@ pub struct Page {
     pub filtered: usize,
     #[serde(skip)]
     pub next_cursor: Option<String>,
+    /// The list's name in the data.
+    #[serde(skip)]
+    pub list: &'static str,
     /// The cursor after each item of this page.
     #[serde(skip)]
     pub cursors: Vec<String>,
+}
+
+impl Page {
+    /// Continues after this many items, if the page has more.
+    pub fn end_after(&mut self, shown: usize) {
+        if let (Some(last), true) = (shown.checked_sub(1), shown < self.cursors.len()) {
+            self.next_cursor = self.cursors.get(last).cloned();
+        }
+    }
 }
 
 /// Short, stable fingerprint of a JSON value, for cursors and etags.
@@ -68,7 +80,7 @@ pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec
         .collect();
     let next_cursor = cursors.last().filter(|_| end < total).cloned();
     let size = limit.unwrap_or(total);
-    Ok((items, Page { number, size, total, filtered: total, next_cursor, cursors }))
+    Ok((items, Page { number, size, total, filtered: total, next_cursor, list: "", cursors }))
 }
 
 /// The page at a cursor. It keeps the limit of the first page.
@@ -89,18 +101,20 @@ fn continued_page(
     Ok(PageStart { limit: start.limit.or(limit), ..start })
 }
 
-/// A cursor into a growing list: it contains a position, not a page number.
-pub fn position_cursor(position: i64, query: &Value) -> String {
-    hex(&format!("2.{position}.{}", fingerprint(&json!([position, query]))))
+/// A cursor into growing lists: it contains a position in each of them, not a page number.
+pub fn position_cursor<const N: usize>(positions: [i64; N], query: &Value) -> String {
+    let text = positions.map(|position| position.to_string()).join(".");
+    hex(&format!("2.{text}.{}", fingerprint(&json!([positions.as_slice(), query]))))
 }
 
-/// The position in a cursor created by [`position_cursor`].
-pub fn cursor_position(cursor: &str, query: &Value) -> Result<i64, AppError> {
+/// The positions in a cursor created by [`position_cursor`].
+pub fn cursor_positions<const N: usize>(cursor: &str, query: &Value) -> Result<[i64; N], AppError> {
     let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
-    let ["2", position, given] = parts.as_slice() else { return Err(invalid_cursor("is not valid")) };
-    match position.parse::<i64>() {
-        Ok(position) if *given == fingerprint(&json!([position, query])) => Ok(position),
+    let ["2", positions @ .., given] = parts.as_slice() else { return Err(invalid_cursor("is not valid")) };
+    let positions: Option<Vec<i64>> = positions.iter().map(|position| position.parse().ok()).collect();
+    match positions.and_then(|positions| <[i64; N]>::try_from(positions).ok()) {
+        Some(positions) if *given == fingerprint(&json!([positions.as_slice(), query])) => Ok(positions),
         _ => Err(invalid_cursor("belongs to another query")),
     }
 }
@@ -118,7 +132,7 @@ fn hex(plain: &str) -> String {
 
 fn invalid_cursor(reason: &str) -> AppError {
     AppError::new(ErrorCode::InvalidCursor, format!("The cursor {reason}."))
-        .suggest("Use next_cursor of the previous response unchanged, or start again without a cursor.")
+        .suggest("Use the cursor of the previous response unchanged, or start again without a cursor.")
 }
 
 fn decode(cursor: &str, query: &Value) -> Result<PageStart, AppError> {
@@ -179,11 +193,12 @@ mod tests {
     #[test]
     fn position_cursor_is_valid_only_for_its_query() {
         let query = json!({"labels": {"a": "b"}});
-        let cursor = position_cursor(4711, &query);
-        assert_eq!(cursor_position(&cursor, &query).unwrap(), 4711);
+        let cursor = position_cursor([4711, -1], &query);
+        assert_eq!(cursor_positions(&cursor, &query).unwrap(), [4711, -1]);
+        assert_eq!(cursor_positions::<1>(&cursor, &query).unwrap_err().code, ErrorCode::InvalidCursor);
         let other = paginate(vec![1, 2], &paging(Some(1), None), &query).unwrap().1.next_cursor.unwrap();
         for (cursor, question) in [(&cursor, json!({})), (&other, query.clone()), (&"zz".to_owned(), query)] {
-            assert_eq!(cursor_position(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
+            assert_eq!(cursor_positions::<2>(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Calls that wait for a task: progress, cancellation, and many at once.
 
-use delegator_testkit::stage::wait_until;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
+use crate::PROGRAM;
 use crate::client::{Client, ERAS, V2025_06, V2026_07, release_agents, text, waiting_stage};
 
 fn wait_with_token(id: &str, token: &str) -> Value {
@@ -36,6 +37,81 @@ fn progress_starts_at_once_and_only_increases() {
         assert!(client.response(call)["result"].is_object());
         std::fs::remove_file(stage.world.project().join("go")).unwrap();
     }
+}
+
+/// The first notifications of a wait, each as progress, total and message.
+fn first_notifications(
+    client: &mut Client,
+    arguments: &Value,
+    count: usize,
+) -> (u64, Vec<(f64, Value, String)>) {
+    let params = json!({
+        "name": "_codex_local_wait", "arguments": arguments, "_meta": {"progressToken": "scale"},
+    });
+    let call = client.send_request("tools/call", params);
+    let mut next = || {
+        let notification = client.wait_for("progress", |message| is_progress(message, "scale"));
+        let params = &notification["params"];
+        let message = params["message"].as_str().unwrap().to_owned();
+        (params["progress"].as_f64().unwrap(), params["total"].clone(), message)
+    };
+    (call, (0..count).map(|_| next()).collect())
+}
+
+#[test]
+fn a_known_percentage_is_progress_of_a_total_of_one_hundred() {
+    let plan = json!({"plan": {"steps": ["read", "write"], "done": 1}});
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[plan, json!({"wait_for_file": "go"})]));
+    let mut client = Client::connect(&stage, V2025_06);
+    let id = client.exec();
+    wait_until("the plan is known", || {
+        let status = client.envelope("_codex_local_status", json!({"task_id": id}));
+        status["data"]["tasks"][0]["progress"]["percent"] == 50
+    });
+    let (call, notifications) = first_notifications(&mut client, &json!({"task_id": id}), 3);
+    assert_eq!((notifications[0].0, &notifications[0].1), (0.0, &Value::Null), "{notifications:?}");
+    assert_eq!((notifications[1].0, &notifications[1].1), (50.0, &json!(100.0)), "{notifications:?}");
+    assert!(notifications[1].2.starts_with("50% complete: "), "{notifications:?}");
+    let (progress, total, _) = &notifications[2];
+    assert!((50.0..51.0).contains(progress) && *progress > 50.0 && *total == 100.0, "{notifications:?}");
+    release_agents(&stage);
+    assert!(client.response(call)["result"].is_object());
+}
+
+#[test]
+fn without_a_percentage_progress_is_seconds_of_the_hard_limit() {
+    let stage = waiting_stage();
+    let mut client = Client::connect(&stage, V2025_06);
+    let envelope = client.envelope("_codex_local_exec", json!({"task": "x", "hard_timeout_sec": 4321}));
+    let id = envelope["data"]["task_id"].as_str().unwrap();
+    wait_until("the agent runs", || {
+        let status = client.envelope("_codex_local_status", json!({"task_id": id}));
+        status["data"]["tasks"][0]["progress"].is_object()
+    });
+    let (call, notifications) = first_notifications(&mut client, &json!({"task_id": id}), 3);
+    for pair in notifications.windows(2) {
+        assert!(pair[0].0 < pair[1].0, "{notifications:?}");
+        let (progress, total, message) = &pair[1];
+        assert!(*total == 4321.0 && *progress < 4321.0, "{notifications:?}");
+        assert!(message.starts_with(&format!("{} s of at most 4,321 s: ", progress.floor())), "{message}");
+    }
+    release_agents(&stage);
+    assert!(client.response(call)["result"].is_object());
+}
+
+#[test]
+fn several_tasks_have_a_total_of_one_hundred_each() {
+    let stage = waiting_stage();
+    let mut client = Client::connect(&stage, V2025_06);
+    let ids = [client.exec(), client.exec()];
+    client.call("_codex_local_cancel", json!({"task_id": ids[0]}));
+    stage.wait(&ids[0]);
+    let (call, notifications) = first_notifications(&mut client, &json!({"task_ids": ids}), 2);
+    let (progress, total, message) = &notifications[1];
+    assert!((100.0..200.0).contains(progress) && *total == 200.0, "{notifications:?}");
+    assert!(message.contains("1 of 2 tasks ended"), "{message}");
+    release_agents(&stage);
+    assert!(client.response(call)["result"].is_object());
 }
 
 #[test]

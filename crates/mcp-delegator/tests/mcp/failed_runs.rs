@@ -57,6 +57,32 @@ fn a_failed_run_has_the_same_facts_in_markdown_and_json() {
 }
 
 #[test]
+fn only_a_failure_of_a_known_kind_is_retryable() {
+    let stage = stage_with_steps(&[]);
+    let start = [json!({"read_stdin": "all"}), json!({"thread_started": {}})];
+    let logged = "2026-11-15T18:07:43.429123Z ERROR codex_core: failed to parse config";
+    let limit = "Rate limit reached for gpt-5.5. Please try again in 1.898s.";
+    let cases = [
+        (json!({"stderr_line": logged}), json!({"exit": 1}), "agent_exit", false),
+        (json!("turn_started"), json!({"turn_failed": limit}), "rate_limit", true),
+    ];
+    for (step, end, kind, retryable) in cases {
+        stage.set_script(json!([&start[..], &[step, end]].concat()));
+        let mut client = Client::connect(&stage, V2026_07);
+        let error = client.envelope("_codex_local_run", json!({"task": "x"}))["error"].clone();
+        let details = &error["details"];
+        assert_eq!(
+            (&details["failure_kind"], &error["retryable"]),
+            (&json!(kind), &json!(retryable)),
+            "{error}"
+        );
+        let wait = details["retry_after_ms"].as_u64();
+        assert_eq!((wait.is_some(), details["retry_at"].is_string()), (retryable, retryable), "{error}");
+        assert!(wait.is_none_or(|wait| wait <= 1_898), "{error}");
+    }
+}
+
+#[test]
 fn a_timed_out_run_shows_its_partial_output() {
     let stage = stage_with_steps(&[json!({"message": "halfway there"}), json!("silent")]);
     let mut client = Client::connect(&stage, V2025_06);

@@ -15,6 +15,7 @@ mod http_client;
 mod http_hostile_clients;
 mod http_waits;
 mod idempotency;
+mod long_queues;
 mod markdown;
 mod paths;
 mod plain_agents;

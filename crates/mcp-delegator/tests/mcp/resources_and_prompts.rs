@@ -1,9 +1,10 @@
 //! Resources and prompts.
 
-use delegator_testkit::stage::wait_until;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
-use crate::client::{Client, ERAS, V2025_06, V2026_07, quick_stage, result};
+use crate::PROGRAM;
+use crate::client::{Client, ERAS, V2025_06, V2025_11, V2026_07, quick_stage, result};
 
 fn read(client: &mut Client, uri: &str) -> Value {
     result(client.request("resources/read", json!({"uri": uri})))["contents"][0].clone()
@@ -179,5 +180,22 @@ fn an_unknown_cursor_is_refused() {
     for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
         let reply = client.request(method, json!({"cursor": "made up"}));
         assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
+    }
+}
+
+#[test]
+fn an_item_with_two_ids_has_its_item_id_in_every_response() {
+    let search =
+        r#"{"type":"item.completed","item":{"id":"item_7","type":"web_search","id":"ws_1","query":"q"}}"#;
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[json!({"line": search})]));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let mut client = Client::connect_with(&stage, V2025_11, &["--toolsets", "local,extra"], json!({}));
+    let resource = read(&mut client, &format!("codex://task/{id}/events"));
+    let results = client.envelope("_codex_local_results", json!({"task_id": id, "include_events": true}));
+    let normalized = client.envelope("_codex_events_normalize", json!({"source": id}));
+    for response in [resource, results, normalized] {
+        let text = response.to_string();
+        assert!(text.contains("item_7") && !text.contains("ws_1"), "{text}");
     }
 }

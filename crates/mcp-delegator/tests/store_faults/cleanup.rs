@@ -104,6 +104,19 @@ fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
     assert_eq!((gone.exit, &gone.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
 }
 
+/// A directory in place of the lock file cannot be locked, so the task cannot be deleted.
+#[test]
+fn a_task_that_cannot_be_deleted_is_an_error_of_the_cleanup_phase() {
+    let mixed = mixed_registry();
+    let lock = mixed.stage.task_dir(&mixed.old).join("lock");
+    let _ = std::fs::remove_file(&lock);
+    std::fs::create_dir(&lock).unwrap();
+    let run = mixed.stage.run(&["cleanup-registry"]);
+    assert_ne!(run.exit, Some(0), "{run:?}");
+    assert_eq!(run.json()["error"]["phase"], "cleanup", "{run:?}");
+    assert_eq!(run.json()["error"]["retryable"], false, "{run:?}");
+}
+
 /// After a power cut a launch file may have neither a row nor an entry; the supervisor of the next task removes it.
 #[test]
 fn an_orphaned_launch_file_is_removed_without_cleaning() {

@@ -108,7 +108,7 @@ mod tests {
 
     fn lost(id: &str) -> TaskFacts {
         let end =
-            TaskEnd::Failed { kind: FailureKind::SupervisorLost, message: String::new(), retry_at: None };
+            TaskEnd::Failed { kind: FailureKind::SupervisorLost, message: String::new(), retry_at_ms: None };
         TaskFacts { end: Some(end), starts: 0, supervisor_killed: true, ..completed(id, 0) }
     }
 

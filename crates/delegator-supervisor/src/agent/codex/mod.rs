@@ -5,6 +5,7 @@
 
 mod command_line;
 mod environment;
+mod failures;
 mod health;
 mod npm_wrapper;
 mod permissions;
@@ -12,6 +13,7 @@ mod project_trust;
 mod sandbox;
 mod sessions;
 mod shell_snapshots;
+mod stderr;
 mod toml_text;
 mod version;
 
@@ -31,9 +33,11 @@ use version::CodexVersion;
 
 pub(super) use command_line::ArgsError;
 pub(super) use environment::OWN_VARIABLES;
+pub(super) use failures::reported_failure;
 pub(super) use health::{check_home, version_warning};
 pub(super) use npm_wrapper::native_program;
 pub(super) use shell_snapshots::remove_shell_snapshots;
+pub(crate) use stderr::{Message, StderrLine, parse_line};
 
 pub(super) const CAPABILITIES: Capabilities =
     Capabilities { threads: true, sandbox: true, unsupported_inputs: &[] };

@@ -31,6 +31,10 @@ impl DirPorts {
 }
 
 impl Ports for DirPorts {
+    fn now_ms(&self) -> i64 {
+        0
+    }
+
     fn create(&self, _: Stream, part: u32) -> io::Result<File> {
         self.open_parts.borrow_mut().insert(part, ());
         let mut options = File::options();
@@ -115,6 +119,10 @@ fn oversized_lines_keep_head_and_tail() {
 fn disk_errors_are_recorded_and_do_not_stop_the_store() {
     struct FullDisk;
     impl Ports for FullDisk {
+        fn now_ms(&self) -> i64 {
+            0
+        }
+
         fn create(&self, _: Stream, part: u32) -> io::Result<File> {
             if part == 0 { File::options().read(true).write(true).open("/dev/full") } else { unreachable!() }
         }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::super::ports::{RunResult, RunSpec, StreamSummary};
 use super::Run;
+use crate::agent::local_time;
 use crate::process::SweepReport;
 use crate::verdict::{Facts, RefusedCalls, verdict};
 
@@ -24,12 +25,15 @@ impl Run<'_> {
             self.ports.on_stdin_delivered();
         }
         let (report, stdout, last_output) = self.finish_stdout();
+        let ended_at = local_time(self.ports.now_ms(), &self.spec.environment);
         let run_verdict = verdict(&Facts {
+            protocol: self.spec.protocol,
             cause: self.cause.as_ref(),
             exit: self.exit,
             report: &report,
             stderr: &self.stderr.digest,
             expected_thread: self.spec.plan.expected_thread.as_deref(),
+            ended_at: &ended_at,
         });
         let redactor = &self.spec.redactor;
         let redact_all = |texts: &[String]| -> Vec<String> {
@@ -90,7 +94,7 @@ impl Run<'_> {
 pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
     let program = spec.plan.program.display();
     let message = format!("could not start {program}: {problem}");
-    let end = TaskEnd::Failed { kind: FailureKind::SpawnFailed, message, retry_at: None };
+    let end = TaskEnd::Failed { kind: FailureKind::SpawnFailed, message, retry_at_ms: None };
     RunResult {
         end: redacted_end(&spec.redactor, end),
         exit: None,
@@ -114,8 +118,8 @@ pub(super) fn not_started(spec: &RunSpec, problem: &str) -> RunResult {
 pub(super) fn redacted_end(redactor: &Redactor, end: TaskEnd) -> TaskEnd {
     let redact = |text: String| redactor.redact_str(&text).into_owned();
     match end {
-        TaskEnd::Failed { kind, message, retry_at } => {
-            TaskEnd::Failed { kind, message: redact(message), retry_at: retry_at.map(redact) }
+        TaskEnd::Failed { kind, message, retry_at_ms } => {
+            TaskEnd::Failed { kind, message: redact(message), retry_at_ms }
         }
         TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.map(redact) },
         TaskEnd::Completed | TaskEnd::Timeout(_) => end,

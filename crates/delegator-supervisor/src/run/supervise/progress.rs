@@ -38,8 +38,8 @@ impl Run<'_> {
         }
     }
 
-    /// The progress at the end of the run, to be continued by a verification.
-    pub(super) fn final_snapshot(&self) -> Option<Snapshot> {
+    /// The progress now.
+    pub(super) fn current_snapshot(&self) -> Option<Snapshot> {
         self.stdout.as_ref().map(|events| self.snapshot(events, self.now()))
     }
 
@@ -61,6 +61,7 @@ impl Run<'_> {
             stdout_bytes: events.pipe.received(),
             stderr_bytes: self.stderr.pipe.received(),
             elapsed_ms: millis(now),
+            hard_limit_sec: self.spec.limits.hard.as_secs(),
             quiet_ms: millis(self.limit_timers.idle_time(now)),
             processes: self.usage.processes,
         }

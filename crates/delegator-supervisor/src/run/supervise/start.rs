@@ -116,7 +116,7 @@ fn open_readers<'a>(
     match role {
         Role::Agent => {
             let events = EventReader::new(stdout, ports, max_bytes, redactor, spec.fold.clone());
-            (Some(events), StderrReader::new(stderr, ports, max_bytes, redactor, spec.fold.dialect))
+            (Some(events), StderrReader::new(stderr, ports, max_bytes, redactor, spec.protocol))
         }
         Role::Verification { sentinel } => {
             let sentinel = sentinel.as_deref();

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_engine::Engine;
 use delegator_transcript::{
-    Dialect, Effect, FoldOptions, Framer, Line, LineLimits, LineSummarizer, NormalizeOptions, Normalizer,
-    headline,
+    AssumedThread, Dialect, Effect, FoldOptions, Framer, Line, LineLimits, LineSummarizer, NormalizeOptions,
+    Normalizer, headline,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -87,7 +87,7 @@ struct FollowState<'a> {
 
 fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> {
     let mut source = Source::open(context, input.transcript.source.as_deref())?;
-    let mut state = FollowState::new(context, input.working_dir.clone(), source.dialect(context)?);
+    let mut state = FollowState::new(context, input.working_dir.clone(), &source)?;
     let mut warnings = Vec::new();
     let expired = match &mut source {
         Source::File { file, name, task }
@@ -208,19 +208,23 @@ fn follow_file(
 }
 
 impl<'a> FollowState<'a> {
-    fn new(context: &'a Context<'a>, working_dir: Option<String>, dialect: Option<Dialect>) -> Self {
-        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None, dialect };
+    fn new(context: &'a Context<'a>, working_dir: Option<String>, source: &Source) -> Result<Self, AppError> {
+        let (dialect, thread_id) = (source.dialect(context)?, source.thread_id()?);
         let normalize_options = NormalizeOptions { dialect, ..NormalizeOptions::default() };
+        let normalizer = Normalizer::new(normalize_options, LineLimits::STANDARD);
+        let normalizer = normalizer.with_thread_id(thread_id.clone());
+        let thread = AssumedThread::Announced(thread_id);
+        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None, dialect, thread };
         let for_programs = context.screen.presentation.items() == ItemFormat::Json;
-        FollowState {
+        Ok(FollowState {
             context,
             working_dir,
             framer: Framer::new(LineLimits::STANDARD),
             summarizer: LineSummarizer::new(options),
-            normalizer: for_programs.then(|| Normalizer::new(normalize_options, LineLimits::STANDARD)),
+            normalizer: for_programs.then_some(normalizer),
             tail: Some(Vec::new()),
             ended: false,
-        }
+        })
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Flow, AppError> {

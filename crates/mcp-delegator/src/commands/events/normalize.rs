@@ -18,7 +18,7 @@ use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape, Toolset};
 pub struct Normalize {
     #[serde(flatten)]
     pub transcript: TranscriptInput,
-    /// Omit fields that Codex's schema does not define, and exit codes of null
+    /// Write only what Codex's schema defines; omit the rest and count it
     #[serde(default)]
     pub strict: bool,
     /// Keep lines that cannot be converted
@@ -64,7 +64,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         },
         Example {
             command: "codex exec --json … | mcp-delegator events normalize --strict",
-            shows: "only fields that the schema defines",
+            shows: "only what the schema defines",
         },
     ],
     ..CommandSpec::new::<Normalize, Normalized>(
@@ -80,7 +80,7 @@ fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppErro
     let bar = context.screen.progress(source.size());
     let dialect = source.dialect(context)?;
     let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown, dialect };
-    let mut normalizer = Normalizer::new(options, LineLimits::STANDARD);
+    let mut normalizer = Normalizer::new(options, LineLimits::STANDARD).with_thread_id(source.thread_id()?);
     let streams = context.screen.presentation.items() != ItemFormat::Collected;
     let (mut out, mut collected) = (Vec::new(), Vec::new());
     source.read_all(|bytes| {

@@ -95,6 +95,13 @@ impl Source {
         Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
     }
 
+    /// The thread of a task's events, if the lines do not show it. A task without a thread is one itself.
+    pub fn thread_id(&self) -> Result<Option<String>, AppError> {
+        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
+        let task = engine.task(id)?;
+        Ok(Some(task.thread_id.or(task.resumed_thread).unwrap_or_else(|| id.to_string())))
+    }
+
     /// Size in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         match self {

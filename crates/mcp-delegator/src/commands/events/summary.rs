@@ -178,7 +178,7 @@ fn state_of(report: &Report) -> (&'static str, Option<String>) {
         // Only `events follow` summarizes before the end.
         _ if report.turn == TurnState::Running => ("working", None),
         StreamOutcome::Completed => ("completed", None),
-        StreamOutcome::Failed { message } => ("failed", Some(message.clone())),
+        StreamOutcome::Failed { message, .. } => ("failed", Some(message.clone())),
         StreamOutcome::Interrupted => ("interrupted", None),
         StreamOutcome::NotAnnounced => ("unknown", None),
     }

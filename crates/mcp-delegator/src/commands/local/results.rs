@@ -20,7 +20,7 @@ use crate::output::data::task::{ResultFacts, ResultSet, RunTimes};
 use crate::output::data::{events, task as task_data, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput};
 use crate::output::values::UtcTime;
-use crate::spec::paging::{cursor_position, position_cursor};
+use crate::spec::paging::{cursor_positions, position_cursor};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -101,7 +101,10 @@ fn events_page(
     let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let query = events::cursor_query(task.id.as_str());
     let until = match &input.events_cursor {
-        Some(cursor) => usize::try_from(cursor_position(cursor, &query)?).unwrap_or(0).min(lines.len()),
+        Some(cursor) => {
+            let [position] = cursor_positions(cursor, &query)?;
+            usize::try_from(position).unwrap_or(0).min(lines.len())
+        }
         None => lines.len(),
     };
     let from = until.saturating_sub(MAX_EVENTS);
@@ -118,6 +121,6 @@ fn events_page(
         count: count.unwrap_or(lines.len() as u64),
         reason: None,
         items: Some(items),
-        next_cursor: (from > 0).then(|| position_cursor(i64::try_from(from).unwrap_or(i64::MAX), &query)),
+        next_cursor: (from > 0).then(|| position_cursor([i64::try_from(from).unwrap_or(i64::MAX)], &query)),
     })
 }

@@ -8,6 +8,7 @@ use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, WaitOutcome};
 use delegator_registry::Task;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, 
 use crate::output::data::task::TaskReport;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
+use crate::output::values::UtcTime;
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -206,18 +208,20 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
                 },
             )
         }
-        TaskEnd::Failed { kind, message, retry_at } => {
+        TaskEnd::Failed { kind, message, retry_at_ms } => {
             let code = failure_code(*kind, agent_acted(files));
             let described = describe(*kind, message, task_data::exit_code(task));
             let tail = files.record.as_ref().map(|record| last_bytes(&record.last_stderr, 1024).to_owned());
-            AppError::new(code, described.message).with_context(FailureContext {
+            let error = AppError::new(code, described.message).with_context(FailureContext {
                 failure_kind: kind.name(),
                 agent_message: described.agent_message,
-                retry_at: retry_at.clone(),
+                retry_at: retry_at_ms.map(UtcTime::from_ms),
                 exit_code: task_data::exit_code(task),
                 stderr_tail: tail.unwrap_or_default(),
                 position: error_context::position(files.record.as_ref()),
-            })
+            });
+            let wait = retry_at_ms.map(|time| time_until(time, Timestamp::now()));
+            AppError { retry_after: wait, ..error }
         }
     };
     let error = error.context("task_id", task.id.as_str());
@@ -225,6 +229,10 @@ pub fn task_error(task: &Task, files: &delegator_engine::TaskFiles) -> Option<Ap
         Some(thread) => error.context("thread_id", thread),
         None => error,
     })
+}
+
+fn time_until(time_ms: i64, now: Timestamp) -> Duration {
+    Duration::from_millis(time_ms.saturating_sub(now.as_millisecond()).try_into().unwrap_or(0))
 }
 
 /// Before its first item an agent has changed nothing, so a precise code (which may be retryable) is safe.

@@ -1,7 +1,7 @@
 //! `local status`: running, queued and recent tasks.
 //!
-//! The lists are bounded, and recent tasks are paginated with a cursor that belongs to the filters. Reading the status
-//! does not mark a task as read.
+//! All running and queued tasks are listed as far as they fit into the response; one cursor continues them and the recent
+//! tasks, and belongs to the filters. Reading the status does not mark a task as read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use delegator_domain::task::State;
-use delegator_engine::{Engine, LongLog, OverviewRequest};
+use delegator_engine::{Engine, LongLog, Overview, OverviewRequest};
 use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,12 +21,12 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::status::{
-    NotListed, RunningTask, StatusCounts, StatusFacts, StatusSnapshot, Unread,
+    ENDED, QUEUED, RUNNING, RunningTask, StatusCounts, StatusFacts, StatusSnapshot, Unread,
 };
-use crate::output::outcome::{CommandOutput, ListCursors, Warning};
+use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
 use crate::output::values::UtcTime;
-use crate::spec::paging::{cursor_position, position_cursor};
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::spec::paging::cursor_positions;
+use crate::spec::{Category, CommandSpec, Danger, Shape, Surface, Toolset};
 
 /// Filters shared by the local and the cloud command.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub struct StatusInputs {
     #[serde(default)]
     #[schemars(schema_with = "inputs::states")]
     pub state: Option<State>,
-    /// Maximum number of finished tasks; above 50 also of others
+    /// Maximum number of finished tasks
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
@@ -89,9 +89,12 @@ pub const COMMAND: Command = Command {
     ..Command::new(&SPEC)
 };
 
-/// Maximum number of running and queued tasks in the list, unless `limit` is higher. Clients poll status every second,
-/// so it must stay fast.
-const MIN_LISTED: u32 = 50;
+/// Running and queued tasks that are read for one response: more than fit into 48,000 characters or, on the command line,
+/// into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.
+const MAX_LISTED_FOR_TOOLS: u32 = 1_000;
+const MAX_LISTED: u32 = 12_000;
+/// Minimum number of rows in each table of the usage.
+const MIN_USAGE_ROWS: u32 = 50;
 /// Enough for five lines of the displayed length, and for most longer ones.
 const VERBOSE_BYTES: u64 = 64 << 10;
 /// How long an ended task is recent.
@@ -104,12 +107,9 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     let Some(overview) = engine.overview(&wanted)? else {
         return Ok(snapshot_output(now_ms, StatusSnapshot::default()));
     };
-    let not_listed = NotListed {
-        running: overview.running_count.saturating_sub(overview.running.len() as u64),
-        queued: overview.queued_count.saturating_sub(overview.queued.len() as u64),
-    };
+    let cursors = list_cursors(&wanted, &overview, cursor_query(&input.filter));
     let mut tasks = Vec::new();
-    for running in overview.running {
+    for running in overview.running.tasks {
         let id = running.task.id.clone();
         let mut task = RunningTask::of(running.task, running.snapshot.as_ref(), now_ms);
         if input.filter.verbose {
@@ -119,20 +119,22 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         tasks.push(task);
     }
     let usage = match input.usage {
-        true => Some(engine.usage(&wanted, input.filter.limit.max(MIN_LISTED))?.unwrap_or_default().into()),
+        true => {
+            Some(engine.usage(&wanted, input.filter.limit.max(MIN_USAGE_ROWS))?.unwrap_or_default().into())
+        }
         false => None,
     };
     let unread = overview.unread;
     let snapshot = StatusSnapshot {
         summary: StatusCounts {
-            running: overview.running_count,
-            queued: overview.queued_count,
+            running: overview.running.total,
+            queued: overview.queued.total,
             recently_completed: overview.ended.total,
         },
         tasks,
-        queue: overview.queued.into_iter().map(Into::into).collect(),
+        queue: overview.queued.tasks.into_iter().map(Into::into).collect(),
         recently_completed: overview.ended.tasks.iter().map(Into::into).collect(),
-        not_listed: (not_listed.running + not_listed.queued > 0).then_some(not_listed),
+        not_listed: None,
         usage,
         queue_paused: overview.queue_paused,
         unread: (unread.count > 0).then(|| Unread {
@@ -144,12 +146,35 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     if let Some(log) = overview.long_log {
         output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
-    let query = cursor_query(&input.filter);
-    output.next_cursor = overview.ended.next.map(|next| position_cursor(next, &query));
-    let positions = overview.ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order));
-    let cursors = positions.map(|position| position_cursor(position, &query)).collect();
-    output.list_cursors = Some(ListCursors { list: "recently_completed", cursors });
+    output.list_cursors = Some(cursors);
+    output.update_cursors();
     Ok(output)
+}
+
+fn list_cursors(request: &OverviewRequest, overview: &Overview, query: Value) -> ListCursors {
+    let Overview { running, queued, ended, .. } = overview;
+    let lists = [
+        PagedList {
+            name: RUNNING,
+            start: request.running_after,
+            positions: running.tasks.iter().map(|running| running.task.seq).collect(),
+            remaining: running.remaining,
+        },
+        PagedList {
+            name: QUEUED,
+            start: request.queued_after,
+            positions: queued.tasks.iter().map(|queued| queued.task.seq).collect(),
+            remaining: queued.remaining,
+        },
+        PagedList {
+            name: ENDED,
+            // Newest first, so the first page begins before the highest position.
+            start: request.ended_before.unwrap_or(i64::MAX),
+            positions: ended.tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.order)).collect(),
+            remaining: ended.tasks.len() as u64 + u64::from(ended.next.is_some()),
+        },
+    ];
+    ListCursors { lists, query }
 }
 
 /// Explains why the registry grows, and what to do.
@@ -167,6 +192,10 @@ fn overview_query(
     now_ms: i64,
 ) -> Result<OverviewRequest, AppError> {
     let states = inputs.state.map(State::with_same_public_name).unwrap_or_default();
+    let [running_after, queued_after, ended_before] = match &inputs.cursor {
+        Some(cursor) => cursor_positions(cursor, &cursor_query(inputs))?,
+        None => [0, 0, i64::MAX],
+    };
     Ok(OverviewRequest {
         filter: Filter {
             states,
@@ -176,14 +205,15 @@ fn overview_query(
         },
         only: inputs.task_id.as_ref().map(|given| resolve_task(engine, given)).transpose()?,
         under: context.process.current_dir.display().to_string(),
-        unfinished_limit: inputs.limit.max(MIN_LISTED),
+        running_after,
+        queued_after,
+        unfinished_limit: match context.surface {
+            Surface::CommandLine => MAX_LISTED,
+            Surface::Server => MAX_LISTED_FOR_TOOLS,
+        },
         ended_since_ms: now_ms - RECENT_MS,
         ended_limit: inputs.limit,
-        ended_before: inputs
-            .cursor
-            .as_deref()
-            .map(|cursor| cursor_position(cursor, &cursor_query(inputs)))
-            .transpose()?,
+        ended_before: Some(ended_before),
     })
 }
 

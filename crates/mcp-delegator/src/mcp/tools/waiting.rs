@@ -1,10 +1,10 @@
 //! Progress notifications of calls, and waiting for tasks on behalf of many calls.
 //!
-//! The first notification is sent at once, the next ones every few seconds. A wait lives as long as its ticket: when the
+//! The first notification is sent at once, the next ones every few seconds; `progress` computes their numbers. A wait lives as long as its ticket: when the
 //! call is cancelled or its connection breaks, the future and with it the ticket is dropped. The wait ends; the task
 //! continues.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitThread};
@@ -16,32 +16,32 @@ use tokio::sync::oneshot;
 
 use crate::commands::blocking::TaskWait;
 use crate::error::AppError;
-use crate::output::data::task as task_data;
+use crate::mcp::tools::progress::{ProgressScale, TaskPosition};
 
 /// Well within the 15 s that clients may expect.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Sends the progress of one call to its client.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ProgressReporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
-    /// The elapsed time is the progress value, because MCP requires a value that never decreases.
-    since: Instant,
+    scale: Mutex<ProgressScale>,
 }
 
 impl ProgressReporter {
     /// `None` if the request has no progress token. Otherwise sends the first notification.
     pub async fn start(context: &RequestContext<RoleServer>, about: &str) -> Option<ProgressReporter> {
         let token = context.meta.get_progress_token()?;
-        let reporter = ProgressReporter { peer: context.peer.clone(), token, since: Instant::now() };
-        reporter.report(about).await;
+        let reporter = ProgressReporter { peer: context.peer.clone(), token, scale: Mutex::default() };
+        reporter.report(&TaskPosition::unknown(about)).await;
         Some(reporter)
     }
 
-    async fn report(&self, message: impl Into<String>) {
-        let elapsed = self.since.elapsed().as_secs_f64();
-        let note = ProgressNotificationParam::new(self.token.clone(), elapsed).with_message(message);
+    async fn report(&self, position: &TaskPosition) {
+        let value = self.scale.lock().unwrap_or_else(PoisonError::into_inner).next(position);
+        let mut note = ProgressNotificationParam::new(self.token.clone(), value.progress);
+        (note.total, note.message) = (value.total, Some(value.message));
         // The transport detects a client that is gone.
         let _ = self.peer.notify_progress(note).await;
     }
@@ -58,7 +58,7 @@ pub async fn report_while<T>(
     loop {
         tokio::select! {
             done = &mut work => return done,
-            () = tokio::time::sleep(PROGRESS_INTERVAL) => reporter.report(about).await,
+            () = tokio::time::sleep(PROGRESS_INTERVAL) => reporter.report(&TaskPosition::unknown(about)).await,
         }
     }
 }
@@ -77,7 +77,7 @@ pub async fn wait_for_tasks(
     let Some(reporter) = reporter else { return watch_result(receiver.await) };
     let engine = Arc::new(engine);
     loop {
-        reporter.report(activity(Arc::clone(&engine), wait).await).await;
+        reporter.report(&position(Arc::clone(&engine), wait).await).await;
         tokio::select! {
             outcome = &mut receiver => return watch_result(outcome),
             () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
@@ -96,20 +96,23 @@ fn watch_result(
     }
 }
 
-/// The current activity of the tasks, for a person.
-async fn activity(engine: Arc<Engine>, wait: &TaskWait) -> String {
+/// What is known about the tasks. Errors are not reported here: the wait itself fails with them.
+async fn position(engine: Arc<Engine>, wait: &TaskWait) -> TaskPosition {
     let ids = wait.ids.clone();
     let read = move || {
-        let id = match ids.as_slice() {
-            [id] => id,
-            several => return format!("Waiting for {} tasks", several.len()),
+        let read_task = |id| {
+            let task = engine.task(id).ok()?;
+            let snapshot = engine.files(id).ok().and_then(|files| files.snapshot);
+            Some((task, snapshot))
         };
-        let snapshot = engine.files(id).ok().and_then(|files| files.snapshot);
-        let activity = snapshot.as_ref().and_then(|snapshot| snapshot.current_activity.as_deref());
-        match (activity, snapshot.as_ref().and_then(task_data::percent)) {
-            (Some(activity), Some(percent)) => format!("{activity} ({percent} %)"),
-            (Some(activity), None) => activity.to_owned(),
-            _ => format!("Waiting for {id}"),
+        let tasks: Vec<_> = ids.iter().filter_map(read_task).collect();
+        match tasks.as_slice() {
+            [] => TaskPosition::unknown("Waiting for tasks"),
+            [(task, snapshot)] if ids.len() == 1 => {
+                let now_ms = jiff::Timestamp::now().as_millisecond();
+                TaskPosition::of_task(task, snapshot.as_ref(), now_ms)
+            }
+            several => TaskPosition::of_tasks(several),
         }
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_default()

@@ -16,8 +16,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::failure::{PartialResults, truncate_quote};
+use crate::output::data::failure::{FailureText, PartialResults, describe};
 use crate::output::data::suggestions::{ErrorLocation, Findings, MAX_SUGGESTIONS, suggestions};
+use crate::output::data::task as task_data;
+use crate::output::values::UtcTime;
 
 /// Maximum number of error locations.
 const MAX_LOCATIONS: usize = 20;
@@ -37,8 +39,9 @@ pub struct ErrorContext {
     /// The agent's own message, if the error is that of a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_message: Option<String>,
+    /// When the agent expects its model to be available again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_at: Option<String>,
+    pub retry_at: Option<UtcTime>,
     /// Only for a task that ran into a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_results: Option<PartialResults>,
@@ -74,19 +77,21 @@ pub fn of_task(
     with_partial_results: bool,
 ) -> Option<ErrorContext> {
     let end = &task.ended.as_ref()?.end;
-    let (message, kind, retry_at) = match end {
-        TaskEnd::Failed { kind, message, retry_at } => {
-            (truncate_quote(&sanitize(message)), kind.name(), retry_at.clone())
+    let (text, kind, retry_at) = match end {
+        TaskEnd::Failed { kind, message, retry_at_ms } => {
+            let text = describe(*kind, &sanitize(message), task_data::exit_code(task));
+            (text, kind.name(), retry_at_ms.map(UtcTime::from_ms))
         }
         TaskEnd::Timeout(limit) => {
-            (format!("The task ran into its {} limit.", limit.name()), limit.name(), None)
+            let message = format!("The task ran into its {} limit.", limit.name());
+            (FailureText { message, agent_message: None }, limit.name(), None)
         }
         TaskEnd::Completed | TaskEnd::Cancelled { .. } => return None,
     };
     let locations: Vec<_> = locations(failures(record)).collect();
     let (error_type, error_message, agent_message) = match blamed_command(end, record) {
-        Some((kind, problem)) => (clean_line(kind), clean_line(problem), Some(message)),
-        None => (kind.to_owned(), message, None),
+        Some((kind, problem)) => (clean_line(kind), clean_line(problem), text.agent_message),
+        None => (kind.to_owned(), text.agent_message.unwrap_or(text.message), None),
     };
     let suggested = suggestions(&findings(task, end, record));
     let timed_out = record.filter(|_| with_partial_results && matches!(end, TaskEnd::Timeout(_)));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::suggestion::NextCall;
 use crate::output::documents::document::{Block, Document};
-use crate::spec::paging::{cursor_position, position_cursor};
+use crate::spec::paging::{cursor_positions, position_cursor};
 
 /// A longer event may be shortened.
 pub const LONG_BYTES: usize = 2 << 10;
@@ -66,12 +66,12 @@ pub fn retain_newest(task: &mut Map<String, Value>, newest: usize) {
         return;
     };
     let start = match events.get("next_cursor").and_then(Value::as_str) {
-        Some(cursor) => cursor_position(cursor, &query),
+        Some(cursor) => cursor_positions(cursor, &query).map(|[position]| position),
         None => Ok(0),
     };
     if let Ok(start) = start {
         let position = start.saturating_add(i64::try_from(dropped).unwrap_or(i64::MAX));
-        events.insert("next_cursor".into(), position_cursor(position, &query).into());
+        events.insert("next_cursor".into(), position_cursor([position], &query).into());
     }
 }
 
@@ -140,13 +140,16 @@ mod tests {
             let mut task =
                 json!({"task_id": "T-1", "events": {"included": true, "count": 9, "items": [4, 5, 6]}});
             if let Some(position) = next {
-                task["events"]["next_cursor"] = position_cursor(position, &cursor_query("T-1")).into();
+                task["events"]["next_cursor"] = position_cursor([position], &cursor_query("T-1")).into();
             }
             task.as_object().unwrap().clone()
         };
         let position = |task: &Map<String, Value>| {
             let cursor = task["events"].get("next_cursor").and_then(Value::as_str);
-            cursor.map(|cursor| cursor_position(cursor, &cursor_query("T-1")).unwrap())
+            cursor.map(|cursor| {
+                let [position] = cursor_positions(cursor, &cursor_query("T-1")).unwrap();
+                position
+            })
         };
         for (start, newest, left, now) in [
             (None, 5, json!([4, 5, 6]), None),

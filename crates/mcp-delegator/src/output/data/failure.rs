@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::output::data::error_context::Position;
 use crate::output::data::{output, task};
+use crate::output::values::UtcTime;
 
 /// Maximum characters of an agent's text that are quoted.
 const MAX_QUOTED_CHARS: usize = 2_000;
@@ -65,7 +66,7 @@ pub struct FailureContext {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_at: Option<String>,
+    pub retry_at: Option<UtcTime>,
     #[schemars(extend("x-optional" = true))]
     pub exit_code: Option<i32>,
     pub stderr_tail: String,
@@ -81,6 +82,17 @@ pub struct FailureText {
 
 /// `message` is the message recorded at the end of the task.
 pub fn describe(kind: FailureKind, message: &str, exit_code: Option<i32>) -> FailureText {
+    match reported_failure(kind, exit_code) {
+        Some(sentence) => {
+            let agent_message = (!message.is_empty()).then(|| truncate_quote(message));
+            FailureText { message: sentence, agent_message }
+        }
+        None => FailureText { message: message.to_owned(), agent_message: None },
+    }
+}
+
+/// Our sentence about a failure that the agent reported; `None` if we observed it and recorded a sentence ourselves.
+fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String> {
     let sentence = match kind {
         FailureKind::Auth => "The agent is not signed in, or its credentials were refused.",
         FailureKind::UsageLimit => "The agent reported that its usage limit is reached.",
@@ -89,26 +101,22 @@ pub fn describe(kind: FailureKind, message: &str, exit_code: Option<i32>) -> Fai
         FailureKind::BadModel => "The agent reported that it cannot use this model.",
         FailureKind::Sandbox => "The sandbox that this mode needs did not work.",
         FailureKind::UntrustedDirectory => "The agent refuses to work in this directory.",
-        FailureKind::WrongThread => "The agent started another thread than the one to resume.",
         FailureKind::ThreadNotFound => "The agent does not know the thread.",
         FailureKind::AgentError => "The agent reported an error.",
         FailureKind::NoTerminalEvent => "The agent exited with code 0 but did not report that it was done.",
         FailureKind::AgentExit => {
             let code = exit_code.map_or_else(|| "a code".to_owned(), |code| format!("code {code}"));
-            return with_agent_message(format!("The agent exited with {code}."), message);
+            return Some(format!("The agent exited with {code}."));
         }
-        FailureKind::Killed
+        FailureKind::WrongThread
+        | FailureKind::Killed
         | FailureKind::SpawnFailed
         | FailureKind::TooManyProcesses
         | FailureKind::SupervisorLost
         | FailureKind::SupervisorStartFailed
-        | FailureKind::Internal => return FailureText { message: message.to_owned(), agent_message: None },
+        | FailureKind::Internal => return None,
     };
-    with_agent_message(sentence.to_owned(), message)
-}
-
-fn with_agent_message(message: String, agent: &str) -> FailureText {
-    FailureText { message, agent_message: Some(truncate_quote(agent)) }
+    Some(sentence.to_owned())
 }
 
 /// Truncates an agent's text.
@@ -134,7 +142,8 @@ mod tests {
                 None => assert_eq!(text.message, hostile, "{kind:?}"),
             }
         }
-        assert_eq!(describe(FailureKind::AgentExit, "x", Some(3)).message, "The agent exited with code 3.");
+        let silent = describe(FailureKind::AgentExit, "", Some(3));
+        assert_eq!((&*silent.message, silent.agent_message), ("The agent exited with code 3.", None));
     }
 
     #[test]

@@ -7,10 +7,17 @@ use delegator_engine::Snapshot;
 use delegator_registry::{BlockedBy, Task, TaskSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::output::data::task::{Progress, RunTimes, progress, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
+use crate::output::outcome::PagedList;
 use crate::output::values::UtcTime;
+
+/// The names of the lists in the data.
+pub const RUNNING: &str = "tasks";
+pub const QUEUED: &str = "queue";
+pub const ENDED: &str = "recently_completed";
 
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
@@ -25,6 +32,7 @@ pub struct StatusSnapshot {
     pub queue: Vec<QueuedTask>,
     #[schemars(length(min = 1), extend("x-optional" = true))]
     pub recently_completed: Vec<EndedTask>,
+    /// Set by [`count_not_listed`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<NotListed>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,11 +50,22 @@ pub struct StatusCounts {
     pub recently_completed: u64,
 }
 
-/// Tasks beyond the length of the lists.
+/// Tasks beyond the end of the lists; the cursor leads to them.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NotListed {
-    pub running: u64,
-    pub queued: u64,
+    pub running_count: u64,
+    pub queued_count: u64,
+}
+
+/// Updates `not_listed` after the lists were built or truncated.
+pub fn count_not_listed(data: &mut Value, lists: &[PagedList]) {
+    let count = |name| lists.iter().filter(|list| list.name == name).map(|list| list.not_listed(data)).sum();
+    let not_listed = NotListed { running_count: count(RUNNING), queued_count: count(QUEUED) };
+    if not_listed.running_count + not_listed.queued_count > 0
+        && let Some(data) = data.as_object_mut()
+    {
+        data.insert("not_listed".to_owned(), json!(not_listed));
+    }
 }
 
 /// Ended tasks whose results were not read.

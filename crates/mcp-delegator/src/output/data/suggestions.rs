@@ -7,6 +7,7 @@ use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_engine::sign_in_command;
 
 use crate::error::suggestion::{NextCall, Suggestion};
+use crate::output::values::UtcTime;
 
 pub const MAX_SUGGESTIONS: usize = 3;
 /// The largest value of a time limit.
@@ -46,8 +47,8 @@ pub struct ErrorLocation {
 
 pub fn suggestions(found: &Findings<'_>) -> Vec<Suggestion> {
     let mut suggestions: Vec<Suggestion> = match found.end {
-        TaskEnd::Failed { kind, message, retry_at } => {
-            by_kind(*kind, message, retry_at.as_deref(), found).into_iter().collect()
+        TaskEnd::Failed { kind, message, retry_at_ms } => {
+            by_kind(*kind, message, *retry_at_ms, found).into_iter().collect()
         }
         TaskEnd::Timeout(limit) => by_limit(*limit, found).map(Suggestion::from).into_iter().collect(),
         TaskEnd::Completed | TaskEnd::Cancelled { .. } => return Vec::new(),
@@ -63,12 +64,14 @@ pub fn suggestions(found: &Findings<'_>) -> Vec<Suggestion> {
 fn by_kind(
     kind: FailureKind,
     message: &str,
-    retry_at: Option<&str>,
+    retry_at_ms: Option<i64>,
     found: &Findings<'_>,
 ) -> Option<Suggestion> {
     let Findings { task_id, agent, model, mode, thread, .. } = found;
     let text = match kind {
-        FailureKind::UsageLimit | FailureKind::RateLimit => retry_suggestion(retry_at?),
+        FailureKind::UsageLimit | FailureKind::RateLimit | FailureKind::Network => {
+            format!("Try again at {}.", UtcTime::from_ms(retry_at_ms?).0)
+        }
         FailureKind::Auth => match sign_in_command(agent) {
             Some(command) => format!("Sign in: {command}"),
             None => format!("Sign in to {agent}."),
@@ -80,7 +83,7 @@ fn by_kind(
             None => "No model was requested, so the agent's own configuration selects this one: set model."
                 .to_owned(),
         },
-        FailureKind::Sandbox if message.contains("CODEX_HOME lies below") => {
+        FailureKind::Sandbox if message.contains("Refusing to create helper binaries") => {
             "Set CODEX_HOME to a directory that is not below the temporary directory.".to_owned()
         }
         FailureKind::Sandbox => format!(
@@ -114,7 +117,6 @@ fn by_kind(
             return Some(Suggestion::with_call("See what is missing: {call}", NextCall::new(&["doctor"])));
         }
         FailureKind::Killed
-        | FailureKind::Network
         | FailureKind::WrongThread
         | FailureKind::AgentError
         | FailureKind::AgentExit
@@ -136,31 +138,6 @@ fn continue_call(task_id: &str, has_thread: bool) -> Suggestion {
             NextCall::new(&["retry"]).with("task_id", task_id),
         ),
     }
-}
-
-/// The time comes from the agent, so it is quoted unless it is really a time.
-fn retry_suggestion(retry_at: &str) -> String {
-    let is_span = retry_at.ends_with(['s', 'm', 'h']) && !retry_at.contains(':');
-    let word = if is_span { "in" } else { "at" };
-    match is_time(retry_at) {
-        true => format!("Try again {word} {retry_at}."),
-        false => format!("Try again {word} {}.", quote(retry_at)),
-    }
-}
-
-/// Whether a text consists of numbers, months and units: `3:51 PM`, `Sep 23rd, 2026 8:13 AM`, `2 days 3 hours`, `1.898s`.
-fn is_time(text: &str) -> bool {
-    let is_part = |word: &str| {
-        let word = word.trim_end_matches(',');
-        let letters = word.trim_start_matches(|c: char| c.is_ascii_digit() || ":.-+".contains(c));
-        let is_unit =
-            ["", "s", "ms", "m", "h", "d", "st", "nd", "rd", "th", "AM", "PM", "UTC", "Z"].contains(&letters);
-        let is_word = ["second", "minute", "hour", "day", "week"].contains(&letters.trim_end_matches('s'));
-        let is_month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-            .contains(&letters);
-        is_unit || is_word || is_month
-    };
-    text.split(' ').all(is_part) && text.contains(|c: char| c.is_ascii_digit())
 }
 
 fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
+use crate::output::data::status::{ENDED, QUEUED, RUNNING};
 use crate::output::data::{estimate, usage};
 use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
 use crate::output::documents::task as task_document;
@@ -17,7 +18,7 @@ const MAX_UNREAD_IDS: usize = 3;
 
 pub fn snapshot(data: &Value) -> Document {
     let mut document = Document::titled(headline(data));
-    let lists = ["tasks", "queue", "recently_completed"];
+    let lists = [RUNNING, QUEUED, ENDED];
     let common = task_document::common_directory(lists.iter().flat_map(|list| items(data, list)));
     let tables = [running(data, common), queued(data, common), not_listed(data), ended(data, common)];
     document.blocks.extend(tables.into_iter().flatten());
@@ -119,9 +120,9 @@ fn labels(task: &Value) -> String {
 fn not_listed(data: &Value) -> Option<Block> {
     let more = data.get("not_listed")?;
     Some(Block::Text(format!(
-        "{} running and {} queued tasks are not listed: filter by working_dir, labels or state, or raise limit.",
-        scalar(&more["running"]),
-        scalar(&more["queued"])
+        "{} running and {} queued tasks are not listed: continue with the cursor, or filter by working_dir, labels or state.",
+        scalar(&more["running_count"]),
+        scalar(&more["queued_count"])
     )))
 }
 

@@ -76,13 +76,7 @@ pub fn apply(output: &mut CommandOutput, plan: TruncationPlan) {
         Some(other) => truncate_value(other, plan.other_bytes),
         None => {}
     }
-    if let Some(cursors) = &output.list_cursors {
-        let (data, _) = output.completion.parts();
-        let shown = data.and_then(|data| data[cursors.list].as_array()).map_or(0, Vec::len);
-        if let Some(next) = cursors.cursor_after(shown).cloned() {
-            output.next_cursor = Some(next);
-        }
-    }
+    output.update_cursors();
 }
 
 fn truncate_error(error: &mut AppError, plan: TruncationPlan) {

@@ -4,13 +4,16 @@
 //! MCP. A test process records only the scenarios that its rows read.
 
 mod all_tools;
+mod cli_answers;
 mod ended_tasks;
 
 pub(crate) use all_tools::ALL_TOOLS;
+pub(crate) use cli_answers::{CLI_ANSWERS, CliAnswer};
 pub(crate) use ended_tasks::COMPLETED;
 
 use std::path::Path;
 
+use delegator_testkit::program::World;
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
@@ -63,4 +66,10 @@ pub(crate) fn stage_with_agent(steps: &[Value]) -> Stage {
 pub(crate) fn task_id(answer: &Value) -> String {
     let id = answer.pointer("/data/task_id").or_else(|| answer.pointer("/error/details/task_id"));
     id.and_then(Value::as_str).unwrap_or_else(|| panic!("no task in {answer}")).to_owned()
+}
+
+/// The published schema of the data of a command.
+pub(crate) fn schema(command: &str) -> Value {
+    let run = World::new(PROGRAM).run(["schema", command, "--json"]);
+    run.json()["data"]["output"].clone()
 }

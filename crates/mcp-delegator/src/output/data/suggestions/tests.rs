@@ -4,8 +4,8 @@ use crate::output::call_syntax::CallSyntax;
 use crate::output::data::suggestions::*;
 use crate::spec::ServedTools;
 
-fn failed(kind: FailureKind, message: &str, retry_at: Option<&str>) -> TaskEnd {
-    TaskEnd::Failed { kind, message: message.to_owned(), retry_at: retry_at.map(str::to_owned) }
+fn failed(kind: FailureKind, message: &str) -> TaskEnd {
+    TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms: None }
 }
 
 fn sentences(found: &Findings<'_>) -> Vec<String> {
@@ -31,17 +31,10 @@ fn no_findings(end: &TaskEnd) -> Findings<'_> {
 }
 
 #[test]
-fn retry_time_of_the_agent_is_quoted_unless_it_is_a_time() {
-    let cases = [
-        (FailureKind::UsageLimit, "3:51 PM", "Try again at 3:51 PM."),
-        (FailureKind::UsageLimit, "Sep 23rd, 2026 8:13 AM", "Try again at Sep 23rd, 2026 8:13 AM."),
-        (FailureKind::UsageLimit, "2 days 3 hours", "Try again in 2 days 3 hours."),
-        (FailureKind::RateLimit, "1.898s", "Try again in 1.898s."),
-        (FailureKind::UsageLimit, "noon; delete all", "Try again at \"noon; delete all\"."),
-    ];
-    for (kind, retry_at, expected) in cases {
-        let end = failed(kind, "x", Some(retry_at));
-        assert_eq!(sentences(&no_findings(&end)), [expected]);
+fn a_known_retry_time_is_suggested() {
+    for kind in [FailureKind::UsageLimit, FailureKind::RateLimit, FailureKind::Network] {
+        let end = TaskEnd::Failed { kind, message: "x".to_owned(), retry_at_ms: Some(1_795_189_320_123) };
+        assert_eq!(sentences(&no_findings(&end)), ["Try again at 2026-11-20T15:42:00.123Z."]);
     }
 }
 
@@ -71,7 +64,7 @@ fn failures_outside_the_work_have_one_suggestion() {
         ),
         (
             Kind::Sandbox,
-            "none: CODEX_HOME lies below the temporary directory",
+            "WARNING: Refusing to create helper binaries under temporary dir \"/tmp\"",
             None,
             "Set CODEX_HOME to a directory that is not below the temporary directory.",
         ),
@@ -102,7 +95,7 @@ fn failures_outside_the_work_have_one_suggestion() {
         (Kind::SpawnFailed, "x", None, "See what is missing: mcp-delegator doctor"),
     ];
     for (kind, message, model, expected) in cases {
-        let end = failed(kind, message, None);
+        let end = failed(kind, message);
         let exit = (kind == Kind::Killed).then_some(ExitStatus::Signal(SIGKILL));
         assert_eq!(sentences(&Findings { model, exit, ..no_findings(&end) }), [expected], "{kind:?}");
     }
@@ -110,7 +103,7 @@ fn failures_outside_the_work_have_one_suggestion() {
 
 #[test]
 fn a_lost_task_with_a_thread_is_resumed() {
-    let end = failed(FailureKind::SupervisorLost, "x", None);
+    let end = failed(FailureKind::SupervisorLost, "x");
     let suggested = sentences(&Findings { thread: Some("01a1"), ..no_findings(&end) });
     assert_eq!(
         suggested,
@@ -120,7 +113,7 @@ fn a_lost_task_with_a_thread_is_resumed() {
 
 #[test]
 fn a_missing_thread_suggests_a_new_task_in_the_syntax_of_the_reader() {
-    let end = failed(FailureKind::ThreadNotFound, "x", None);
+    let end = failed(FailureKind::ThreadNotFound, "x");
     let served = ServedTools { prefix: "_codex_".to_owned(), names: vec!["local_exec".to_owned()] };
     let suggestions = suggestions(&Findings { thread: Some("01a1"), ..no_findings(&end) });
     assert_eq!(
@@ -159,7 +152,7 @@ fn timeout_suggests_a_larger_limit() {
 fn failures_of_the_work_point_to_location_and_tests() {
     let location =
         ErrorLocation { file: "src/x.rs".into(), line: 3, message: "expected `u32`, found `&str`".into() };
-    let end = failed(FailureKind::AgentExit, "exited with code 1", None);
+    let end = failed(FailureKind::AgentExit, "x");
     let found = Findings {
         location: Some(location),
         command: Some(("cargo build".into(), "error".into())),
@@ -176,7 +169,7 @@ fn failures_of_the_work_point_to_location_and_tests() {
     let without_place = Findings { location: None, failed_tests: Vec::new(), ..found.clone() };
     assert_eq!(sentences(&without_place), ["Look at what \"cargo build\" printed: \"error\""]);
     // A failed command is not the reason for a missing login.
-    let auth = failed(FailureKind::Auth, "x", None);
+    let auth = failed(FailureKind::Auth, "x");
     assert_eq!(sentences(&Findings { end: &auth, ..found.clone() }), ["Sign in: codex login"]);
     let limit = TaskEnd::Timeout(LimitKind::Idle);
     assert_eq!(sentences(&Findings { end: &limit, limit_seconds: Some(5), ..found }).len(), 3);
@@ -185,13 +178,13 @@ fn failures_of_the_work_point_to_location_and_tests() {
 #[test]
 fn suggestions_need_findings_and_are_at_most_three() {
     for kind in FailureKind::ALL {
-        let end = failed(kind, "", None);
+        let end = failed(kind, "");
         assert!(sentences(&no_findings(&end)).len() <= 1, "{kind:?}");
     }
     for kind in
         [FailureKind::AgentError, FailureKind::Network, FailureKind::NoTerminalEvent, FailureKind::Internal]
     {
-        let end = failed(kind, "something", None);
+        let end = failed(kind, "something");
         assert_eq!(sentences(&no_findings(&end)), [""; 0], "{kind:?}");
     }
     for end in [TaskEnd::Completed, TaskEnd::Cancelled { reason: None }] {
@@ -201,7 +194,7 @@ fn suggestions_need_findings_and_are_at_most_three() {
 
 #[test]
 fn quoted_text_is_one_line_and_truncated() {
-    let end = failed(FailureKind::AgentExit, "", None);
+    let end = failed(FailureKind::AgentExit, "");
     let message = format!("ignore\u{1b}[2J \"all\"\n{}", "x".repeat(10_000));
     let location = ErrorLocation { file: "a.c".into(), line: 1, message };
     let suggested = sentences(&Findings { location: Some(location), ..no_findings(&end) });

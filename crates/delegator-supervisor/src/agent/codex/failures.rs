@@ -1,0 +1,424 @@
+//! What Codex's error messages are about.
+//!
+//! Codex has an error code only in its session files; elsewhere it reports in prose what callers branch on. A message has
+//! a kind only if it begins with a whole phrase that Codex is known to print, after the context that Codex puts before
+//! it. The phrases are recorded from Codex 0.166 or taken from its source. A status code counts only inside such a
+//! phrase. Words anywhere else in a message never decide: they may be numbers of a log, names of files or text of a user.
+
+use delegator_domain::task::FailureKind;
+use delegator_transcript::{ErrorBody, ErrorCode};
+
+use FailureKind::{
+    Auth, BadModel, Network, RateLimit, Sandbox, ThreadNotFound, UntrustedDirectory, UsageLimit,
+};
+
+/// In a phrase, `*` stands for one word without spaces, and `$` for the end of a sentence or a part of it.
+type Phrases = &'static [(FailureKind, &'static [&'static str])];
+
+/// Phrases of Codex itself. In lower case, like the messages they are compared with.
+const CODEX_PHRASES: Phrases = &[
+    (UntrustedDirectory, &["not inside a trusted directory"]),
+    (
+        ThreadNotFound,
+        &[
+            "no rollout found for thread id *",
+            "no saved session found with id *",
+            "session not found: *",
+            "no thread with id: *",
+        ],
+    ),
+    (
+        UsageLimit,
+        &[
+            "you've hit your usage limit",
+            "your workspace is out of credits",
+            "you hit your spend cap set",
+            "quota exceeded. check your plan and billing details",
+            "to use codex with your chatgpt plan, upgrade to",
+        ],
+    ),
+    (
+        Auth,
+        &[
+            "not signed in. please run 'codex login'",
+            "your access token could not be refreshed",
+            "your authentication session could not be refreshed automatically",
+            "missing environment variable: `*`",
+        ],
+    ),
+    (
+        RateLimit,
+        &[
+            "selected model is at capacity",
+            "we're currently experiencing high demand, which may cause temporary errors",
+        ],
+    ),
+    (
+        Sandbox,
+        &[
+            "codex-linux-sandbox was required but not provided",
+            "landlock was not able to fully enforce all sandbox rules",
+            "error applying landlock ruleset",
+            "seccomp setup error",
+            "failed to exec system bubblewrap",
+            "failed to exec bundled bubblewrap",
+            "bwrap: no permissions to create new namespace",
+            "bwrap: no permissions to create a new namespace",
+            "bwrap: creating new namespace failed",
+            "bwrap: setting up uid map",
+        ],
+    ),
+    (
+        Network,
+        &[
+            "reconnecting... waiting for network",
+            "connection failed: error sending request",
+            "error while reading the server response: ",
+        ],
+    ),
+];
+
+/// Phrases that other programs print as well: of model providers, quoted by Codex, and short ones of Codex. They count
+/// only in an error event, which is about the model for certain.
+const EVENT_PHRASES: Phrases = &[
+    (
+        UsageLimit,
+        &[
+            "you exceeded your current quota",
+            "the usage limit has been reached",
+            "billing hard limit has been reached",
+        ],
+    ),
+    (
+        Auth,
+        &[
+            "401 unauthorized$",
+            "403 forbidden$",
+            "unauthorized$",
+            "not signed in$",
+            "not logged in$",
+            "incorrect api key provided",
+            "invalid api key$",
+            "you didn't provide an api key",
+            "missing bearer",
+            "provided authentication token is expired",
+            "your authentication token has been invalidated",
+        ],
+    ),
+    (
+        BadModel,
+        &[
+            "the model `*` does not exist",
+            "the model '*' does not exist",
+            "the model `*` is not available",
+            "the model does not exist",
+            "the requested model '*' does not exist",
+            "the '*' model is not supported",
+            "the '*' model is not available",
+            "the '*' model requires a newer version",
+            "model '*' not found",
+            "model \"*\" not found",
+            "unknown model",
+            "unsupported model",
+            "you do not have access to the model",
+        ],
+    ),
+    (
+        RateLimit,
+        &[
+            "rate limit reached",
+            "rate limit exceeded",
+            "too many requests$",
+            "429 too many requests$",
+            "overloaded$",
+            "that model is currently overloaded",
+            "our servers are currently overloaded",
+            "the server is overloaded",
+        ],
+    ),
+    (Sandbox, &["sandbox error: "]),
+    (
+        Network,
+        &[
+            "request timed out$",
+            "idle timeout waiting for sse",
+            "transport error: ",
+            "error sending request",
+            "connection refused$",
+            "connection reset by peer$",
+            "network error$",
+            "network is unreachable$",
+            "dns error",
+            "failed to lookup address information",
+            "502 bad gateway$",
+            "503 service unavailable$",
+            "504 gateway timeout$",
+        ],
+    ),
+];
+
+/// Codes and types in a provider's error response.
+const BODY_NAMES: Phrases = &[
+    (
+        UsageLimit,
+        &["insufficient_quota", "usage_limit_reached", "usage_not_included", "billing_hard_limit_reached"],
+    ),
+    (Auth, &["invalid_api_key", "token_expired", "token_invalidated", "authentication_error"]),
+    (BadModel, &["model_not_found", "unsupported_model"]),
+    (RateLimit, &["rate_limit_exceeded", "server_is_overloaded", "slow_down", "overloaded_error"]),
+];
+
+/// Context that Codex puts before the cause, in lower case.
+const CONTEXTS: [&str; 13] = [
+    "error: ",
+    "thread/start: ",
+    "thread/start failed: ",
+    "thread/resume: ",
+    "thread/resume failed: ",
+    "turn/start: ",
+    "turn/start failed: ",
+    "error creating thread: ",
+    "error resuming thread: ",
+    "fatal error: ",
+    "failed to initialize session: ",
+    "failed to initialize in-process app-server client: ",
+    "stream error: ",
+];
+
+const MAX_WORD_BYTES: usize = 100;
+
+/// The kind of an error that Codex reported in an event.
+pub(crate) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
+    code.and_then(kind_of_code).or_else(|| kind_of_message(message, &[CODEX_PHRASES, EVENT_PHRASES]))
+}
+
+/// The kind of a message on standard error, without its log prefix.
+pub(super) fn printed_failure(message: &str) -> Option<FailureKind> {
+    kind_of_message(message, &[CODEX_PHRASES])
+}
+
+fn kind_of_code(code: ErrorCode) -> Option<FailureKind> {
+    match code {
+        ErrorCode::UsageLimit => Some(UsageLimit),
+        ErrorCode::RateLimit | ErrorCode::Overloaded => Some(RateLimit),
+        ErrorCode::Unauthorized => Some(Auth),
+        ErrorCode::ModelNotFound => Some(BadModel),
+        ErrorCode::Sandbox => Some(Sandbox),
+        ErrorCode::Connection { http_status: Some(status) } => kind_of_status(status),
+        ErrorCode::Connection { http_status: None } => Some(Network),
+    }
+}
+
+fn kind_of_status(status: u16) -> Option<FailureKind> {
+    match status {
+        401 | 403 => Some(Auth),
+        402 => Some(UsageLimit),
+        429 | 529 => Some(RateLimit),
+        408 | 500..=599 => Some(Network),
+        _ => None,
+    }
+}
+
+fn kind_of_message(message: &str, phrases: &[Phrases]) -> Option<FailureKind> {
+    kind_of_cause(&message.trim().replace('\u{2019}', "'").to_lowercase(), phrases)
+}
+
+fn kind_of_cause(message: &str, phrases: &[Phrases]) -> Option<FailureKind> {
+    let cause = without_context(message);
+    if let Some(rest) = cause.strip_prefix("stream disconnected before completion") {
+        let quoted = rest.strip_prefix(": ").and_then(kind_of_quoted_cause);
+        return quoted.or_else(|| ends_word(rest).then_some(Network));
+    }
+    if let Some((status, body)) = http_status(cause) {
+        return kind_of_quoted_cause(body).or_else(|| kind_of_status(status));
+    }
+    if let Some(body) = ErrorBody::parse(cause) {
+        let named = body.names.iter().find_map(|name| find(name, &[BODY_NAMES]));
+        return named.or_else(|| kind_of_quoted_cause(&body.message?));
+    }
+    find(cause, phrases)
+}
+
+/// The cause after a phrase of Codex, so that it is certainly about the model.
+fn kind_of_quoted_cause(cause: &str) -> Option<FailureKind> {
+    kind_of_cause(cause, &[CODEX_PHRASES, EVENT_PHRASES])
+}
+
+fn find(text: &str, phrases: &[Phrases]) -> Option<FailureKind> {
+    let is_about = |(kind, list): &(FailureKind, &[&str])| {
+        list.iter().any(|phrase| begins_with(text, phrase)).then_some(*kind)
+    };
+    phrases.iter().flat_map(|table| table.iter()).find_map(is_about)
+}
+
+fn without_context(message: &str) -> &str {
+    let mut rest = message;
+    while let Some(cause) =
+        CONTEXTS.iter().find_map(|context| rest.strip_prefix(context)).or_else(|| after_retry_count(rest))
+    {
+        rest = cause;
+    }
+    rest
+}
+
+/// The cause in `reconnecting... 2/5 (cause)`.
+fn after_retry_count(message: &str) -> Option<&str> {
+    let (count, cause) = message.strip_prefix("reconnecting... ")?.split_once(" (")?;
+    let (attempt, attempts) = count.split_once('/')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(attempt) && is_number(attempts)).then(|| cause.strip_suffix(')').unwrap_or(cause))
+}
+
+/// The status, and the text behind it, of `unexpected status 401 unauthorized: text`.
+fn http_status(message: &str) -> Option<(u16, &str)> {
+    let rest = message
+        .strip_prefix("unexpected status ")
+        .or_else(|| message.strip_prefix("exceeded retry limit, last status: "))?;
+    let digits = rest.get(..3).filter(|_| ends_word(&rest[3..]))?;
+    let body = rest.split_once(": ").map_or("", |(_, body)| body);
+    Some((digits.parse().ok()?, body))
+}
+
+fn begins_with(text: &str, phrase: &str) -> bool {
+    let (phrase, is_closed) = phrase.strip_suffix('$').map_or((phrase, false), |phrase| (phrase, true));
+    let mut parts = phrase.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    for part in parts {
+        let word_end = match part {
+            "" => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+            part => rest.find(part).unwrap_or(0),
+        };
+        let (word, after) = rest.split_at(word_end);
+        if word.is_empty() || word.len() > MAX_WORD_BYTES || word.contains(char::is_whitespace) {
+            return false;
+        }
+        rest = &after[part.len()..];
+    }
+    match is_closed {
+        true => rest.is_empty() || rest.starts_with(['.', ':', ',', ';']) || rest.starts_with(" ("),
+        false => phrase.ends_with(' ') || ends_word(rest),
+    }
+}
+
+fn ends_word(rest: &str) -> bool {
+    !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_events_have_their_kind() {
+        let cases = [
+            ("unexpected status 401 Unauthorized: Incorrect API key provided, url: http://x", Some(Auth)),
+            (
+                "unexpected status 403 Forbidden: You do not have access to this resource, url: http://x",
+                Some(Auth),
+            ),
+            ("unexpected status 402 Payment Required: Payment required, url: http://x", Some(UsageLimit)),
+            ("unexpected status 503 Service Unavailable: unavailable, url: http://x", Some(Network)),
+            (
+                "unexpected status 404 Not Found: The model `gpt-9` does not exist, url: http://x",
+                Some(BadModel),
+            ),
+            ("unexpected status 404 Not Found: no such page, url: http://x/401", None),
+            (
+                "unexpected status 429 Too Many Requests: {\"error\":{\"type\":\"usage_limit_reached\"}}",
+                Some(UsageLimit),
+            ),
+            ("exceeded retry limit, last status: 429 Too Many Requests, request id: 401", Some(RateLimit)),
+            (
+                "Reconnecting... 2/2 (exceeded retry limit, last status: 429 Too Many Requests)",
+                Some(RateLimit),
+            ),
+            ("Reconnecting... waiting for network (Connection failed: error sending request)", Some(Network)),
+            (
+                "stream error: exceeded retry limit, last status: 401 Unauthorized; retrying 1/5 in 200ms",
+                Some(Auth),
+            ),
+            ("You\u{2019}ve hit your usage limit. Try again later.", Some(UsageLimit)),
+            (
+                "You've hit your usage limit for GPT-9. Switch to another model now, or try again later.",
+                Some(UsageLimit),
+            ),
+            ("Your workspace is out of credits. Add credits to continue.", Some(UsageLimit)),
+            ("Quota exceeded. Check your plan and billing details.", Some(UsageLimit)),
+            (
+                "To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.",
+                Some(UsageLimit),
+            ),
+            ("rate limit exceeded: Rate limit reached for gpt-5.1 in organization org-AAA", Some(RateLimit)),
+            ("stream disconnected before completion: Rate limit reached for gpt-5.1", Some(RateLimit)),
+            ("stream disconnected before completion: Something failed upstream", Some(Network)),
+            ("stream disconnected before completion", Some(Network)),
+            (
+                "We\u{2019}re currently experiencing high demand, which may cause temporary errors.",
+                Some(RateLimit),
+            ),
+            ("Selected model is at capacity. Please try a different model.", Some(RateLimit)),
+            ("Your access token could not be refreshed because your refresh token has expired.", Some(Auth)),
+            ("Missing environment variable: `OPENAI_API_KEY`.", Some(Auth)),
+            (
+                "{\"detail\": \"The 'gpt-9' model is not supported when using Codex with a ChatGPT account.\"}",
+                Some(BadModel),
+            ),
+            ("{\"error\": {\"message\": \"x\", \"code\": \"model_not_found\"}}", Some(BadModel)),
+            (
+                "{\"error\": {\"message\": \"Unsupported parameter: 'foo'\", \"code\": \"unsupported_parameter\"}}",
+                None,
+            ),
+            ("sandbox error: seccomp setup error", Some(Sandbox)),
+            ("Connection failed: error sending request", Some(Network)),
+            ("Request timed out.", Some(Network)),
+            // Words that do not begin the message, or are part of a longer one, decide nothing.
+            ("Invalid prompt: 429 token expired", None),
+            ("request timed out rows were deleted", None),
+            ("overloaded functions are not supported", None),
+            ("the model file model.py was not found", None),
+            ("stream disconnected before completions were read", None),
+            ("Codex ran out of room in the model's context window.", None),
+            ("Incomplete response returned, reason: max_output_tokens", None),
+            ("", None),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(reported_failure(message, None), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn codes_decide_before_messages() {
+        let kind = |code| reported_failure("You've hit your usage limit.", Some(code));
+        let status = |status| kind(ErrorCode::Connection { http_status: Some(status) });
+        assert_eq!(kind(ErrorCode::ModelNotFound), Some(BadModel));
+        assert_eq!(kind(ErrorCode::Connection { http_status: None }), Some(Network));
+        assert_eq!([429, 403, 504].map(status), [Some(RateLimit), Some(Auth), Some(Network)]);
+        assert_eq!(status(400), Some(UsageLimit), "this status decides nothing, so the message does");
+    }
+
+    #[test]
+    fn only_phrases_of_codex_count_on_standard_error() {
+        let cases = [
+            (
+                "thread/resume: thread/resume failed: no rollout found for thread id 0-0 (code -32600)",
+                Some(ThreadNotFound),
+            ),
+            (
+                "Not inside a trusted directory and --skip-git-repo-check was not specified.",
+                Some(UntrustedDirectory),
+            ),
+            ("Not signed in. Please run 'codex login' to sign in with ChatGPT", Some(Auth)),
+            ("exceeded retry limit, last status: 429 Too Many Requests", Some(RateLimit)),
+            ("bwrap: No permissions to create new namespace, likely because of the kernel", Some(Sandbox)),
+            ("rate limit exceeded", None),
+            ("Connection refused (os error 111)", None),
+            ("Model provider `nope` not found", None),
+            ("429 Too Many Requests", None),
+            ("unexpected status code 401 from the registry", None),
+            ("last status: 429 Too Many Requests", None),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(printed_failure(message), expected, "{message}");
+        }
+    }
+}

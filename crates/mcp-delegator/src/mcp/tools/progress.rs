@@ -1,0 +1,210 @@
+//! The numbers of progress notifications, as pure functions of what is known about the awaited tasks.
+//!
+//! One call has one scale, chosen by the first notification about its tasks: percent of `total` 100 (100 for each of
+//! several tasks), or, if one task has no known percentage, seconds since its start of `total` its hard limit. Before that
+//! there is no `total`. Every value is greater than the one before, as MCP requires, and less than `total`: while nothing
+//! new is known, values grow by fractions below 1.
+
+use delegator_engine::Snapshot;
+use delegator_registry::Task;
+
+use crate::output::data::task as task_data;
+
+/// What is known about the awaited tasks.
+#[derive(Debug, Default)]
+pub struct TaskPosition {
+    done: Option<Share>,
+    time: Option<Share>,
+    /// What the tasks do now, for a person.
+    activity: String,
+}
+
+/// A part of a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Share {
+    part: f64,
+    total: f64,
+}
+
+impl TaskPosition {
+    /// A position of which only a text is known.
+    pub fn unknown(activity: impl Into<String>) -> TaskPosition {
+        TaskPosition { activity: activity.into(), ..TaskPosition::default() }
+    }
+
+    pub fn of_task(task: &Task, snapshot: Option<&Snapshot>, now_ms: i64) -> TaskPosition {
+        if task.state.is_terminal() || task.started_at_ms.is_none() {
+            return TaskPosition::unknown(format!("Waiting for {}", task.id));
+        }
+        let elapsed_ms = now_ms - task.started_at_ms.unwrap_or(now_ms);
+        let limit_sec = snapshot.map(|snapshot| snapshot.hard_limit_sec).filter(|limit| *limit > 0);
+        let activity = snapshot.and_then(|snapshot| snapshot.current_activity.clone());
+        TaskPosition {
+            done: snapshot
+                .and_then(known_percent)
+                .map(|percent| Share { part: percent.into(), total: 100.0 }),
+            time: limit_sec.map(|limit| Share { part: elapsed_ms as f64 / 1000.0, total: limit as f64 }),
+            activity: activity.unwrap_or_else(|| format!("Waiting for {}", task.id)),
+        }
+    }
+
+    pub fn of_tasks(tasks: &[(Task, Option<Snapshot>)]) -> TaskPosition {
+        let percent = |(task, snapshot): &(Task, Option<Snapshot>)| match task.state.is_terminal() {
+            true => 100,
+            false => snapshot.as_ref().and_then(known_percent).unwrap_or(0),
+        };
+        let ended = tasks.iter().filter(|(task, _)| task.state.is_terminal()).count();
+        let part = tasks.iter().map(|task| f64::from(percent(task))).sum();
+        TaskPosition {
+            done: Some(Share { part, total: 100.0 * tasks.len() as f64 }),
+            time: None,
+            activity: format!("{ended} of {} tasks ended", tasks.len()),
+        }
+    }
+}
+
+/// The percentage, if it comes from the agent's plan or at least one step is finished. Without either, 0 would only mean
+/// that nothing is known.
+fn known_percent(snapshot: &Snapshot) -> Option<u8> {
+    let is_known = snapshot.progress.is_some_and(|progress| progress.from_plan || progress.percent > 0);
+    task_data::percent(snapshot).filter(|_| is_known)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Percent,
+    Seconds,
+}
+
+/// One notification.
+#[derive(Debug, PartialEq)]
+pub struct ProgressValue {
+    pub progress: f64,
+    pub total: Option<f64>,
+    pub message: String,
+}
+
+/// The notifications of one call.
+#[derive(Debug, Default)]
+pub struct ProgressScale {
+    unit: Option<(Unit, f64)>,
+    /// The last value that was known, and how often nothing greater was known since.
+    known: Option<f64>,
+    repeats: u32,
+}
+
+impl ProgressScale {
+    pub fn next(&mut self, position: &TaskPosition) -> ProgressValue {
+        let in_percent = position.done.map(|done| (Unit::Percent, done.total));
+        let in_seconds = position.time.map(|time| (Unit::Seconds, time.total));
+        self.unit = self.unit.or(in_percent).or(in_seconds);
+        let share = match self.unit {
+            Some((Unit::Percent, _)) => position.done,
+            Some((Unit::Seconds, _)) => position.time,
+            None => None,
+        };
+        let total = self.unit.map(|(_, total)| total);
+        // At most one below the total, so that the fractions stay below it.
+        let known = share.map_or(0.0, |share| share.part.max(0.0)).min(total.unwrap_or(1.0) - 1.0);
+        if self.known.is_none_or(|_| known > self.last()) {
+            (self.known, self.repeats) = (Some(known), 0);
+        } else {
+            self.repeats = self.repeats.saturating_add(1);
+        }
+        ProgressValue { progress: self.last(), total, message: self.message(position, share) }
+    }
+
+    fn last(&self) -> f64 {
+        let repeats = f64::from(self.repeats);
+        self.known.unwrap_or_default() + repeats / (repeats + 1.0)
+    }
+
+    fn message(&self, TaskPosition { done, activity, .. }: &TaskPosition, share: Option<Share>) -> String {
+        let percent = done.map(|done| (100.0 * done.part / done.total) as u64);
+        match (self.unit, share) {
+            (Some((Unit::Percent, _)), _) => format!("{}% complete: {activity}", percent.unwrap_or_default()),
+            (Some((Unit::Seconds, total)), Some(time)) => {
+                let (elapsed, limit) = (grouped(time.part as u64), grouped(total as u64));
+                let percent = percent.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
+                format!("{elapsed} s of at most {limit} s: {activity}{percent}")
+            }
+            _ => activity.clone(),
+        }
+    }
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn percent(part: f64) -> TaskPosition {
+        TaskPosition { done: Some(Share { part, total: 100.0 }), ..seconds(part) }
+    }
+
+    fn seconds(part: f64) -> TaskPosition {
+        let time = Some(Share { part, total: 1200.0 });
+        TaskPosition { done: None, time, activity: "Running cargo test".to_owned() }
+    }
+
+    fn values(positions: impl IntoIterator<Item = TaskPosition>) -> Vec<ProgressValue> {
+        let mut scale = ProgressScale::default();
+        positions.into_iter().map(|position| scale.next(&position)).collect()
+    }
+
+    #[test]
+    fn a_known_percentage_is_progress_of_one_hundred() {
+        let values = values([TaskPosition::unknown("Wait"), percent(0.0), percent(50.0), percent(50.0)]);
+        let numbers: Vec<_> = values.iter().map(|value| (value.progress, value.total)).collect();
+        let total = Some(100.0);
+        assert_eq!(numbers, [(0.0, None), (0.5, total), (50.0, total), (50.5, total)]);
+        assert_eq!(values[3].message, "50% complete: Running cargo test");
+    }
+
+    #[test]
+    fn without_a_percentage_progress_is_seconds_of_the_hard_limit() {
+        let values = values([TaskPosition::unknown("Wait"), seconds(12.25)]);
+        assert_eq!((values[1].progress, values[1].total), (12.25, Some(1200.0)));
+        assert_eq!(values[1].message, "12 s of at most 1,200 s: Running cargo test");
+    }
+
+    #[test]
+    fn a_call_keeps_its_scale() {
+        let mut known_later = seconds(20.0);
+        known_later.done = Some(Share { part: 75.0, total: 100.0 });
+        let values = values([seconds(10.0), known_later]);
+        assert_eq!((values[1].progress, values[1].total), (20.0, Some(1200.0)));
+        assert_eq!(values[1].message, "20 s of at most 1,200 s: Running cargo test (75 %)");
+        let mut lost = seconds(20.0);
+        lost.time = None;
+        let values = self::values([percent(40.0), lost]);
+        assert_eq!((values[1].progress, values[1].total), (40.5, Some(100.0)));
+    }
+
+    #[test]
+    fn values_always_grow_and_stay_below_the_total() {
+        // A new turn begins at 0 again, a clock is set back, and a task ends later than its limit.
+        for parts in [vec![10.0, 99.0, 0.0, 99.0, 50.0], vec![30.0, 3.0, -5.0, 31.0, 1300.0, 1300.0, 1.0]] {
+            let make = if parts[0] < 20.0 { percent } else { seconds };
+            let mut last = -1.0;
+            for value in values(parts.into_iter().cycle().take(20_000).map(make)) {
+                assert!(
+                    value.progress > last && Some(value.progress) < value.total,
+                    "{value:?} after {last}"
+                );
+                last = value.progress;
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The rows of the document "Standard envelope".
+
+mod format;
+mod reflection;
+mod responses;
+
+crate::row::document! {
+    "004",
+    "Standard envelope",
+    "JSON of commands in files: sorted, indented, with a shape per kind of command.",
+    86 statements in
+    responses format reflection
+}

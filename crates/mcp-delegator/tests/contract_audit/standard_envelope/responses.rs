@@ -1,0 +1,5 @@
+//! Statements about responses.
+
+use crate::row::Section;
+
+pub(crate) const SECTIONS: &[Section] = &[];
