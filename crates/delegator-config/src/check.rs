@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::keys::{self, DefaultValue, TextFormat, ValueKind};
 use crate::node::{Entry, Node, Shape};
 use crate::paths::{self, PathError};
-use crate::problem::{ValueProblem, quoted};
+use crate::problem::{ValueProblem, escaped, quoted};
 
 /// A hostile or broken file can contain hundreds of thousands of problems; only the first ones are reported.
 const MAX_PROBLEMS: usize = 100;
@@ -48,8 +48,12 @@ impl<'a> Checker<'a> {
         problem: String,
         suggestion: Option<String>,
     ) {
+        self.add(ValueProblem { suggestion, ..ValueProblem::new(key, at, problem) });
+    }
+
+    fn add(&mut self, problem: ValueProblem) {
         if !self.is_full() {
-            self.problems.push(ValueProblem { suggestion, ..ValueProblem::new(key, at, problem) });
+            self.problems.push(problem);
         }
     }
 
@@ -89,7 +93,8 @@ impl<'a> Checker<'a> {
     }
 
     fn mismatch(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<Value> {
-        self.add_problem(path, node.at, format!("expected {kind}, found {}", node.shape.describe()), None);
+        let problem = format!("expected {kind}, found {}", node.shape.describe());
+        self.add(ValueProblem::of_value(path, node.at, problem, (kind, node.shape.to_value())));
         None
     }
 
@@ -108,7 +113,7 @@ impl<'a> Checker<'a> {
                 Shape::Text(text) => checked.extend(self.text(&item_kind, path, item.at, text)),
                 other => {
                     let problem = format!("expected {kind}; an item is {}", other.describe());
-                    self.add_problem(path, item.at, problem, None);
+                    self.add(ValueProblem::of_value(path, item.at, problem, (kind, other.to_value())));
                 }
             }
         }
@@ -147,7 +152,8 @@ impl<'a> Checker<'a> {
                 Err(error) => (error.to_string(), None),
             },
         };
-        self.add_problem(path, at, problem, suggestion);
+        let problem = ValueProblem::of_value(path, at, problem, (kind, Some(escaped(text).into())));
+        self.add(ValueProblem { suggestion, ..problem });
         None
     }
 

@@ -192,6 +192,12 @@ impl DefaultValue {
 }
 
 impl ValueKind {
+    /// Whether the values are numbers or a closed set.
+    pub(crate) fn is_closed(&self) -> bool {
+        use ValueKind::{Bool, Choice, Choices, Integer};
+        matches!(self, Bool | Integer { .. } | Choice(_) | Choices(_))
+    }
+
     /// Whether a value is a list of texts.
     pub(crate) fn is_list(&self) -> bool {
         use ValueKind::{Choices, Command, Paths, Texts};

@@ -5,11 +5,12 @@
 
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
+use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::keys::ValueKind;
-use crate::problem::quoted;
+use crate::problem::{escaped, quoted};
 
 /// A written value and, if it is from a file, its byte offset.
 #[derive(Debug)]
@@ -51,6 +52,18 @@ impl Shape {
             Shape::List(_) => "a list".to_owned(),
             Shape::Table(_) => "a table".to_owned(),
             Shape::Other(name) => (*name).to_owned(),
+        }
+    }
+}
+
+impl Shape {
+    /// The value for a report, if it is a single one.
+    pub(crate) fn to_value(&self) -> Option<Value> {
+        match self {
+            Shape::Bool(value) => Some((*value).into()),
+            Shape::Integer { value: Some(number), .. } => Some((*number).into()),
+            Shape::Integer { value: None, written: text } | Shape::Text(text) => Some(escaped(text).into()),
+            Shape::List(_) | Shape::Table(_) | Shape::Other(_) => None,
         }
     }
 }

@@ -6,6 +6,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
+use crate::keys::ValueKind;
 use crate::origin::Source;
 
 /// Warning about an invalid project file, when the call starts no task there.
@@ -45,6 +48,10 @@ pub struct Problem {
     pub key: String,
     /// What is wrong and what was expected.
     pub problem: String,
+    /// The invalid value, if a message may repeat it.
+    pub value: Option<Value>,
+    /// What the key accepts.
+    pub expected: Option<String>,
     /// The key or value that was probably meant.
     pub suggestion: Option<String>,
 }
@@ -98,6 +105,8 @@ impl Problem {
             column: None,
             key: String::new(),
             problem: problem.into(),
+            value: None,
+            expected: None,
             suggestion: None,
         }
     }
@@ -110,13 +119,34 @@ pub(crate) struct ValueProblem {
     /// Byte offset in the text of the file, if the value is from one.
     pub(crate) at: Option<usize>,
     pub(crate) problem: String,
+    pub(crate) value: Option<Value>,
+    pub(crate) expected: Option<String>,
     pub(crate) suggestion: Option<String>,
 }
 
 impl ValueProblem {
     /// `key` may be untrusted input; it is escaped.
     pub(crate) fn new(key: &str, at: Option<usize>, problem: impl Into<String>) -> ValueProblem {
-        ValueProblem { key: escaped(key), at, problem: problem.into(), suggestion: None }
+        ValueProblem {
+            key: escaped(key),
+            at,
+            problem: problem.into(),
+            value: None,
+            expected: None,
+            suggestion: None,
+        }
+    }
+
+    /// A value that a key of this kind does not accept.
+    pub(crate) fn of_value(
+        key: &str,
+        at: Option<usize>,
+        problem: String,
+        (kind, value): (&ValueKind, Option<Value>),
+    ) -> ValueProblem {
+        // Free text may be a secret in the wrong place.
+        let value = value.filter(|_| kind.is_closed());
+        ValueProblem { value, expected: Some(kind.to_string()), ..ValueProblem::new(key, at, problem) }
     }
 
     /// Follows the listed problems of a file if there are more.
@@ -133,8 +163,8 @@ impl ValueProblem {
     }
 
     pub(crate) fn into_problem(self, source: ProblemSource) -> Problem {
-        let ValueProblem { key, problem, suggestion, .. } = self;
-        Problem { key, suggestion, ..Problem::of_source(source, None, problem) }
+        let ValueProblem { key, problem, value, expected, suggestion, .. } = self;
+        Problem { key, value, expected, suggestion, ..Problem::of_source(source, None, problem) }
     }
 }
 
@@ -156,7 +186,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Escapes and truncates untrusted text, so that it cannot control the terminal or hide the message.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     const MAX_CHARS: usize = 80;
     let head: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
     let ellipsis = if text.chars().nth(MAX_CHARS).is_some() { "…" } else { "" };

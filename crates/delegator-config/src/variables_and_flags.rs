@@ -13,7 +13,7 @@ use crate::keys::{self, Key, TextFormat, VARIABLE_PREFIX, ValueKind};
 use crate::locations::RESERVED_VARIABLES;
 use crate::node::node_from_text;
 use crate::origin::Origin;
-use crate::problem::{ConfigWarning, Problem, ProblemSource, ValueProblem, quoted};
+use crate::problem::{ConfigWarning, Problem, ProblemSource, ValueProblem, escaped, quoted};
 use crate::resolve::Layer;
 use crate::sources::Sources;
 
@@ -98,7 +98,10 @@ fn value_of_text(key: &Key, text: &str, home: Option<&Path>) -> Result<Option<Va
     let node = match node_from_text(&key.kind, text) {
         Ok(Some(node)) => node,
         Ok(None) => return Ok(None),
-        Err(problem) => return Err(vec![ValueProblem::new(key.name, None, problem)]),
+        Err(problem) => {
+            let value = Some(escaped(text.trim()).into());
+            return Err(vec![ValueProblem::of_value(key.name, None, problem, (&key.kind, value))]);
+        }
     };
     let mut checker = Checker::new(home);
     match checker.value(&key.kind, key.name, &node) {

@@ -69,7 +69,7 @@ pub use supervise::evidence::{
 };
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_report::{Record, SweptProcesses};
-pub use upkeep::clean::{CleanReport, CleanRequest, MAX_LISTED_POINTS};
+pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};
 pub use upkeep::queue_pause::QueueStatus;
 pub use upkeep::restore_record::{PointProblem, RestorePointRecord, restore_command};
 pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};

@@ -1,15 +1,9 @@
 //! Writes any dialect as Codex exec events, in JSONL.
 //!
-//! A Codex exec event is written with the bytes it was read with, including unknown fields; only repeated keys of an
-//! object are dropped (Codex writes two `id`s into web-search items), and the first one remains. Lines of other
-//! dialects are written as the events they translate to. A line without a counterpart is counted with the reason, and
-//! passed through if `keep_unknown` is set.
-//!
-//! An event that the documentation of Codex exec events does not allow (an unknown item type, an unfinished patch, a
-//! declined command, an invalid field) gets the additional field [`MARK`] with the reason. With `strict`, every line has
-//! exactly the documented fields, types and values: a declined command has failed, an invalid field is written as it was
-//! decoded, and an event that cannot be expressed is left out and counted. An over-long line is rewritten from its stored
-//! parts, with a mark where text is missing, and counted as shortened.
+//! A Codex exec event keeps its bytes; only repeated keys of an object are dropped. Lines of other dialects are written as
+//! the events they translate to. A line without a counterpart is counted, and passed through if `keep_unknown` is set. An
+//! event that the documentation does not allow gets the field [`MARK`] with the reason; with `strict`, it is written in
+//! the documented form, or left out and counted. An over-long line is rewritten from its stored parts, and counted.
 
 mod long_lines;
 mod strict;

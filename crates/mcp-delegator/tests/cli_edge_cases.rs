@@ -93,7 +93,63 @@ fn wrong_flags_are_reported_as_typed() {
 fn each_suggestion_belongs_to_its_own_field() {
     let run = world().run(["manifest", "--zzz=true", "--etga=x", "--envelope", "standard"]);
     let details = run.document()["error"]["details"].clone();
-    assert_eq!((&details["field"], details.get("suggestion")), (&json!("--zzz"), None));
+    let help = "Run 'mcp-delegator manifest --help' to list the flags.";
+    assert_eq!((&details["field"], &details["suggestion"]), (&json!("--zzz"), &json!(help)));
+}
+
+/// Field, value and suggestion of the first problem, in the standard envelope.
+fn first_problem(args: &[&str]) -> (Value, Value, Value) {
+    let run = world().run([args, &["--envelope", "standard"]].concat());
+    let details = run.document()["error"]["details"].clone();
+    assert_eq!(details["problems"][0]["value"], details["value"], "{details}");
+    assert_eq!(details["problems"][0]["suggestion"], details["suggestion"], "{details}");
+    (details["field"].clone(), details["value"].clone(), details["suggestion"].clone())
+}
+
+#[test]
+fn every_refused_value_is_repeated_with_a_suggestion() {
+    for (args, field, value, suggestion) in [
+        (
+            vec!["local", "status", "--colour", "red"],
+            "--colour",
+            json!("--colour"),
+            "Run 'mcp-delegator local status --help' to list the flags.",
+        ),
+        (vec!["local", "exec", "x", "--mode", "wild"], "mode", json!("wild"), "Use one of read-only, "),
+        (
+            vec!["local", "exec", "x", "--mode", "read-onyl"],
+            "mode",
+            json!("read-onyl"),
+            "Did you mean read-only?",
+        ),
+        (
+            vec!["local", "wait", "T-local-00000000", "--timeout-sec", "0"],
+            "timeout_sec",
+            json!(0),
+            "Give a number between 1 and 3600.",
+        ),
+        (
+            vec!["local", "wait", "T-local-00000000", "--timeout-sec", "soon"],
+            "timeout_sec",
+            json!("soon"),
+            "Give a whole number.",
+        ),
+        (vec!["manifest", "--format", "xml"], "--format", json!("xml"), "Use one of human, "),
+        (vec!["manifest", "--max-bytes", "1"], "--max-bytes", json!("1"), "Give a number of at least 4096."),
+    ] {
+        let found = first_problem(&args);
+        assert_eq!((&found.0, &found.1), (&json!(field), &value), "{args:?}: {found:?}");
+        assert!(found.2.as_str().unwrap_or_default().starts_with(suggestion), "{args:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_person_reads_the_permitted_values_only_once() {
+    let run = world().run(["local", "exec", "x", "--mode", "wild", "--format", "human"]);
+    assert_eq!(run.stderr.matches("workspace-write").count(), 1, "{run:?}");
+    assert!(!run.stderr.contains("hint:"), "{run:?}");
+    let run = world().run(["local", "exec", "x", "--mode", "read-onyl", "--format", "human"]);
+    assert!(run.stderr.contains("hint: Did you mean read-only?"), "{run:?}");
 }
 
 #[test]

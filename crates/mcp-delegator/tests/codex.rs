@@ -214,7 +214,7 @@ fn commands_work_under_every_environment_policy() {
             assert_eq!(output.contains("CODEX_HOME="), policy == "inherit-all", "{policy}: {output}");
             assert_eq!(output.contains("MY_FLAG=up"), policy != "inherit-none", "{policy}: {output}");
         }
-        assert_eq!(data["verification"]["sandboxed"], true, "{policy}: {data}");
+        assert_eq!(data["verification"]["is_sandboxed"], true, "{policy}: {data}");
     }
 }
 
@@ -246,7 +246,7 @@ fn a_verify_command_has_the_write_access_of_the_agent() {
             stage.run_to_end(&["exec", "look", "--mode", mode, "--add-dirs", &more, "--verify", check]);
         let verification = &data["verification"];
         assert_eq!(verification["status"], "verified", "{mode}: {data}");
-        assert_eq!(verification["sandboxed"], mode != "danger-full-access", "{mode}: {data}");
+        assert_eq!(verification["is_sandboxed"], mode != "danger-full-access", "{mode}: {data}");
         for path in ["project/inside", "more/added", "outside"] {
             let existed = std::fs::remove_file(root.join(path)).is_ok();
             assert_eq!(existed, written.contains(&path), "{mode}: {path}: {verification}");

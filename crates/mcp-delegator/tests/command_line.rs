@@ -161,7 +161,10 @@ fn the_standard_envelope_is_sorted_and_indented() {
         .collect();
     assert_eq!(keys, ["command", "data", "error", "metadata", "success", "timestamp"]);
     let data = &run.document()["data"];
-    assert_eq!((&data["total_count"], &data["page"], &data["page_size"]), (&json!(1), &json!(1), &json!(1)));
+    assert_eq!(
+        (&data["total_count"], &data["page"], &data["page_size"]),
+        (&json!(1), &json!(1), &json!(1000))
+    );
 }
 
 #[test]

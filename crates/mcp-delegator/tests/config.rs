@@ -47,6 +47,40 @@ fn a_configuration_error_has_line_column_and_nearest_key() {
 }
 
 #[test]
+fn a_configuration_error_repeats_the_value_and_states_what_to_change() {
+    let details = |world: &World| {
+        let run = world.run(["config", "show", "--envelope", "standard"]);
+        assert_eq!(run.exit, Some(4), "{run:?}");
+        run.document()["error"]["details"].clone()
+    };
+    let in_file = world().config("max_concurrent = 'zero'\n");
+    let found = details(&in_file);
+    assert_eq!((&found["field"], &found["value"]), (&json!("max_concurrent"), &json!("zero")), "{found}");
+    let suggestion = found["suggestion"].as_str().unwrap();
+    assert!(suggestion.starts_with("Set max_concurrent in /"), "{found}");
+    assert!(suggestion.contains("config.toml to a whole number from 1 to "), "{found}");
+    let in_variable = world().variable("MCP_DELEGATOR_MAX_CONCURRENT", "zero");
+    let found = details(&in_variable);
+    assert_eq!((&found["field"], &found["value"]), (&json!("max_concurrent"), &json!("zero")), "{found}");
+    let suggestion = found["suggestion"].as_str().unwrap();
+    assert!(
+        suggestion.starts_with("Set MCP_DELEGATOR_MAX_CONCURRENT to a whole number from 1 to "),
+        "{found}"
+    );
+    let mode = details(&world().config("max_mode = 'read-onyl'\n"));
+    assert_eq!(
+        (&mode["value"], &mode["suggestion"]),
+        (&json!("read-onyl"), &json!("Did you mean read-only?"))
+    );
+    // Free text may be a secret in the wrong place.
+    let secret = details(&world().config("tool_prefix = 'hunter2 hunter2'\n"));
+    assert_eq!(secret["value"], Value::Null, "{secret}");
+    assert!(!secret.to_string().contains("hunter2"), "{secret}");
+    let human = in_file.run(["config", "show", "--format", "human"]);
+    assert_eq!(human.stderr.matches("config.toml").count(), 1, "{human:?}");
+}
+
+#[test]
 fn help_and_version_work_with_a_broken_configuration() {
     let world = world().config("]");
     for args in [vec!["help"], vec!["--version"], vec!["completions", "bash"], vec!["man"]] {

@@ -13,6 +13,7 @@ use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::commands;
 use mcp_delegator::error::{AppError, ErrorCode, ExitCode, Problem, Redirect, SideEffects};
 use mcp_delegator::output::call_syntax::CallSyntax;
+use mcp_delegator::output::data::batch::Batch;
 use mcp_delegator::output::envelopes::schema as envelope_schema;
 use mcp_delegator::output::envelopes::schema::violations;
 use mcp_delegator::output::envelopes::{
@@ -235,11 +236,11 @@ fn a_redirect_is_in_every_envelope() {
 
 #[test]
 fn a_partial_failure_follows_each_envelope_contract() {
-    let data = json!({
-        "total_operations": 2, "successful": 1, "failed": 1, "partial_success": true,
-        "results": [{"target": "a", "success": true, "result": "ok"}, {"target": "b", "success": false, "error": "no"}]
-    });
-    let outcome = outcome(&commands::cancel::SPEC, CommandOutput::new(Completion::Partial(data)));
+    let mut batch = Batch::default();
+    batch.succeeded("a", json!({"state": "cancelled"}));
+    batch.failed("b", AppError::new(ErrorCode::WrongState, "It has ended."));
+    let result = batch.result();
+    let outcome = outcome(&commands::cancel::SPEC, batch.into_output(result));
     assert_eq!(outcome.exit(), ExitCode::PartialFailure);
     let [agent, standard, tool] = render_and_validate(&outcome);
     assert_eq!((&agent["ok"], &agent["error"]["code"]), (&json!(false), &json!("PARTIAL_FAILURE")));
@@ -247,6 +248,24 @@ fn a_partial_failure_follows_each_envelope_contract() {
     assert_eq!((&standard["success"], &standard["data"]["partial_success"]), (&json!(true), &json!(true)));
     assert_eq!(standard["metadata"]["warnings"][0]["code"], "W_PARTIAL_001");
     assert_eq!((&tool["status"], &tool["meta"]["partial"]), (&json!("ok"), &json!(true)));
+    assert_eq!(tool["data"]["partial_success"], true);
+}
+
+#[test]
+fn a_batch_that_failed_completely_lists_its_items_in_every_envelope() {
+    let mut batch = Batch::default();
+    for target in ["a", "b"] {
+        batch.failed(target, AppError::new(ErrorCode::TaskNotFound, format!("There is no task {target}.")));
+    }
+    let result = batch.result();
+    let outcome = outcome(&commands::local::wait::SPEC, batch.into_output(&result));
+    assert_eq!(outcome.exit(), ExitCode::NotFound);
+    let [agent, standard, tool] = render_and_validate(&outcome);
+    let results = json!(result.results);
+    assert_eq!(agent["meta"]["failure_data"]["results"], results);
+    assert_eq!((&standard["success"], &standard["error"]["code"]), (&json!(false), &json!("E_NOTFOUND_002")));
+    assert_eq!(standard["error"]["details"]["failure_data"]["results"], results);
+    assert_eq!((&tool["status"], &tool["error"]["details"]["results"]), (&json!("error"), &results));
 }
 
 #[test]
@@ -291,7 +310,7 @@ fn the_four_shapes_of_the_standard_envelope() {
     };
     assert_eq!(
         shaped(Shape::List("things"), json!({"things": []})),
-        json!({"things": [], "total_count": 0, "filtered_count": 0, "page": 1, "page_size": 0, "message": "No things found"})
+        json!({"things": [], "total_count": 0, "filtered_count": 0, "page": 1, "page_size": 1000, "message": "No things found"})
     );
     assert_eq!(shaped(Shape::Show("thing"), json!({"id": 1})), json!({"thing": {"id": 1}}));
     assert_eq!(

@@ -223,7 +223,7 @@ fn crash_while_cleaning_old_tasks(stage: &Stage, name: &str) {
     import_old_task_with_restore_point(stage);
     stage.crash(name, &["cleanup-registry"]);
     let cleaned = stage.run_json(&["cleanup-registry"]);
-    assert_eq!(cleaned["data"]["restore_points"]["kept"], 0, "{name}: {cleaned}");
+    assert_eq!(cleaned["data"]["restore_points"]["retained_count"], 0, "{name}: {cleaned}");
     assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
     assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");
 }
@@ -269,7 +269,7 @@ fn crash_during_restore(stage: &mut Stage, name: &str) {
     assert_eq!(code(), "later\n", "nothing was changed before the crash");
     for (args, expected) in [(&[][..], "mine\n"), (&["--undo"][..], "later\n")] {
         let args = [&["restore", &id, "--confirm-destructive"], args].concat();
-        assert_eq!(stage.run_json(&args)["data"]["restored"], true);
+        assert_eq!(stage.run_json(&args)["data"]["is_restored"], true);
         assert_eq!(code(), expected);
     }
 }

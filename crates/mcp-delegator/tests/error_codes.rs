@@ -143,6 +143,16 @@ fn task_call(code: ErrorCode) -> Option<Provocation> {
             stage.run_json(&["local", "cancel", &id]);
             Call(run)
         }
+        ErrorCode::PartialFailure => with_stage(|stage| {
+            let id = stage.exec(&[]);
+            stage.wait(&id);
+            stage.world.run(["local", "wait", "--task-ids", &id, "--task-ids", UNKNOWN_TASK])
+        }),
+        ErrorCode::AllItemsFailed => with_stage(|stage| {
+            let id = stage.exec(&[]);
+            stage.wait(&id);
+            stage.world.run(["cancel", &id, UNKNOWN_TASK])
+        }),
         _ => return None,
     })
 }
@@ -198,7 +208,6 @@ fn other_test(code: ErrorCode) -> Option<Provocation> {
         ErrorCode::SupervisorUnavailable => {
             Test("faults/resource_limits.rs", "f15_a_run_without_a_supervisor_is_retryable")
         }
-        ErrorCode::PartialFailure => Test("contract.rs", "a_partial_failure_follows_each_envelope_contract"),
         ErrorCode::Interrupted => Test("signals.rs", "an_interrupt_is_reported_and_exits_130"),
         ErrorCode::Terminated => Test("signals.rs", "a_termination_is_reported_and_exits_143"),
         ErrorCode::Internal => Test(

@@ -140,7 +140,7 @@ fn normalize_can_write_an_envelope_or_a_file() {
     let path = recording("plain");
     let run = world.run(["events", "normalize", path.to_str().unwrap(), "--format", "json"]);
     let data = &run.json()["data"];
-    assert_eq!((&data["dialect"], &data["lines_written"]), (&json!("thread"), &json!(5)));
+    assert_eq!((&data["dialect"], &data["written_line_count"]), (&json!("thread"), &json!(5)));
     assert_eq!(data["events"].as_array().unwrap().len(), 5);
     let run = world.run(["events", "normalize", path.to_str().unwrap(), "--format", "jsonl"]);
     assert_eq!(run.stdout.lines().count(), 6);

@@ -161,7 +161,7 @@ fn changes_by_commands_are_reported_committed_or_not() {
     assert_eq!(files["renamed_files"], json!([{"from": "old.txt", "to": "moved.txt"}]));
     let git = &results["data"]["git"];
     assert_eq!((&git["commit_count"], &git["commits"]), (&json!(2), &json!(["And more", "Move it"])));
-    assert_eq!((&git["index_changed"], &git["branch_after"]), (&json!(true), &json!("refs/heads/main")));
+    assert_eq!((&git["is_index_changed"], &git["branch_after"]), (&json!(true), &json!("refs/heads/main")));
     assert_ne!(git["head_before"], git["head_after"]);
     assert_eq!(file_warning_codes(&results), ["W_FILES_004"], "{results}");
     let summary = "Modified 1 file, added 1 and renamed 1 (+2 −0), made 2 commits, ran 3 commands";
@@ -176,7 +176,7 @@ fn uncommitted_changes_before_the_task_are_not_reported() {
         assert_eq!(operations(&results), [&json!([]), &json!([]), &json!([]), &json!(0)], "{results}");
         assert_eq!(file_warnings(&results), [], "{results}");
         assert_eq!(results["data"]["artifacts"], json!([]));
-        assert_eq!(results["data"]["git"]["index_changed"], false);
+        assert_eq!(results["data"]["git"]["is_index_changed"], false);
         assert_eq!(results["data"]["summary"], "Changed nothing, ran 1 command");
     }
 }

@@ -113,7 +113,7 @@ fn a_writing_task_can_be_restored_and_the_restore_undone() {
     let point = &results["data"]["restore_point"];
     assert_eq!(point["ref"], format!("refs/mcp-delegator/{id}"), "{results}");
     assert_eq!(
-        (&point["head"], &point["branch"], &point["dirty"], &point["left_out"]),
+        (&point["head"], &point["branch"], &point["is_dirty"], &point["left_out"]),
         (&json!(head.trim()), &json!("refs/heads/main"), &json!(true), &json!([]))
     );
     let command = format!("mcp-delegator restore {id} --confirm-destructive");
@@ -125,18 +125,18 @@ fn a_writing_task_can_be_restored_and_the_restore_undone() {
     let dry = stage.run_json(&["restore", &id, "--dry-run"]);
     assert_eq!(dry["data"]["written"], json!(["code.txt", "notes.txt"]), "{dry}");
     assert_eq!(
-        (&dry["data"]["removed"], &dry["data"]["restored"]),
+        (&dry["data"]["removed"], &dry["data"]["is_restored"]),
         (&json!(["added/file.txt"]), &json!(false))
     );
     assert_eq!(stage.read("code.txt"), "agent\n");
     let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
-    assert_eq!((&done["ok"], &done["data"]["restored"]), (&json!(true), &json!(true)), "{done}");
+    assert_eq!((&done["ok"], &done["data"]["is_restored"]), (&json!(true), &json!(true)), "{done}");
     assert_eq!(stage.git(&["status", "--porcelain"]), status);
     assert_eq!((stage.read("code.txt"), stage.read("notes.txt")), ("mine\n".into(), "mine\n".into()));
     assert!(!stage.exists("added") && stage.exists("run.log"));
     let again = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(
-        (&again["data"]["restored"], &again["data"]["undo_point"]),
+        (&again["data"]["is_restored"], &again["data"]["undo_point"]),
         (&json!(false), &json!(null)),
         "{again}"
     );
@@ -158,7 +158,7 @@ fn a_restore_removes_commits_only_with_force() {
     assert_ne!(before, agents);
     let restored = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     assert_eq!(
-        (&restored["data"]["head_moved"], &restored["data"]["head_restored"]),
+        (&restored["data"]["has_head_moved"], &restored["data"]["is_head_restored"]),
         (&json!(true), &json!(false))
     );
     assert!(restored["warnings"].to_string().contains("--force"), "{restored}");
@@ -167,7 +167,7 @@ fn a_restore_removes_commits_only_with_force() {
         ("mine\n".into(), agents.clone())
     );
     let forced = stage.run_json(&["restore", &id, "--confirm-destructive", "--force"]);
-    assert_eq!(forced["data"]["head_restored"], true, "{forced}");
+    assert_eq!(forced["data"]["is_head_restored"], true, "{forced}");
     assert_eq!(stage.git(&["rev-parse", "HEAD"]), before);
     let undo = forced["data"]["undo_point"].as_str().unwrap();
     assert_eq!(stage.git(&["rev-parse", undo]), agents);
@@ -291,10 +291,10 @@ fn a_restore_works_after_the_task_left_the_registry() {
     assert_eq!((points.len(), &points[0]["task_id"]), (1, &json!(id)), "{listed}");
     assert!(points[0]["bytes"].as_u64().unwrap() > 0 && points[0]["created_at"].is_string(), "{listed}");
     let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
-    assert_eq!(done["data"]["restored"], true, "{done}");
+    assert_eq!(done["data"]["is_restored"], true, "{done}");
     assert_eq!((stage.git(&["status", "--porcelain"]), stage.read("code.txt")), (status, "mine\n".into()));
     let undone = stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
-    assert_eq!(undone["data"]["restored"], true, "{undone}");
+    assert_eq!(undone["data"]["is_restored"], true, "{undone}");
     assert_eq!(stage.read("code.txt"), "agent\n");
     // From another directory the repository must be named.
     let project = stage.world.project().display().to_string();
@@ -303,7 +303,7 @@ fn a_restore_works_after_the_task_left_the_registry() {
     assert_eq!(elsewhere.json()["error"]["code"], "NOT_FOUND", "{elsewhere:?}");
     assert!(elsewhere.json()["error"]["suggestion"].as_str().unwrap().contains("working_dir"));
     let named = stage.run_json(&["restore", &id, "--confirm-destructive", "--working-dir", &project]);
-    assert_eq!(named["data"]["restored"], true, "{named}");
+    assert_eq!(named["data"]["is_restored"], true, "{named}");
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn a_restore_of_a_cleaned_task_works_from_any_directory() {
     let elsewhere = ["--confirm-destructive", "--working-dir", &home];
     let done = stage.run_json(&[&["restore", &id], &elsewhere[..]].concat());
     assert_eq!(
-        (&done["data"]["restored"], stage.read("code.txt")),
+        (&done["data"]["is_restored"], stage.read("code.txt")),
         (&json!(true), "mine\n".into()),
         "{done}"
     );
@@ -341,7 +341,7 @@ fn dropping_a_restore_point_needs_confirmation_and_deletes_its_objects() {
     assert_eq!(stage.world.run(["restore", &id, "--drop"]).exit, Some(2));
     let dry = stage.run_json(&["restore", &id, "--drop", "--dry-run"]);
     let points = dry["data"]["dropped"].as_array().unwrap();
-    assert_eq!((points.len(), &points[0]["only_copy"]), (1, &json!(true)), "{dry}");
+    assert_eq!((points.len(), &points[0]["is_only_copy"]), (1, &json!(true)), "{dry}");
     let dropped = stage.run_json(&["restore", &id, "--drop", "--confirm-destructive"]);
     assert_eq!(dropped["data"]["dropped"].as_array().unwrap().len(), 1, "{dropped}");
     assert_eq!(stage.git(&["for-each-ref", "refs/mcp-delegator"]), "");
@@ -377,17 +377,26 @@ fn every_work_tree_of_a_task_is_restored() {
     std::fs::remove_file(&lock).unwrap();
     let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
     let data = &done["data"];
-    assert_eq!((&data["written"], &data["restored"]), (&json!(["code.txt"]), &json!(true)), "{done}");
+    assert_eq!((&data["written"], &data["is_restored"]), (&json!(["code.txt"]), &json!(true)), "{done}");
     assert_eq!(data["other_work_trees"][0]["written"], json!(["code.txt"]), "{done}");
     assert_eq!((stage.read("code.txt"), side_text()), ("mine\n".into(), "mine, too\n".into()));
     stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
     // A missing work tree does not prevent the restore of the others.
     stage.git(&["worktree", "remove", "--force", "../side"]);
-    let rest = stage.run_json(&["restore", &id, "--confirm-destructive"]);
-    assert_eq!((rest["data"]["restored"].as_bool(), stage.read("code.txt")), (Some(true), "mine\n".into()));
-    let unavailable = &rest["data"]["unavailable_work_trees"][0]["work_tree"];
+    let plan = stage.world.run(["restore", &id, "--dry-run", "--format", "human"]);
+    assert!(plan.stdout.contains("Files that would be restored:\n\n"), "{plan:?}");
+    assert_eq!((plan.exit, stage.read("code.txt")), (Some(3), "agent\n".into()), "{plan:?}");
+    let run = stage.world.run(["restore", &id, "--confirm-destructive"]);
+    assert_eq!(run.exit, Some(3), "{run:?}");
+    let rest = run.json();
+    let data = &rest["meta"]["failure_data"];
+    assert_eq!((data["is_restored"].as_bool(), stage.read("code.txt")), (Some(true), "mine\n".into()));
+    let unavailable = &data["unavailable_work_trees"][0]["work_tree"];
     assert_eq!(unavailable, &json!(side.display().to_string()), "{rest}");
+    assert_eq!((&data["successful"], &data["failed"]), (&json!(1), &json!(1)), "{rest}");
+    let failed = &data["results"][1];
+    assert_eq!((&failed["target"], &failed["error"]["code"]), (unavailable, &json!("NOT_FOUND")), "{rest}");
     assert!(rest["warnings"].to_string().contains("W_RESTORE_007"), "{rest}");
 }
 

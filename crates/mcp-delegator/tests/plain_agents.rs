@@ -272,5 +272,5 @@ fn a_verify_command_needs_a_sandbox_or_permission() {
     let stage = stage.variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
     let id = exec(&stage, &["--verify", "true"]);
     let verification = stage.wait(&id)["data"]["verification"].clone();
-    assert_eq!((&verification["status"], &verification["sandboxed"]), (&json!("verified"), &json!(false)));
+    assert_eq!((&verification["status"], &verification["is_sandboxed"]), (&json!("verified"), &json!(false)));
 }

@@ -96,20 +96,23 @@ fn a_paused_queue_accepts_tasks_and_starts_none() {
     let stage = waiting_stage();
     release_agents(&stage);
     let paused = stage.run_json(&["queue", "pause"]);
-    assert_eq!(paused["data"]["paused"], true, "{paused}");
+    assert_eq!(paused["data"]["is_paused"], true, "{paused}");
     let accepted = submit(&stage, &[]);
     assert_eq!(
-        (&accepted["meta"]["queue_paused"], &accepted["data"]["state"]),
+        (&accepted["meta"]["is_queue_paused"], &accepted["data"]["state"]),
         (&json!(true), &json!("queued"))
     );
     let id = id_of(&accepted);
     let again = stage.run_json(&["queue", "pause"]);
-    assert_eq!((&again["data"]["was_paused"], &again["data"]["queued"]), (&json!(true), &json!(1)));
+    assert_eq!((&again["data"]["is_changed"], &again["data"]["queued_count"]), (&json!(false), &json!(1)));
     let status = stage.run_json(&["local", "status"]);
-    assert_eq!(status["data"]["queue_paused"], true, "{status}");
+    assert_eq!(status["data"]["is_queue_paused"], true, "{status}");
     assert_eq!(started_agents(&stage), 0);
     let resumed = stage.run_json(&["queue", "resume"]);
-    assert_eq!((&resumed["data"]["paused"], &resumed["data"]["was_paused"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&resumed["data"]["is_paused"], &resumed["data"]["is_changed"]),
+        (&json!(false), &json!(true))
+    );
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 

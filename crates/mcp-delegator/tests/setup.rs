@@ -22,7 +22,7 @@ fn setup_adds_one_entry_once_and_keeps_the_rest() {
     let file = world.home().join(".codex/config.toml");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
     let data = world.run(["setup", "codex"]).json()["data"].clone();
-    assert_eq!(data["changed"], true, "{data}");
+    assert_eq!(data["is_changed"], true, "{data}");
     let after = read_text(&file);
     assert_eq!(
         after,
@@ -31,7 +31,7 @@ fn setup_adds_one_entry_once_and_keeps_the_rest() {
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(read_text(std::path::Path::new(data["backup"].as_str().unwrap())), before);
     let again = world.run(["setup", "codex"]).json()["data"].clone();
-    assert_eq!((&again["changed"], &again["backup"]), (&json!(false), &Value::Null));
+    assert_eq!((&again["is_changed"], &again["backup"]), (&json!(false), &Value::Null));
     assert_eq!(read_text(&file), after);
 }
 
@@ -45,7 +45,7 @@ fn setup_for_a_missing_client_changes_nothing() {
         let printed = world.run(["setup", host, "--print", "--format", "json"]);
         assert_eq!(printed.exit, Some(0), "{host}");
         let data = printed.json()["data"].clone();
-        assert!(data["entry"].as_str().unwrap().contains(PROGRAM) && data["changed"] == false, "{data}");
+        assert!(data["entry"].as_str().unwrap().contains(PROGRAM) && data["is_changed"] == false, "{data}");
         assert_eq!(std::fs::read_dir(world.home()).unwrap().count(), before, "{host}: a file was created");
     }
 }
@@ -70,7 +70,7 @@ fn print_shows_the_entry_that_would_be_written() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, &run.stdout).unwrap();
         let set_up = world.run(["setup", host]).json()["data"].clone();
-        assert_eq!(set_up["changed"], false, "{host} would write something else");
+        assert_eq!(set_up["is_changed"], false, "{host} would write something else");
         // On a terminal the path of the file follows.
         let shown = run_on_terminal(world.command(["setup", host, "--print"])).stdout;
         assert_eq!(shown, format!("{}Add this entry to {}\n", run.stdout, file.display()), "{host}");

@@ -116,6 +116,29 @@ fn an_interrupt_detaches_and_prints_the_wait_command() {
 }
 
 #[test]
+fn an_interrupted_wait_for_several_tasks_names_all_of_them() {
+    let stage = busy_stage();
+    let (one, two) = (stage.exec(&[]), stage.exec(&[]));
+    let wait = format!("mcp-delegator local wait --task-ids {one} --task-ids {two}");
+    for (signal, exit) in [(Signal::INT, 14), (Signal::TERM, 143)] {
+        for until in ["all", "any"] {
+            let args = ["local", "wait", "--until", until, "--task-ids", &one, "--task-ids", &two];
+            let run = interrupt_blocking_call(signal, stage.world.command(args));
+            assert_eq!(run.exit, Some(exit), "{run:?}");
+            let envelope = run.json();
+            let message = envelope["error"]["message"].as_str().unwrap();
+            assert!(message.contains(&format!("tasks {one}, {two}")), "{envelope}");
+            assert!(envelope["error"]["suggestion"].as_str().unwrap().ends_with(&wait), "{envelope}");
+            assert_eq!(envelope["meta"]["error_context"]["task_ids"], json!([one, two]), "{envelope}");
+        }
+    }
+    stage.world.write("project/go", "");
+    for id in [&one, &two] {
+        assert_eq!(stage.wait(id)["data"]["state"], "completed");
+    }
+}
+
+#[test]
 fn a_terminated_call_reports_that_the_task_continues() {
     let stage = busy_stage();
     let run = interrupt_blocking_call(Signal::TERM, stage.world.command(["local", "run", "x"]));

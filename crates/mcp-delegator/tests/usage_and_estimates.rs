@@ -31,12 +31,12 @@ fn usage_is_summed_per_task_label_and_day() {
     let second = run_to_end(&stage, &["--labels", "team=blue", "--labels", "kind=fix"]);
     let status = stage.run_json(&["local", "status", "--usage"]);
     let usage = &status["data"]["usage"];
-    assert_eq!(usage["total"]["tasks"], 2, "{status}");
+    assert_eq!(usage["total"]["task_count"], 2, "{status}");
     assert_eq!(usage["total"]["input_tokens"], 1_100);
     assert_eq!(usage["total"]["cached_input_tokens"], 40);
     assert_eq!(usage["total"]["output_tokens"], 15);
     assert_eq!(usage["total"]["reasoning_output_tokens"], 2);
-    assert!(usage["total"].get("tasks_without_tokens").is_none(), "{usage}");
+    assert!(usage["total"].get("tasks_without_tokens_count").is_none(), "{usage}");
     let tasks: Vec<(&str, u64)> =
         usage["per_task"].as_array().unwrap().iter().map(input_tokens_by("task_id")).collect();
     assert_eq!(tasks, [(second.as_str(), 1_000), (first.as_str(), 100)], "newest first");
@@ -48,7 +48,7 @@ fn usage_is_summed_per_task_label_and_day() {
     let red = stage.run_json(&["local", "status", "--usage", "--labels", "team=red"]);
     assert_eq!(red["data"]["usage"]["total"]["input_tokens"], 100, "{red}");
     let single = stage.run_json(&["local", "status", &second, "--usage"]);
-    assert_eq!(single["data"]["usage"]["total"]["tasks"], 1, "{single}");
+    assert_eq!(single["data"]["usage"]["total"]["task_count"], 1, "{single}");
 }
 
 fn input_tokens_by(key: &'static str) -> impl Fn(&Value) -> (&str, u64) {
@@ -61,7 +61,7 @@ fn a_task_without_token_usage_is_counted_separately() {
     let id = stage.exec(&[]);
     assert_eq!(stage.wait(&id)["data"]["state"], "failed");
     let status = stage.run_json(&["local", "status", "--usage"]);
-    assert_eq!(status["data"]["usage"]["total"]["tasks_without_tokens"], 1, "{status}");
+    assert_eq!(status["data"]["usage"]["total"]["tasks_without_tokens_count"], 1, "{status}");
     let page = stage.run_json(&["local", "status"]);
     assert!(page["data"].get("usage").is_none(), "only with --usage: {page}");
 }

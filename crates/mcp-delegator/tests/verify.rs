@@ -42,7 +42,7 @@ fn a_passing_verify_command_verifies_the_task() {
         "{response}"
     );
     assert_eq!(verification["command"], json!(["sh", "-c", "echo \"all  fine\"; pwd"]));
-    assert_eq!(verification["sandboxed"], false);
+    assert_eq!(verification["is_sandboxed"], false);
     assert!(verification.get("reason").is_none(), "{verification}");
     let project = std::fs::canonicalize(stage.world.project()).unwrap();
     assert_eq!(verification["output_tail"], format!("all  fine\n{}\n", project.display()));
@@ -145,7 +145,7 @@ fn full_access_mode_verifies_without_a_sandbox() {
     let id = stage.exec(&["--mode", "danger-full-access", "--verify", "true"]);
     let verification = stage.wait(&id)["data"]["verification"].take();
     assert_eq!(
-        (&verification["status"], &verification["sandboxed"]),
+        (&verification["status"], &verification["is_sandboxed"]),
         (&json!("verified"), &json!(false)),
         "{verification}"
     );

@@ -39,7 +39,7 @@ pub struct RestoredTree {
     pub point: RestorePoint,
     /// The state before the restore; `None` if nothing was changed.
     pub undo: Option<RestorePoint>,
-    /// HEAD was restored.
+    /// HEAD was, or would be, restored.
     pub head_restored: bool,
 }
 
@@ -51,8 +51,13 @@ pub struct RestoreReport {
 }
 
 impl RestoredTree {
-    fn unchanged(prepared: &PreparedRestore, point: RestorePoint) -> RestoredTree {
-        RestoredTree { plan: prepared.plan.clone(), point, undo: None, head_restored: false }
+    fn unchanged(tree: CheckedTree) -> RestoredTree {
+        RestoredTree {
+            plan: tree.prepared.plan.clone(),
+            point: tree.point,
+            undo: None,
+            head_restored: tree.include_head,
+        }
     }
 }
 
@@ -89,9 +94,7 @@ impl Engine {
         let (mut checked, unavailable) = check_all(points, request.include_head, environment, &found)?;
         let report = |trees| RestoreReport { trees, unavailable };
         if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
-            let unchanged =
-                checked.into_iter().map(|tree| RestoredTree::unchanged(&tree.prepared, tree.point));
-            return Ok(report(unchanged.collect()));
+            return Ok(report(checked.into_iter().map(RestoredTree::unchanged).collect()));
         }
         // The checks may have taken a while.
         let points: Vec<RestorePoint> = checked.iter().map(|tree| tree.point.clone()).collect();
@@ -195,7 +198,7 @@ fn apply(
     let mut done = Vec::new();
     for (number, (tree, undo)) in checked.into_iter().zip(undo).enumerate() {
         let Some(undo) = undo else {
-            done.push(RestoredTree::unchanged(&tree.prepared, tree.point));
+            done.push(RestoredTree::unchanged(tree));
             continue;
         };
         let plan = tree.prepared.plan.clone();

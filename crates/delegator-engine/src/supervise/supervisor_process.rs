@@ -219,6 +219,8 @@ fn prepare(
     let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
     let images = images(engine, &launch.settings)?;
     let settings = &launch.settings;
+    let niceness =
+        niceness::adjusted_niceness(settings.niceness, engine.max_concurrent, niceness::processors());
     let request = LaunchRequest {
         workdir: real.clone(),
         images,
@@ -239,11 +241,7 @@ fn prepare(
         max_stream_bytes: settings.max_stream_bytes,
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),
-        niceness: niceness::adjusted_niceness(
-            settings.niceness,
-            engine.max_concurrent,
-            niceness::processors(),
-        ),
+        niceness,
         sweep: SweepLimits::default(),
         group,
         redactor: launch.redactor(),

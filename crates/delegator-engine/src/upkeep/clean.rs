@@ -5,6 +5,7 @@
 //! content outlive their task (see [`super::retained_points`]). After a jump of the wall clock nothing is deleted, unless
 //! the caller trusts the clock.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{State, TaskId};
@@ -12,7 +13,7 @@ use delegator_registry::{Leftover, LeftoverKind, Registry};
 use delegator_supervisor::agent::Variables;
 
 use super::leftovers::MIN_LEFTOVER_AGE_MS;
-use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
+use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint, RetentionReason};
 use super::retention::{read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
@@ -55,6 +56,32 @@ pub struct CleanReport {
     pub points_dropped: usize,
     /// How far the wall clock moved against the boot clock; set if that blocks deletion by age.
     pub clock_jumped_by_ms: Option<i64>,
+    /// What could not be cleaned; in a dry run, what is known to fail. Does not affect the others.
+    pub failures: Vec<CleanFailure>,
+}
+
+/// An item that could not be cleaned.
+#[derive(Debug)]
+pub struct CleanFailure {
+    /// A task id, or the reference of a restore point.
+    pub target: String,
+    pub problem: CleanProblem,
+}
+
+#[derive(Debug)]
+pub enum CleanProblem {
+    Failed(EngineError),
+    /// Another process holds the lock of the stuck task.
+    Locked,
+    /// The restore point could not be dropped, for this reason.
+    NotDropped(String),
+}
+
+impl CleanFailure {
+    fn of_task(task: &TaskId, error: impl Into<EngineError>) -> CleanFailure {
+        let error = EngineError::in_cleanup(error.into());
+        CleanFailure { target: task.to_string(), problem: CleanProblem::Failed(error) }
+    }
 }
 
 const DELETE_BATCH: u32 = 2_000;
@@ -123,11 +150,19 @@ impl Engine {
                 continue;
             }
             report.stuck.push(active.id.clone());
-            if !request.dry_run {
-                self.rescue_one(registry, &active)?;
-                let now = registry.get(&active.id)?;
-                let is_active = |state| matches!(state, State::Starting | State::Working);
-                report.stuck_ended += usize::from(now.is_none_or(|task| !is_active(task.state)));
+            if request.dry_run {
+                continue;
+            }
+            if let Err(error) = self.rescue_one(registry, &active) {
+                report.failures.push(CleanFailure::of_task(&active.id, error));
+                continue;
+            }
+            let is_active = |state| matches!(state, State::Starting | State::Working);
+            match registry.get(&active.id)?.is_some_and(|task| is_active(task.state)) {
+                true => report
+                    .failures
+                    .push(CleanFailure { target: active.id.to_string(), problem: CleanProblem::Locked }),
+                false => report.stuck_ended += 1,
             }
         }
         Ok(())
@@ -148,12 +183,17 @@ impl Engine {
         if request.dry_run {
             return Ok(());
         }
+        let mut failed = BTreeMap::new();
         loop {
-            match self.delete_some_old_tasks(registry, before, DELETE_BATCH)? {
-                0 => return Ok(()),
-                deleted => report.old_deleted += deleted,
+            let batch = self.delete_some_old_tasks(registry, before, DELETE_BATCH)?;
+            report.old_deleted += batch.deleted;
+            failed.extend(batch.failed);
+            if !batch.has_more {
+                break;
             }
         }
+        report.failures.extend(failed.into_iter().map(|(task, error)| CleanFailure::of_task(&task, error)));
+        Ok(())
     }
 
     /// Drops the restore points of deleted tasks that are no longer needed, and lists the others.
@@ -169,7 +209,7 @@ impl Engine {
         let is_trusted = clock == ClockVerdict::Trusted;
         if request.dry_run {
             let mut points = retained_points::list_retained(registry, retention_ms, u32::MAX)?;
-            points.extend(self.points_of_old_tasks(registry, request, deadline)?);
+            points.extend(self.points_of_old_tasks(registry, request, deadline, report)?);
             let is_expired =
                 |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= self.now_ms());
             let is_dropped = |point: &RetainedRestorePoint| {
@@ -194,6 +234,17 @@ impl Engine {
         report.dropped_points = truncated(dropped);
         report.retained_points_found = registry.count_restore_points()?;
         report.retained_points = retained_points::list_retained(registry, retention_ms, MAX_LISTED_POINTS)?;
+        if request.include_restore_points {
+            // A restore point whose repository is missing is retained by rule: the repository may come back.
+            let failure = |point: &RetainedRestorePoint| match &point.reason {
+                RetentionReason::NotExamined { problem: Some(problem) } => {
+                    let problem = CleanProblem::NotDropped(problem.clone());
+                    Some(CleanFailure { target: point.reference.clone(), problem })
+                }
+                _ => None,
+            };
+            report.failures.extend(report.retained_points.iter().filter_map(failure));
+        }
         Ok(())
     }
 
@@ -203,11 +254,18 @@ impl Engine {
         registry: &Registry,
         request: &CleanRequest,
         deadline: Instant,
+        report: &mut CleanReport,
     ) -> Result<Vec<RetainedRestorePoint>, EngineError> {
         let mut examiner = Examiner::new(&request.environment, deadline);
         let mut found = Vec::new();
         for task in registry.ended_before(self.now_ms() - request.old_after_ms, DELETE_BATCH)? {
-            let points = retained_points::points_of(registry, &task)?;
+            let points = match retained_points::points_of(registry, &task) {
+                Err(error @ EngineError::StoredRecord { .. }) => {
+                    report.failures.push(CleanFailure::of_task(&task, error));
+                    continue;
+                }
+                points => points?,
+            };
             if points.is_empty() {
                 continue;
             }
@@ -238,8 +296,11 @@ impl Engine {
         let (unclaimed, leftovers): (Vec<Leftover>, Vec<Leftover>) =
             found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);
         report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
-        if !request.dry_run {
-            report.leftovers_removed = registry.remove_orphans(&leftovers)?.len();
+        for leftover in leftovers.iter().filter(|_| !request.dry_run) {
+            match registry.remove_orphans(std::slice::from_ref(leftover)) {
+                Ok(removed) => report.leftovers_removed += removed.len(),
+                Err(error) => report.failures.push(CleanFailure::of_task(&leftover.id, error)),
+            }
         }
         report.leftovers = leftovers;
         Ok(())

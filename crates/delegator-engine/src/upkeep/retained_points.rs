@@ -77,16 +77,22 @@ pub(crate) struct DropPolicy<'a> {
     pub(crate) environment: &'a Variables,
 }
 
-/// The restore points of tasks in the form in which they are recorded when the rows are deleted. Leaves out a task whose
-/// record cannot be read: without its restore points it must not be deleted.
-pub(crate) fn to_record(
-    registry: &Registry,
-    ids: &[TaskId],
-) -> Result<BTreeMap<TaskId, Vec<PointToRecord>>, EngineError> {
-    let mut recorded = BTreeMap::new();
+/// The restore points of tasks in the form in which they are recorded when the rows are deleted.
+#[derive(Debug, Default)]
+pub(crate) struct PointsToRecord {
+    pub(crate) by_task: BTreeMap<TaskId, Vec<PointToRecord>>,
+    /// Tasks whose record cannot be read: without their restore points they must not be deleted.
+    pub(crate) unreadable: BTreeMap<TaskId, EngineError>,
+}
+
+pub(crate) fn to_record(registry: &Registry, ids: &[TaskId]) -> Result<PointsToRecord, EngineError> {
+    let mut recorded = PointsToRecord::default();
     for id in ids {
         let points = match points_of(registry, id) {
-            Err(EngineError::StoredRecord { .. }) => continue,
+            Err(error @ EngineError::StoredRecord { .. }) => {
+                recorded.unreadable.insert(id.clone(), error);
+                continue;
+            }
             points => points?,
         };
         let texts = points.iter().filter_map(|point| {
@@ -96,7 +102,7 @@ pub(crate) fn to_record(
                 point: serde_json::to_string(point).ok()?,
             })
         });
-        recorded.insert(id.clone(), texts.collect());
+        recorded.by_task.insert(id.clone(), texts.collect());
     }
     Ok(recorded)
 }

@@ -7,15 +7,17 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module starts the pruning process")]
 
+use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use delegator_domain::task::TaskId;
 use delegator_registry::Registry;
 use delegator_supervisor::agent::Variables;
 
-use super::retained_points::{DropPolicy, drop_due_points, to_record};
+use super::retained_points::{DropPolicy, PointsToRecord, drop_due_points, to_record};
 use super::retention_clock::{ClockRecord, ClockVerdict, Reading, judge};
 use crate::Engine;
 use crate::error::EngineError;
@@ -33,6 +35,16 @@ const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The pruning process that this process started, until it is reaped.
 static PRUNING_PROCESS: Mutex<Option<Child>> = Mutex::new(None);
+
+/// The result of deleting old tasks.
+#[derive(Debug)]
+pub(crate) struct DeletedTasks {
+    pub(crate) deleted: u64,
+    /// There may be more; false if this pass deleted no row.
+    pub(crate) has_more: bool,
+    /// Tasks of which the row or the directory could not be deleted.
+    pub(crate) failed: BTreeMap<TaskId, EngineError>,
+}
 
 impl Engine {
     /// Starts the pruning process, unless a process did so in the last hour and if there is something to delete. I/O errors
@@ -59,17 +71,24 @@ impl Engine {
         self.system.start_pruning(self, now - retention_ms, points_before_ms)
     }
 
-    /// Deletes up to `limit` tasks that ended before this time; returns how many. Runs no git.
+    /// Deletes up to `limit` tasks that ended before this time. Runs no git.
     pub(crate) fn delete_some_old_tasks(
         &self,
         registry: &mut Registry,
         before_ms: i64,
         limit: u32,
-    ) -> Result<u64, EngineError> {
+    ) -> Result<DeletedTasks, EngineError> {
         let mut ids = registry.ended_before(before_ms, limit)?;
-        let points = to_record(registry, &ids)?;
-        ids.retain(|id| points.contains_key(id));
-        Ok(registry.prune_and_record(&ids, &points)?.pruned.len() as u64)
+        let PointsToRecord { by_task, unreadable } = to_record(registry, &ids)?;
+        ids.retain(|id| by_task.contains_key(id));
+        let outcome = registry.prune_and_record(&ids, &by_task)?;
+        let deleted = outcome.pruned.len() - outcome.not_removed.len();
+        let not_removed = outcome.not_removed.into_iter().map(|(id, error)| (id, error.into()));
+        Ok(DeletedTasks {
+            deleted: deleted as u64,
+            has_more: !outcome.pruned.is_empty(),
+            failed: not_removed.chain(unreadable).collect(),
+        })
     }
 
     /// Spawns the pruning process, unless the previous one still runs.

@@ -52,29 +52,28 @@ impl Engine {
         self.find_registry()?.map_or_else(|| Ok(Vec::new()), |registry| unfinished_tasks(&registry, filter))
     }
 
-    /// Cancels many tasks: stores all requests first, then waits. Skips tasks that have ended.
+    /// Cancels many tasks: stores all requests first, then waits. One result per id, in the same order; the failure of one
+    /// does not affect the others.
     pub fn cancel_all(
         &self,
         ids: &[TaskId],
         reason: Option<&str>,
         timeout: Duration,
-    ) -> Result<Vec<CancelReport>, EngineError> {
-        let Some(mut registry) = self.find_registry()? else { return Ok(Vec::new()) };
-        let mut requested = Vec::new();
-        for id in ids {
-            match self.store_cancel_request(&mut registry, id, reason) {
-                Ok(previous) => requested.push((id.clone(), previous)),
-                Err(EngineError::AlreadyEnded { .. } | EngineError::UnknownTask { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.promote(&mut registry)?;
+    ) -> Result<Vec<Result<CancelReport, EngineError>>, EngineError> {
+        let Some(mut registry) = self.find_registry()? else {
+            let unknown = |id: &TaskId| Err(EngineError::UnknownTask { given: id.to_string() });
+            return Ok(ids.iter().map(unknown).collect());
+        };
+        let requested: Vec<Result<State, EngineError>> =
+            ids.iter().map(|id| self.store_cancel_request(&mut registry, id, reason)).collect();
+        self.promote(&mut registry).map_err(EngineError::in_cleanup)?;
         let deadline = Instant::now() + timeout;
-        let reports = requested.into_iter().map(|(id, previous)| {
-            let outcome = self.wait(&id, Some(deadline), |_| {})?;
+        let wait = |(id, requested): (&TaskId, Result<State, EngineError>)| {
+            let previous = requested?;
+            let outcome = self.wait(id, Some(deadline), |_| {}).map_err(EngineError::in_cleanup)?;
             Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
-        });
-        reports.collect()
+        };
+        Ok(ids.iter().zip(requested).map(wait).collect())
     }
 
     /// Stores the request and wakes the supervisor; returns the state of the task before.

@@ -21,9 +21,11 @@ use crate::row;
 const ROWS_PER_TRANSACTION: usize = 200;
 
 /// The result of pruning.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct PruneOutcome {
     pub pruned: Vec<TaskId>,
+    /// Pruned tasks whose directory could not be removed; later passes try again.
+    pub not_removed: Vec<(TaskId, RegistryError)>,
     /// Not ended, so left alone.
     pub alive: Vec<TaskId>,
     pub unknown: Vec<TaskId>,
@@ -55,14 +57,15 @@ impl Registry {
             }
         }
         // After all rows: each commit would otherwise wait until the disk has written the removals before it.
-        self.remove_pruned_directories(&outcome.pruned)?;
+        outcome.not_removed = self.remove_pruned_directories(&outcome.pruned)?.1;
         Ok(outcome)
     }
 
     /// Removes directories of pruned tasks that a crash, or a supervisor that was still exiting, left behind.
     pub fn finish_pruning(&mut self) -> Result<usize, RegistryError> {
         let left = self.read(|db| query_all(db, "SELECT id FROM forgotten", (), row::id_from))?;
-        self.remove_pruned_directories(&left)
+        let (removed, not_removed) = self.remove_pruned_directories(&left)?;
+        not_removed.into_iter().next().map_or(Ok(removed), |(_, error)| Err(error))
     }
 
     /// Whether directories of pruned tasks are left to remove.
@@ -70,15 +73,27 @@ impl Registry {
         self.read(|db| db.query_row("SELECT EXISTS (SELECT 1 FROM forgotten)", (), |row| row.get(0)))
     }
 
-    fn remove_pruned_directories(&mut self, ids: &[TaskId]) -> Result<usize, RegistryError> {
-        let mut removed = Vec::new();
+    /// The number of removed directories, and those that could not be removed.
+    fn remove_pruned_directories(
+        &mut self,
+        ids: &[TaskId],
+    ) -> Result<(usize, Vec<(TaskId, RegistryError)>), RegistryError> {
+        let (mut removed, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
             let dir = self.dir.task(id);
-            match dir.try_lock()? {
-                LockAttempt::Locked(lock) => dir.remove(lock)?,
-                LockAttempt::Gone => {}
+            let is_removed = dir.try_lock().and_then(|lock| match lock {
+                LockAttempt::Locked(lock) => dir.remove(lock).map(|()| true),
+                LockAttempt::Gone => Ok(true),
                 // Its supervisor has recorded the end and is exiting.
-                LockAttempt::Held => continue,
+                LockAttempt::Held => Ok(false),
+            });
+            match is_removed {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => {
+                    failed.push((id.clone(), error));
+                    continue;
+                }
             }
             crash_point(CrashPoint::DirectoryRemoved);
             removed.push(id);
@@ -90,7 +105,7 @@ impl Registry {
             })?;
             crash_point(CrashPoint::ForgettingDone);
         }
-        Ok(removed.len())
+        Ok((removed.len(), failed))
     }
 }
 

@@ -218,7 +218,13 @@ fn execute(
 
 /// Checks `--output` before the command runs, because a result that cannot be written would be lost.
 fn unwritable(path: &Path) -> Option<Problem> {
-    let problem = |message: String| Some(Problem::new(ErrorCode::InvalidValue, "--output", message));
+    let problem = |message: String| {
+        Some(
+            Problem::new(ErrorCode::InvalidValue, "--output", message)
+                .value(path.display().to_string().into())
+                .suggest(Some("Give the path of a file in a directory that exists.")),
+        )
+    };
     if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
         return problem(format!("{} is a directory", path.display()));
     }
@@ -242,7 +248,9 @@ fn finish(
         // After a command that changed something it is too late for an error.
         if let (Some(path), true) = (absent.first(), spec.is_safe()) {
             let problem =
-                Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"));
+                Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"))
+                    .value((*path).into())
+                    .suggest(Some("Run the command without --fields to see the fields of its data."));
             output = AppError::from_problems(vec![problem]).into();
         } else {
             *data = fields::project(data, &globals.fields);

@@ -3,8 +3,8 @@
 //! The main thread may be printing its own output at that moment. The printer accepts only one final output, so exactly
 //! one of the two is printed.
 //!
-//! While a call waits for a task, the first Ctrl-C only detaches: it prints the wait command and exits with 14 after two
-//! seconds. A second Ctrl-C within that time cancels the task and exits with 130. SIGTERM ends the call; the task keeps
+//! While a call waits for tasks, the first Ctrl-C only detaches: it prints the wait command and exits with 14 after two
+//! seconds. A second Ctrl-C within that time cancels the tasks and exits with 130. SIGTERM ends the call; the tasks keep
 //! running.
 
 #![expect(clippy::disallowed_methods, reason = "a signal ends the process while the main thread is busy")]
@@ -13,18 +13,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use serde_json::json;
+use delegator_domain::task::TaskId;
+use delegator_engine::{CancelReport, EngineError};
+use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::{AppError, ErrorCode};
-use crate::output::awaited_task::{AttachedTask, Attachment};
+use crate::output::awaited_task::{AttachedTasks, Attachment};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 
-/// Time in which a second Ctrl-C cancels the task.
+/// Time in which a second Ctrl-C cancels the tasks.
 const CANCEL_WINDOW: Duration = Duration::from_secs(2);
 
 /// Prints the final output of an interrupted call.
@@ -64,7 +66,7 @@ pub fn watch(
                 (SIGINT, Some(attached), None) => {
                     cancel_sender = Some(detach(final_output.clone(), attached))
                 }
-                // The thread that `detach` started cancels the task.
+                // The thread that `detach` started cancels the tasks.
                 (SIGINT, Some(_), Some(sender)) => drop(sender.send(())),
                 (SIGTERM, Some(attached), _) => {
                     attached.erase_bar();
@@ -84,38 +86,34 @@ fn cancelled_by(code: ErrorCode, signal: &str) -> CommandOutput {
     AppError::new(code, format!("The call was cancelled by {signal}.")).into()
 }
 
-/// The call was terminated; the task continues.
+/// The call was terminated; the tasks continue.
 fn terminated_error(reattach: &WaitHint) -> AppError {
-    let message = format!("The command was terminated by SIGTERM; task {} continues.", reattach.task);
+    let continues = reattach.form("continues", "continue");
+    let message = format!("The command was terminated by SIGTERM; {} {continues}.", reattach.names());
     reattach.attach_to(AppError::new(ErrorCode::Terminated, message))
 }
 
-/// Prints the wait command, then exits, or cancels the task if a second signal arrives in time.
-fn detach<F>(final_output: FinalOutput<F>, attached: AttachedTask) -> Sender<()>
+/// Prints the wait command, then exits, or cancels the tasks if a second signal arrives in time.
+fn detach<F>(final_output: FinalOutput<F>, attached: AttachedTasks) -> Sender<()>
 where
     F: Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
 {
     let (cancel_sender, cancel_receiver) = channel();
-    let detached = format!("Detached from {}; it continues. To wait for it:", attached.reattach.task);
-    let detached = CallSyntax::Commands.sentence(&attached.reattach.suggestion(&detached));
-    let message = format!("{detached}\nPress Ctrl-C again within 2 s to cancel the task.");
+    let reattach = &attached.reattach;
+    let then = reattach.form("it continues. To wait for it:", "they continue. To wait for them:");
+    let detached = reattach.suggestion(&format!("Detached from {}; {then}", reattach.names()));
+    let detached = CallSyntax::Commands.sentence(&detached);
+    let what = reattach.form("the task", "the tasks");
+    let message = format!("{detached}\nPress Ctrl-C again within 2 s to cancel {what}.");
     attached.bar.suspend(|| final_output.printer.remark(&message));
     std::thread::spawn(move || match cancel_receiver.recv_timeout(CANCEL_WINDOW) {
         Ok(()) => {
-            let task = &attached.reattach.task;
-            let result = attached.engine.cancel(task, Some("Ctrl-C"), attached.cancel_timeout);
-            let message = match result {
-                Ok(_) => format!("Task {task} was cancelled."),
-                Err(error) => format!("Task {task} could not be cancelled: {error}"),
-            };
+            let error = cancel(&attached);
             attached.erase_bar();
-            final_output.print_and_exit(
-                AppError::new(ErrorCode::Interrupted, message).context("task_id", task.as_str()).into(),
-            )
+            final_output.print_and_exit(error.into())
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            let task = attached.reattach.task.as_str();
-            let data = json!({"task_id": task, "state": "working", "accepted": true});
+            let data = detached_data(&attached);
             attached.erase_bar();
             final_output.print_and_exit(CommandOutput::new(Completion::Incomplete(
                 data,
@@ -124,4 +122,34 @@ where
         }
     });
     cancel_sender
+}
+
+/// Cancels all tasks of the call; the error states what became of each.
+fn cancel(attached: &AttachedTasks) -> AppError {
+    let tasks = &attached.reattach.tasks;
+    let sentence = |task: &TaskId, result: Result<CancelReport, EngineError>| match result {
+        Ok(_) => format!("Task {task} was cancelled."),
+        Err(error) => format!("Task {task} could not be cancelled: {error}."),
+    };
+    let message = match attached.engine.cancel_all(tasks, Some("Ctrl-C"), attached.cancel_timeout) {
+        Ok(results) => {
+            let sentences = tasks.iter().zip(results).map(|(task, result)| sentence(task, result));
+            sentences.collect::<Vec<_>>().join(" ")
+        }
+        Err(error) => format!("Could not cancel {}: {error}.", attached.reattach.names()),
+    };
+    let (field, ids) = attached.reattach.id_field();
+    AppError::new(ErrorCode::Interrupted, message).context(field, ids)
+}
+
+/// The data of a call that was detached from its tasks.
+fn detached_data(attached: &AttachedTasks) -> Value {
+    let state = |task: &TaskId| attached.engine.task(task).map_or("working", |task| task.state.public_name());
+    match attached.reattach.tasks.as_slice() {
+        [only] => json!({"task_id": only.as_str(), "state": state(only), "accepted": true}),
+        several => {
+            let entry = |task: &TaskId| json!({"task_id": task.as_str(), "state": state(task)});
+            json!({"tasks": several.iter().map(entry).collect::<Vec<_>>()})
+        }
+    }
 }

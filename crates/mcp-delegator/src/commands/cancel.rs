@@ -8,22 +8,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::task::{State, TaskId};
-use delegator_engine::CancelReport;
+use delegator_engine::{CancelReport, Engine, EngineError};
 use delegator_registry::{Filter, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::cancel::{still_ending, survivors, survivors_warning};
 use crate::commands::local::status::absolute_dir;
-use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::local::tasks::{Targets, engine, resolve_targets};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::output::documents::document::{Block, Document, rows};
-use crate::output::outcome::{CommandOutput, Completion, Warning};
+use crate::output::data::batch::{self, Batch, BatchResult};
+use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -58,8 +59,21 @@ pub struct CancelMany {
 pub struct CancelledTasks {
     pub operation: &'static str,
     pub dry_run: bool,
+    /// Tasks that are cancelled now, or would be.
     pub count: usize,
+    /// The result in one sentence.
+    pub summary: String,
     pub tasks: Vec<CancelledEntry>,
+    #[serde(flatten)]
+    pub batch: BatchResult,
+}
+
+/// The result of one task in the batch.
+#[derive(Debug, Serialize)]
+struct ItemState {
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_state: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -87,11 +101,18 @@ impl CancelledEntry {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Give task ids, --all, or a filter by state, directory or label. All tasks are signalled first, then the command waits for all of them.",
+    details: "Give task ids, --all, or a filter by state, directory or label. All tasks are signalled first, then the command waits for all of them. A task that cannot be cancelled does not stop the others.",
     shape: Shape::Action("tasks_cancelled"),
     danger: Danger::Destructive,
     idempotent: true,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::WrongState,
+        ErrorCode::PartialFailure,
+        ErrorCode::AllItemsFailed,
+        ErrorCode::TimeoutWall,
+    ],
     examples: &[
         Example {
             command: "mcp-delegator cancel --all --dry-run",
@@ -136,19 +157,16 @@ fn check(input: &Value) -> Vec<Problem> {
 
 fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let ids: Vec<TaskId> = if input.task_ids.is_empty() {
-        engine.unfinished_tasks(&task_filter(context, &input))?.into_iter().map(|task| task.id).collect()
+    let targets: Targets = if input.task_ids.is_empty() {
+        let unfinished = engine.unfinished_tasks(&task_filter(context, &input))?;
+        unfinished.into_iter().map(|task| (task.id.to_string(), Ok(task.id))).collect()
     } else {
-        input.task_ids.iter().map(|given| resolve_task(&engine, given)).collect::<Result<_, _>>()?
+        resolve_targets(&engine, &input.task_ids)
     };
-    if input.dry_run {
-        let tasks = ids.iter().map(|id| engine.task(id)).collect::<Result<Vec<Task>, _>>()?;
-        let tasks: Vec<Task> = tasks.into_iter().filter(|task| !task.state.is_terminal()).collect();
-        return Ok(dry_run_output(&tasks));
+    match input.dry_run {
+        true => Ok(dry_run_output(&engine, targets)),
+        false => cancel(&engine, targets, input.reason.as_deref(), max_cancel_time(context)),
     }
-    let timeout = max_cancel_time(context);
-    let cancelled = engine.cancel_all(&ids, input.reason.as_deref(), timeout)?;
-    Ok(cancelled_output(&cancelled, timeout))
 }
 
 fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
@@ -157,33 +175,114 @@ fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
     Filter { states, working_dir, labels: input.labels.clone(), since_ms: None }
 }
 
-fn dry_run_output(tasks: &[Task]) -> CommandOutput {
-    let tasks = tasks.iter().map(|task| CancelledEntry::of(task, None)).collect::<Vec<_>>();
-    let count = tasks.len();
-    CommandOutput::done(CancelledTasks { operation: "cancel", dry_run: true, count, tasks })
-        .fact("dry_run", true)
+/// Reports every task as [`cancel`] would.
+fn dry_run_output(engine: &Engine, targets: Targets) -> CommandOutput {
+    let (mut batch, mut tasks) = (Batch::default(), Vec::new());
+    for (target, id) in targets {
+        let task = id.and_then(|id| Ok(engine.task(&id)?)).and_then(|task| match task.state {
+            state if state.is_terminal() && state != State::Cancelled => Err(already_ended(&task)),
+            _ => Ok(task),
+        });
+        match task {
+            Ok(task) => {
+                batch.succeeded(target, ItemState { state: task.state.public_name(), previous_state: None });
+                tasks.push(CancelledEntry::of(&task, None));
+            }
+            Err(error) => batch.failed(target, error),
+        }
+    }
+    let count = tasks.iter().filter(|task| task.state != State::Cancelled.public_name()).count();
+    output(batch, tasks, count, true)
 }
 
-fn cancelled_output(cancelled: &[CancelReport], timeout: Duration) -> CommandOutput {
-    let tasks = cancelled.iter().map(|entry| CancelledEntry::of(&entry.task, Some(entry))).collect();
-    let count = cancelled.iter().filter(|entry| entry.task.state == State::Cancelled).count();
-    let data = json!(CancelledTasks { operation: "cancel", dry_run: false, count, tasks });
-    let warning = |entry: &CancelReport| match entry.still_ending {
-        true => Some(Warning::new("W_CANCEL_002", still_ending(&entry.task, timeout).message)),
-        false => survivors_warning(entry.task.id.as_str(), survivors(entry)),
-    };
-    let warnings: Vec<Warning> = cancelled.iter().filter_map(warning).collect();
-    let completion = if warnings.is_empty() { Completion::Done(data) } else { Completion::Partial(data) };
-    CommandOutput { warnings, ..CommandOutput::new(completion).fact("dry_run", false) }
+fn cancel(
+    engine: &Engine,
+    targets: Targets,
+    reason: Option<&str>,
+    timeout: Duration,
+) -> Result<CommandOutput, AppError> {
+    let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
+    let mut reports = engine.cancel_all(&ids, reason, timeout)?.into_iter();
+    let (mut batch, mut tasks, mut warnings) = (Batch::default(), Vec::new(), Vec::new());
+    for (target, id) in targets {
+        let report = id.and_then(|id| {
+            let unknown = || EngineError::UnknownTask { given: id.to_string() };
+            Ok(reports.next().unwrap_or_else(|| Err(unknown()))?)
+        });
+        let report = match report.and_then(|report| check_cancelled(report, timeout)) {
+            Ok(report) => report,
+            Err(error) => {
+                batch.failed(target, error);
+                continue;
+            }
+        };
+        engine.mark_read(&report.task.id)?;
+        let entry = CancelledEntry::of(&report.task, Some(&report));
+        batch.succeeded(target, ItemState { state: entry.state, previous_state: entry.previous_state });
+        warnings.extend(survivors_warning(&entry.task_id, survivors(&report)));
+        tasks.push(entry);
+    }
+    let count = tasks.len();
+    Ok(CommandOutput { warnings, ..output(batch, tasks, count, false) })
+}
+
+/// An error if the task ended in another way, or has not ended yet.
+fn check_cancelled(report: CancelReport, timeout: Duration) -> Result<CancelReport, AppError> {
+    if report.still_ending {
+        return Err(still_ending(&report.task, timeout));
+    }
+    match report.task.state {
+        State::Cancelled => Ok(report),
+        _ => Err(already_ended(&report.task)),
+    }
+}
+
+fn already_ended(task: &Task) -> AppError {
+    EngineError::AlreadyEnded { task: task.id.clone(), state: task.state }.into()
+}
+
+fn output(batch: Batch, tasks: Vec<CancelledEntry>, count: usize, dry_run: bool) -> CommandOutput {
+    let result = batch.result();
+    let summary = summary(count, result.total_operations, dry_run);
+    let data = CancelledTasks { operation: "cancel", dry_run, count, summary, tasks, batch: result };
+    let message = Some(data.summary.clone());
+    CommandOutput { message, ..batch.into_output(data).fact("dry_run", dry_run) }
+}
+
+/// `2 of 3 tasks cancelled`.
+fn summary(count: usize, total: usize, dry_run: bool) -> String {
+    let of_total = if count < total { format!(" of {total}") } else { String::new() };
+    let plural = if count.max(total) == 1 { "" } else { "s" };
+    match (count, total, dry_run) {
+        (_, 0, _) => "No task to cancel".to_owned(),
+        (0, _, false) => "No task was cancelled".to_owned(),
+        (0, _, true) => "No task would be cancelled".to_owned(),
+        (_, _, false) => format!("{count}{of_total} task{plural} cancelled"),
+        (_, _, true) => format!("{count}{of_total} task{plural} would be cancelled"),
+    }
 }
 
 fn describe(data: &Value) -> Document {
-    let count = data["count"].as_u64().unwrap_or(0);
-    let plural = if count == 1 { "" } else { "s" };
-    let would = if data["dry_run"] == true { " would be" } else { "" };
-    let document = Document::titled(format!("{count} task{plural}{would} cancelled"));
-    match rows(&data["tasks"], &["task_id", "previous_state", "state", "title"]) {
+    let document = Document::titled(scalar(&data["summary"]));
+    let document = match rows(&data["tasks"], &["task_id", "previous_state", "state", "title"]) {
         rows if rows.is_empty() => document,
         rows => document.block(Block::Table { columns: vec!["task", "was", "is", "title"], rows }),
+    };
+    batch::append_failures(document, data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_states_what_happened_to_how_many_tasks() {
+        assert_eq!(summary(0, 0, false), "No task to cancel");
+        assert_eq!(summary(0, 0, true), "No task to cancel");
+        assert_eq!(summary(0, 2, false), "No task was cancelled");
+        assert_eq!(summary(0, 2, true), "No task would be cancelled");
+        assert_eq!(summary(1, 1, false), "1 task cancelled");
+        assert_eq!(summary(1, 2, false), "1 of 2 tasks cancelled");
+        assert_eq!(summary(2, 2, true), "2 tasks would be cancelled");
     }
 }

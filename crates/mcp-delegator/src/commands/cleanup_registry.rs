@@ -7,13 +7,17 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use delegator_engine::{CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason};
-use serde_json::Value;
+use delegator_domain::task::TaskId;
+use delegator_engine::{
+    CleanFailure, CleanProblem, CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason,
+};
+use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::batch::{self, Batch, BatchResult};
 use crate::output::data::registry::{
     Cleanup, CleanupCounts, Leftovers, OldTasks, RestorePointCounts, StuckTasks, TaskRestorePoint,
 };
@@ -58,7 +62,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Destructive,
     idempotent: true,
     toolset: Toolset::Registry,
-    failures: &[ErrorCode::WrongState],
+    failures: &[ErrorCode::WrongState, ErrorCode::PartialFailure, ErrorCode::AllItemsFailed],
     former_names: &[FormerName { path: &["cleanup"] }],
     ..CommandSpec::new::<CleanupRegistry, Cleanup>(
         &["cleanup-registry"],
@@ -72,7 +76,7 @@ pub const COMMAND: Command =
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, AppError> {
-    let cleaned = engine(context)?.clean(&CleanRequest {
+    let mut cleaned = engine(context)?.clean(&CleanRequest {
         stuck_after_ms: i64::from(input.stuck_task_max_age_seconds) * 1000,
         old_after_ms: i64::from(input.old_task_max_age_hours) * HOUR_MS,
         dry_run: input.dry_run,
@@ -80,7 +84,12 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
         trust_clock: input.trust_clock,
         environment: context.process.environment.clone().into_iter().collect(),
     })?;
-    let mut output = CommandOutput::done(report(&cleaned, input.dry_run))
+    let failures = std::mem::take(&mut cleaned.failures);
+    let batch = batch_of(&cleaned, failures, input.dry_run);
+    let result = (batch.failed_count() > 0).then(|| batch.result());
+    let data = report(&cleaned, input.dry_run, result);
+    let message = Some(data.summary.clone());
+    let mut output = CommandOutput { message, ..batch.into_output(data) }
         .fact("dry_run", input.dry_run)
         .fact("stuck_threshold_seconds", input.stuck_task_max_age_seconds)
         .fact("old_threshold_hours", input.old_task_max_age_hours);
@@ -115,9 +124,44 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
     Ok(output)
 }
 
-fn report(cleaned: &CleanReport, dry_run: bool) -> Cleanup {
-    let ids =
-        |ids: &[delegator_domain::task::TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+/// Stuck tasks and failures are listed, deletions only counted.
+fn batch_of(cleaned: &CleanReport, failures: Vec<CleanFailure>, dry_run: bool) -> Batch {
+    let mut batch = Batch::default();
+    let is_failed = |id: &TaskId| failures.iter().any(|failure| failure.target == id.as_str());
+    for id in cleaned.stuck.iter().filter(|id| !is_failed(id)) {
+        batch.succeeded(id.as_str(), json!({"kind": "stuck_task"}));
+    }
+    let counted = match dry_run {
+        // In a dry run only old tasks are known to fail.
+        true => {
+            cleaned.old_found.saturating_sub(failures.len() as u64) as usize
+                + cleaned.leftovers.len()
+                + cleaned.points_dropped
+        }
+        false => cleaned.old_deleted as usize + cleaned.leftovers_removed + cleaned.points_dropped,
+    };
+    batch.count(counted);
+    for CleanFailure { target, problem } in failures {
+        let error = clean_error(problem);
+        batch.failed(target, if dry_run { error } else { error.in_cleanup() });
+    }
+    batch
+}
+
+fn clean_error(problem: CleanProblem) -> AppError {
+    match problem {
+        CleanProblem::Failed(error) => error.into(),
+        CleanProblem::Locked => {
+            AppError::new(ErrorCode::LockHeld, "Another process holds the lock of the task.")
+        }
+        CleanProblem::NotDropped(reason) => {
+            AppError::new(ErrorCode::IoError, format!("The restore point was not deleted: {reason}."))
+        }
+    }
+}
+
+fn report(cleaned: &CleanReport, dry_run: bool, batch: Option<BatchResult>) -> Cleanup {
+    let ids = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (ended, deleted) = (cleaned.stuck_ended as u64, cleaned.old_deleted);
     let summary = if dry_run {
         let (stuck, old) =
@@ -126,7 +170,14 @@ fn report(cleaned: &CleanReport, dry_run: bool) -> Cleanup {
     } else {
         format!("Cleaned {}, deleted {}", count_tasks(ended, "stuck"), count_tasks(deleted, "old"))
     };
+    let summary = match &batch {
+        Some(batch) if dry_run => format!("{summary}; {} would fail", batch.failed),
+        Some(batch) => format!("{summary}; {} failed", batch.failed),
+        None => summary,
+    };
     Cleanup {
+        dry_run,
+        batch,
         counts: CleanupCounts {
             stuck_tasks: StuckTasks {
                 found: cleaned.stuck.len(),
@@ -139,11 +190,11 @@ fn report(cleaned: &CleanReport, dry_run: bool) -> Cleanup {
                 oldest_age_hours: cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
             },
         },
-        leftovers: Leftovers { found: cleaned.leftovers.len(), removed: cleaned.leftovers_removed },
+        leftovers: Leftovers { found: cleaned.leftovers.len(), removed_count: cleaned.leftovers_removed },
         unclaimed: ids(&cleaned.unclaimed),
         restore_points: RestorePointCounts {
-            retained: cleaned.retained_points_found,
-            dropped: cleaned.points_dropped,
+            retained_count: cleaned.retained_points_found,
+            dropped_count: cleaned.points_dropped,
             items: cleaned.retained_points.iter().map(restore_point).collect(),
             dropped_items: cleaned.dropped_points.iter().map(restore_point).collect(),
         },
@@ -177,22 +228,24 @@ fn count_tasks(count: u64, adjective: &str) -> String {
 }
 
 fn describe(data: &Value) -> Document {
+    let (deleted, heading) = match data["dry_run"] == true {
+        true => ("restore points that would be deleted", "Restore points that would be deleted:"),
+        false => ("restore points deleted", "Restore points deleted:"),
+    };
     let facts = [
         ("stuck", &data["stuck_tasks"]["task_ids"]),
         ("age of the oldest task in hours", &data["old_tasks"]["oldest_age_hours"]),
         ("leftovers found", &data["leftovers"]["found"]),
-        ("leftovers removed", &data["leftovers"]["removed"]),
+        ("leftovers removed", &data["leftovers"]["removed_count"]),
         ("retained, but not in the registry", &data["unclaimed"]),
-        ("restore points retained", &data["restore_points"]["kept"]),
-        ("restore points deleted", &data["restore_points"]["dropped"]),
+        ("restore points retained", &data["restore_points"]["retained_count"]),
+        (deleted, &data["restore_points"]["dropped_count"]),
     ];
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), scalar(value)));
     let facts = facts.filter(|(_, value)| !matches!(value.as_str(), "" | "-" | "0")).collect();
     let document = Document::titled(data["summary"].as_str().unwrap_or_default()).block(Block::Facts(facts));
-    let lists = [
-        ("items", "Restore points retained:"),
-        ("dropped_items", "Restore points deleted, or to be deleted:"),
-    ];
+    let document = batch::append_failures(document, data);
+    let lists = [("items", "Restore points retained:"), ("dropped_items", heading)];
     lists.into_iter().fold(document, |document, (key, heading)| {
         let keys = ["task_id", "repository", "ref", "reason", "expires_ts"];
         match rows(&data["restore_points"][key], &keys) {

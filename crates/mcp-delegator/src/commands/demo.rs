@@ -43,8 +43,7 @@ pub struct Demo {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DemoOutput {
     pub repository: String,
-    #[serde(rename = "kept")]
-    pub retained: bool,
+    pub is_retained: bool,
     pub task: String,
     /// Data of the task itself.
     pub result: Value,
@@ -99,8 +98,9 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         },
     )?)?;
     // Detaching ends this process without running destructors, so the directory remains.
-    let reattach = WaitHint { task: submitted.task.id.clone(), state_dir: Some(engine.state_dir.clone()) };
-    let waited = attach(context, &engine, reattach, None)?;
+    let reattach =
+        WaitHint { state_dir: Some(engine.state_dir.clone()), ..WaitHint::for_task(&submitted.task.id) };
+    let waited = attach(context, &engine, &submitted.task.id, reattach, None)?;
     let output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
     let keep = input.keep;
@@ -108,7 +108,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let wrap = |result: Value| {
         json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
-            retained: keep,
+            is_retained: keep,
             task: demo::task().to_owned(),
             result,
             diff: diff.clone(),
@@ -176,7 +176,7 @@ fn describe(data: &Value) -> Document {
         ("summary".to_owned(), scalar(&result["summary"])),
         ("task id".to_owned(), scalar(&result["task_id"])),
     ];
-    let next = if data["kept"] == true {
+    let next = if data["is_retained"] == true {
         format!("Inspect the result in {}", scalar(&data["repository"]))
     } else {
         "Next, use a real agent: mcp-delegator local run 'your task'".to_owned()

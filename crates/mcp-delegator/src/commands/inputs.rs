@@ -218,11 +218,19 @@ pub struct AgentInputs {
 }
 
 // A task id, or the beginning of one: the engine resolves it. No doc comment, which would be a description in the schema.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TaskRef(#[schemars(regex(pattern = TASK_ID))] String);
 
 impl TaskRef {
+    /// The reference in a text that no schema has checked.
+    pub fn from_text(text: &str) -> Option<TaskRef> {
+        let digits = text.strip_prefix("T-local-").or_else(|| text.strip_prefix("T-cloud-"))?;
+        let is_allowed = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-');
+        let is_valid = (1..=64).contains(&digits.len()) && digits.bytes().all(is_allowed);
+        is_valid.then(|| TaskRef(text.to_owned()))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -247,6 +255,7 @@ pub fn check_task_text(input: &Value) -> Vec<Problem> {
     match input.get("task").and_then(Value::as_str) {
         Some(task) if task.trim().is_empty() => vec![
             Problem::new(ErrorCode::InvalidValue, "task", "must not be blank")
+                .value(task.into())
                 .suggest(Some("Describe what the agent should do.")),
         ],
         _ => Vec::new(),
@@ -307,7 +316,10 @@ pub fn check_labels(input: &Value) -> Vec<Problem> {
             return None;
         };
         let field = format!("labels.{}", truncate_text(&key.escape_debug().to_string()));
-        Some(Problem::new(ErrorCode::InvalidValue, field, problem))
+        let problem = Problem::new(ErrorCode::InvalidValue, field, problem).value(value.clone());
+        Some(problem.suggest(Some(
+            "Use a name without = that does not begin with -, and text without control characters.",
+        )))
     });
     problems.collect()
 }

@@ -54,16 +54,16 @@ pub struct CommandEntry {
     pub path: Vec<&'static str>,
     pub summary: &'static str,
     pub description: String,
-    pub available: bool,
+    pub is_available: bool,
     /// Name of the MCP tool; null for commands that no server offers as a tool.
     pub tool: Option<String>,
     pub toolset: Option<&'static str>,
     pub category: &'static str,
     pub danger_level: &'static str,
-    pub idempotent: bool,
-    pub network: bool,
-    pub requires_person: bool,
-    pub raw_output: bool,
+    pub is_idempotent: bool,
+    pub has_network_access: bool,
+    pub is_person_required: bool,
+    pub has_raw_output: bool,
     pub introduced: &'static str,
     /// The inputs, for calls of the surface on which the manifest is read.
     pub input_schema: Value,
@@ -91,7 +91,7 @@ pub struct CommandExample {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Names, inputs, exit codes and MCP tools of all commands, including those that are not available yet (available: false).",
+    details: "Names, inputs, exit codes and MCP tools of all commands, including those that are not available yet (is_available: false).",
     shape: Shape::Show("manifest"),
     danger: Danger::Safe,
     idempotent: true,
@@ -152,15 +152,15 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str, surface: Surface) 
         path: spec.path.to_vec(),
         summary: spec.about,
         description: spec.full_details(),
-        available: spec.is_available(),
+        is_available: spec.is_available(),
         tool: spec.is_tool().then(|| spec.tool_name(prefix)),
         toolset: spec.toolset.name(),
         category: spec.category.name(),
         danger_level: spec.danger.name(),
-        idempotent: spec.idempotent,
-        network: spec.network,
-        requires_person: spec.requires_person,
-        raw_output: spec.raw == RawOutput::Always,
+        is_idempotent: spec.idempotent,
+        has_network_access: spec.network,
+        is_person_required: spec.requires_person,
+        has_raw_output: spec.raw == RawOutput::Always,
         introduced: "3.6.0",
         input_schema: inputs.published_schema(surface),
         exactly_one_of: spec.exactly_one_of.to_vec(),
@@ -186,7 +186,7 @@ fn describe(data: &Value) -> Document {
         .flatten()
         .map(|command| {
             let path = command["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let available = if command["available"] == true { "yes" } else { "no" };
+            let available = if command["is_available"] == true { "yes" } else { "no" };
             vec![
                 path.collect::<Vec<_>>().join(" "),
                 cell(command, "tool"),

@@ -17,10 +17,11 @@ use crate::spec::{CommandSpec, NoInputs, Shape};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueState {
-    pub paused: bool,
-    pub was_paused: bool,
-    pub running: u64,
-    pub queued: u64,
+    pub is_paused: bool,
+    /// Whether this call paused or resumed it.
+    pub is_changed: bool,
+    pub running_count: u64,
+    pub queued_count: u64,
 }
 
 pub const PAUSE: CommandSpec = CommandSpec {
@@ -59,18 +60,16 @@ fn resume(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError>
 fn set_paused(context: &Context<'_>, paused: bool) -> Result<CommandOutput, AppError> {
     let queue = engine(context)?.set_queue_paused(paused)?;
     Ok(CommandOutput::done(QueueState {
-        paused,
-        was_paused: queue.was_paused,
-        running: queue.running,
-        queued: queue.queued,
+        is_paused: paused,
+        is_changed: queue.was_paused != paused,
+        running_count: queue.running,
+        queued_count: queue.queued,
     }))
 }
 
 fn describe(data: &Value) -> Document {
-    let paused = data["paused"].as_bool().unwrap_or_default();
-    let unchanged = data["was_paused"].as_bool() == Some(paused);
-    let already = if unchanged { "already " } else { "" };
-    let state = if paused { "paused" } else { "open" };
-    let counts = format!("{} running, {} queued", data["running"], data["queued"]);
+    let already = if data["is_changed"] == false { "already " } else { "" };
+    let state = if data["is_paused"] == true { "paused" } else { "open" };
+    let counts = format!("{} running, {} queued", data["running_count"], data["queued_count"]);
     Document::titled(format!("The queue is {already}{state}: {counts}"))
 }

@@ -7,10 +7,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, EngineError, RestoreRequest, resolve_allowed_dir};
+use delegator_engine::{
+    Engine, EngineError, RestoreError, RestoreReport, RestoreRequest, resolve_allowed_dir,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskRef;
@@ -18,6 +20,7 @@ use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::batch::Batch;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, PreflightContext, Shape};
 
@@ -73,6 +76,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::NotReady,
         ErrorCode::TimeoutWall,
         ErrorCode::DependencyMissing,
+        ErrorCode::PartialFailure,
+        ErrorCode::AllItemsFailed,
     ],
     examples: &[
         Example {
@@ -155,10 +160,53 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         return Ok(command_output(RestoreOutput::dropped(&id, points, input.dry_run), message));
     }
     let request = RestoreRequest { dry_run: input.dry_run, include_head: input.force, undo: input.undo };
-    let restored = engine.restore(&id, request, (&environment, &start_dir))?;
+    let restored = match engine.restore(&id, request, (&environment, &start_dir)) {
+        Err(EngineError::RestoreIncomplete { restored, failed, untouched, source }) => {
+            let batch = incomplete_batch(&restored, &failed, &untouched, source);
+            let data = RestoreOutput::incomplete(&id, !restored.is_empty(), batch.result());
+            return Ok(batch.into_output(data));
+        }
+        restored => restored?,
+    };
     let (message, warnings) = (summary_sentence(&restored.trees, input.dry_run), warnings(&restored));
-    let output = command_output(RestoreOutput::restored(&id, restored, input.dry_run), message);
-    Ok(CommandOutput { warnings, ..output })
+    let batch = batch_of(&restored);
+    let result = (batch.failed_count() > 0).then(|| batch.result());
+    let output = batch.into_output(RestoreOutput::restored(&id, restored, input.dry_run, result));
+    Ok(CommandOutput { warnings, message: Some(message), ..output })
+}
+
+/// One item per work tree; those whose repository or restore point is missing failed.
+fn batch_of(restored: &RestoreReport) -> Batch {
+    let mut batch = Batch::default();
+    for tree in &restored.trees {
+        let changed_count = tree.plan.write.len() + tree.plan.modes.len() + tree.plan.remove.len();
+        batch.succeeded(tree.point.top_level.to_string_lossy(), json!({"changed_count": changed_count}));
+    }
+    for (path, problem) in &restored.unavailable {
+        batch.failed(path.to_string_lossy(), AppError::new(ErrorCode::NotFound, problem.clone()));
+    }
+    batch
+}
+
+/// The work trees of a restore that failed after some of them were restored.
+fn incomplete_batch(
+    restored: &[PathBuf],
+    failed: &Path,
+    untouched: &[PathBuf],
+    source: RestoreError,
+) -> Batch {
+    let mut batch = Batch::default();
+    for tree in restored {
+        batch.succeeded(tree.to_string_lossy(), json!({}));
+    }
+    let error = AppError::from(EngineError::Restore(source));
+    let code = error.code;
+    batch.failed(failed.to_string_lossy(), error.suggest("Run restore again, or set undo to revert it."));
+    for tree in untouched {
+        let message = format!("Not restored, because restoring {} failed.", failed.display());
+        batch.failed(tree.to_string_lossy(), AppError::new(code, message));
+    }
+    batch
 }
 
 fn command_output(data: RestoreOutput, message: String) -> CommandOutput {

@@ -137,7 +137,7 @@ fn find_schema(catalog: Catalog, name: &str, prefix: &str, surface: Surface) -> 
 pub fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
     json!({
         "command": spec.name(),
-        "available": spec.is_available(),
+        "is_available": spec.is_available(),
         "input": spec.inputs().published_schema(surface),
         "output": spec.output_schema(),
     })

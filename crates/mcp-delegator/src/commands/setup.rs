@@ -42,7 +42,7 @@ pub struct SetupOutput {
     /// Configuration file of the host
     pub file: String,
     /// The file was changed
-    pub changed: bool,
+    pub is_changed: bool,
     /// Backup of the previous content
     pub backup: Option<String>,
     /// The entry, as a complete file
@@ -75,7 +75,7 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let mut output = SetupOutput {
         host,
         file: file.display().to_string(),
-        changed: false,
+        is_changed: false,
         backup: None,
         entry: host.sample(command),
     };
@@ -92,7 +92,7 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
                 output.backup = write_config(&file, current.as_deref(), &after)
                     .map_err(|error| file_error(&file, &error))?
                     .map(|backup| backup.display().to_string());
-                output.changed = true;
+                output.is_changed = true;
                 format!("{} was changed; restart the host", file.display())
             }
         }
@@ -171,6 +171,7 @@ fn edit_error(error: EntryError, file: &Path) -> AppError {
 }
 
 fn describe(data: &Value) -> Document {
-    let facts = ["file", "changed", "backup"].map(|key| (key.to_owned(), scalar(&data[key])));
+    let facts = [("file", "file"), ("changed", "is_changed"), ("backup", "backup")]
+        .map(|(name, key)| (name.to_owned(), scalar(&data[key])));
     Document::default().block(Block::Facts(facts.to_vec())).block(Block::Verbatim(scalar(&data["entry"])))
 }

@@ -3,7 +3,7 @@
 //! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this module
 //! only chooses the code and the hint.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
@@ -64,13 +64,12 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
             .suggest("Give a directory of the task's repository as working_dir."),
-        EngineError::RestoreIncomplete { restored, failed, untouched, source } => {
-            restore_incomplete(restore_error(source, message), &restored, &failed, &untouched)
-        }
         EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
         EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
         EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
-        EngineError::Restore(error) => restore_error(error, message),
+        EngineError::Restore(source) | EngineError::RestoreIncomplete { source, .. } => {
+            restore_error(source, message)
+        }
         EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
             .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
         EngineError::Agent { name, .. } => missing_agent(message, &name),
@@ -165,21 +164,6 @@ fn no_sandbox(message: String) -> AppError {
     AppError::new(ErrorCode::Unsupported, message)
         .context("field", "verify")
         .suggest("Set verify_unsandboxed in your own configuration to run it without a sandbox.")
-}
-
-fn restore_incomplete(
-    error: AppError,
-    restored: &[PathBuf],
-    failed: &Path,
-    untouched: &[PathBuf],
-) -> AppError {
-    let list =
-        |trees: &[PathBuf]| -> Vec<String> { trees.iter().map(|tree| tree.display().to_string()).collect() };
-    error
-        .context("restored", list(restored))
-        .context("failed", failed.display().to_string())
-        .context("untouched", list(untouched))
-        .suggest("Run restore again, or set undo to revert it.")
 }
 
 fn clock_jumped(message: String, by_ms: i64) -> AppError {

@@ -30,6 +30,7 @@ pub enum ErrorKind {
     Redirected,
     Incomplete,
     PartialFailure,
+    AllItemsFailed,
     AgentFailed,
     Cancelled,
     Internal,
@@ -60,6 +61,7 @@ impl ErrorKind {
             ErrorKind::Redirected => "redirected",
             ErrorKind::Incomplete => "incomplete",
             ErrorKind::PartialFailure => "partial_failure",
+            ErrorKind::AllItemsFailed => "all_items_failed",
             ErrorKind::AgentFailed => "agent_failed",
             ErrorKind::Cancelled => "cancelled",
             ErrorKind::Internal => "internal",
@@ -188,6 +190,7 @@ error_codes! {
     TypoCorrected => Redirected, Redirected, "TYPO_CORRECTED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
     Incomplete => Incomplete, Incomplete, "INCOMPLETE", Execution, IfSafe, NoneIfSafe, "TimeoutError" "E_TIMEOUT_004", "TIMEOUT";
     PartialFailure => PartialFailure, PartialFailure, "PARTIAL_FAILURE", Execution, No, Partial, "InternalError" "W_PARTIAL_001", "TOOL_ERROR";
+    AllItemsFailed => AllItemsFailed, GeneralError, "ALL_ITEMS_FAILED", Execution, No, Unknown, "InternalError" "E_INTERNAL_004", "TOOL_ERROR";
     AgentFailed => AgentFailed, AgentFailed, "AGENT_FAILED", Execution, No, Partial, "DependencyError" "E_DEPENDENCY_005", "TOOL_ERROR";
     AgentExited => AgentFailed, AgentFailed, "AGENT_EXITED", Execution, No, Partial, "DependencyError" "E_DEPENDENCY_005", "TOOL_ERROR";
     AgentProtocolError => AgentFailed, AgentFailed, "AGENT_PROTOCOL_ERROR", Execution, No, Partial, "DependencyError" "E_DEPENDENCY_005", "TOOL_ERROR";

@@ -80,7 +80,7 @@ impl ExitCode {
         match self {
             ExitCode::Success => "Success. Also a successful query about a failed task.",
             ExitCode::GeneralError => {
-                "A bug, a panic or an I/O error in mcp-delegator: check the state before retrying."
+                "A bug or an I/O error, or a batch whose items all failed for different reasons: check the state first."
             }
             ExitCode::ArgError => {
                 "A bad flag, value or payload, or a missing confirmation. Nothing was changed."

@@ -52,6 +52,8 @@ pub struct Problem {
     pub problem: String,
     pub value: Option<Value>,
     pub suggestion: Option<String>,
+    /// What is permitted, in one sentence, if the problem states it as well: a suggestion for programs only.
+    pub permitted: Option<String>,
     /// The input that permits the value anyway, if it is set to true.
     pub permitted_by: Option<&'static str>,
     /// Details for programs, such as file and line.
@@ -67,6 +69,7 @@ impl Problem {
             problem,
             value: None,
             suggestion: None,
+            permitted: None,
             permitted_by: None,
             context: Map::new(),
         }
@@ -88,8 +91,25 @@ impl Problem {
         self
     }
 
+    pub fn permit(mut self, permitted: impl Into<String>) -> Self {
+        self.permitted = Some(permitted.into());
+        self
+    }
+
+    /// Suggests the nearest of the permitted values, if one is similar; else all of them.
+    pub fn choose_from<'a>(self, given: &str, choices: impl Iterator<Item = &'a str> + Clone) -> Self {
+        let nearest = similar_names::nearest(given, choices.clone());
+        let permitted = format!("Use one of {}.", choices.collect::<Vec<_>>().join(", "));
+        self.suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))).permit(permitted)
+    }
+
     /// The suggestion, and the input that permits the value anyway.
     pub fn advice(&self) -> Option<String> {
+        self.hint().or_else(|| self.permitted.clone())
+    }
+
+    /// The advice for a person, without what the problem itself states.
+    pub fn hint(&self) -> Option<String> {
         let permission = self.permitted_by.map(|input| format!("If it is intended, set {input} to true."));
         let sentences: Vec<String> = self.suggestion.clone().into_iter().chain(permission).collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
@@ -164,6 +184,15 @@ impl AppError {
         AppError { problems, suggestion, ..AppError::new(code, message) }
     }
 
+    /// The suggestion for a person: without one that only repeats the message.
+    pub fn hint(&self) -> Option<&Suggestion> {
+        let repeats = |suggestion: &&Suggestion| match self.problems.as_slice() {
+            [only] => only.hint().is_none() && only.permitted.as_ref() == Some(&suggestion.text),
+            _ => false,
+        };
+        self.suggestion.as_ref().filter(|suggestion| !repeats(suggestion))
+    }
+
     /// The error occurred while something was being ended or deleted.
     pub fn in_cleanup(self) -> Self {
         AppError { phase: Phase::Cleanup, ..self }
@@ -232,7 +261,14 @@ fn config_error(error: delegator_config::ConfigError) -> AppError {
         [only] => only.to_string(),
         [first, ..] => format!("{} problems in the configuration. First: {first}", error.problems.len()),
     };
-    let problems: Vec<Problem> = error.problems.iter().map(config_problem).collect();
+    let is_only = error.problems.len() == 1;
+    let convert =
+        |problem: &delegator_config::Problem| match (config_problem(problem), config_advice(problem)) {
+            // The message of a single problem contains its place and what was probably meant.
+            (converted, advice) if is_only => converted.permit(advice),
+            (converted, advice) => converted.suggest(Some(advice)),
+        };
+    let problems: Vec<Problem> = error.problems.iter().map(convert).collect();
     AppError { message, ..AppError::from_problems(problems) }
 }
 
@@ -249,7 +285,21 @@ fn config_problem(problem: &delegator_config::Problem) -> Problem {
     }
     context.extend(problem.line.map(|line| ("line".to_owned(), line.into())));
     context.extend(problem.column.map(|column| ("column".to_owned(), column.into())));
-    let suggestion = problem.suggestion.as_ref().map(|meant| format!("Did you mean {meant}?"));
     let converted = Problem::new(ErrorCode::ConfigInvalid, problem.key.clone(), problem.problem.clone());
-    Problem { context, ..converted.suggest(suggestion) }
+    Problem { context, value: problem.value.clone(), ..converted }
+}
+
+/// What to change, where, and to which value.
+fn config_advice(problem: &delegator_config::Problem) -> String {
+    let key = if problem.key.is_empty() { "it" } else { &problem.key };
+    let place = match (&problem.source, &problem.file) {
+        (ProblemSource::Variable(name) | ProblemSource::Flag(name), _) => name.clone(),
+        (_, Some(file)) => format!("{key} in {}", file.display()),
+        (_, None) => key.to_owned(),
+    };
+    match (&problem.suggestion, &problem.expected) {
+        (Some(meant), _) => format!("Did you mean {meant}?"),
+        (None, Some(expected)) => format!("Set {place} to {expected}."),
+        (None, None) => format!("Change or remove {place}."),
+    }
 }

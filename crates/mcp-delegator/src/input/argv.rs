@@ -95,7 +95,8 @@ fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, pa
     let Some(at) = find_arg(&typed, args) else {
         // The argument is not on the line, so it cannot be removed: stop parsing after the command path.
         args.truncate(1 + path.len());
-        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "could not be parsed");
+        return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "could not be parsed")
+            .value(typed.into());
     };
     if !typed.starts_with('-') || typed == "-" {
         args.remove(at);
@@ -104,6 +105,7 @@ fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, pa
             _ => "Quote a value that contains spaces.".to_owned(),
         };
         return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is an unexpected argument")
+            .value(typed.into())
             .suggest(Some(suggestion));
     }
     let known = unknown_command::flags_of(catalog, path);
@@ -111,9 +113,17 @@ fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, pa
     let nearest = nearest
         .or_else(|| unknown_command::suggest_flag(catalog, &typed, path))
         .filter(|flag| *flag != typed);
+    let suggestion = match &nearest {
+        Some(flag) => format!("Did you mean {flag}?"),
+        None => format!(
+            "Run '{}' to list the flags.",
+            [&[PROGRAM.to_owned()], path, &["--help".to_owned()]].concat().join(" ")
+        ),
+    };
     let problem =
         Problem::new(ErrorCode::UnknownFlag, truncate_text(&typed), "is not a flag of this command")
-            .suggest(nearest.as_ref().map(|flag| format!("Did you mean {flag}?")));
+            .value(typed.clone().into())
+            .suggest(Some(suggestion));
     let has_own_value = args[at].to_string_lossy().contains('=');
     match nearest {
         Some(flag) => {

@@ -91,12 +91,15 @@ pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
     let json = parser.flag("json");
     let format = parser.choice("format", &Format::NAMES).and_then(|name| Format::named(&name));
     if json && format.is_some_and(|format| format != Format::Json) {
-        parser.problems.push(Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format"));
+        let problem = Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format");
+        parser.problems.push(problem.suggest(Some("Give only one of them.")));
     }
     let envelope = parser.choice("envelope", &Envelope::NAMES).and_then(|name| Envelope::from_name(&name));
     if format == Some(Format::Jsonl) && envelope.is_some_and(|envelope| envelope != Envelope::Agent) {
         let message = "cannot be combined with --format jsonl, whose last line is always an agent envelope";
-        parser.problems.push(Problem::new(ErrorCode::InvalidValue, "--envelope", message));
+        let problem = Problem::new(ErrorCode::InvalidValue, "--envelope", message);
+        let value = envelope.map(Envelope::name).unwrap_or_default();
+        parser.problems.push(problem.value(value.into()).suggest(Some("Omit one of them.")));
     }
     Globals {
         format: if json { Some(Format::Json) } else { format },
@@ -160,15 +163,11 @@ impl GlobalsParser<'_> {
         if choices.contains(&typed.as_str()) {
             return Some(typed);
         }
-        let nearest = delegator_domain::similar_names::nearest(&typed, choices.iter().copied());
+        let message = format!("must be one of {}", choices.join(", "));
         self.problems.push(
-            Problem::new(
-                ErrorCode::InvalidValue,
-                format!("--{id}"),
-                format!("must be one of {}", choices.join(", ")),
-            )
-            .value(typed.into())
-            .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))),
+            Problem::new(ErrorCode::InvalidValue, format!("--{id}"), message)
+                .choose_from(&typed, choices.iter().copied())
+                .value(typed.into()),
         );
         None
     }
@@ -204,8 +203,10 @@ impl GlobalsParser<'_> {
             Ok(bytes) if bytes >= MIN_MAX_BYTES => Some(bytes),
             _ => {
                 let message = format!("must be an integer of at least {MIN_MAX_BYTES}");
-                self.problems
-                    .push(Problem::new(ErrorCode::InvalidValue, "--max-bytes", message).value(typed.into()));
+                let problem = Problem::new(ErrorCode::InvalidValue, "--max-bytes", message)
+                    .value(typed.into())
+                    .permit(format!("Give a number of at least {MIN_MAX_BYTES}."));
+                self.problems.push(problem);
                 None
             }
         }

@@ -4,7 +4,6 @@
 
 use std::io::Read;
 
-use delegator_domain::similar_names;
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode, Problem};
@@ -98,11 +97,10 @@ pub fn take_format(
     let format = value.as_str().and_then(Format::named).filter(|format| known.contains(format));
     if format.is_none() {
         let names: Vec<&str> = known.iter().map(|format| format.name()).collect();
-        let nearest = value.as_str().and_then(|typed| similar_names::nearest(typed, names.iter().copied()));
         problems.push(
             Problem::new(ErrorCode::InvalidValue, FORMAT, format!("must be one of {}", names.join(", ")))
-                .value(value)
-                .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?"))),
+                .choose_from(value.as_str().unwrap_or_default(), names.iter().copied())
+                .value(value),
         );
     }
     format

@@ -1,4 +1,4 @@
-//! The task that a blocking call waits for, shared with the signal handler.
+//! The tasks that a blocking call waits for, shared with the signal handler.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,21 +8,21 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::output::outcome::WaitHint;
 
-/// The task that the call currently waits for.
+/// The tasks that the call waits for.
 #[derive(Debug, Clone, Default)]
-pub struct Attachment(Arc<Mutex<Option<AttachedTask>>>);
+pub struct Attachment(Arc<Mutex<Option<AttachedTasks>>>);
 
 #[derive(Debug, Clone)]
-pub struct AttachedTask {
+pub struct AttachedTasks {
     pub engine: Engine,
     pub reattach: WaitHint,
-    /// Time limit for cancelling it.
+    /// Time limit for cancelling them.
     pub cancel_timeout: Duration,
     /// The progress bar on stderr.
     pub bar: ProgressBar,
 }
 
-impl AttachedTask {
+impl AttachedTasks {
     /// Removes the progress bar and hides it, because the waiting thread continues to update it.
     pub fn erase_bar(&self) {
         self.bar.finish_and_clear();
@@ -31,11 +31,11 @@ impl AttachedTask {
 }
 
 impl Attachment {
-    pub fn set(&self, attached: Option<AttachedTask>) {
+    pub fn set(&self, attached: Option<AttachedTasks>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = attached;
     }
 
-    pub fn get(&self) -> Option<AttachedTask> {
+    pub fn get(&self) -> Option<AttachedTasks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -64,22 +64,46 @@ pub struct ChildExit {
     pub code: Option<i32>,
 }
 
-/// A task that continues without the call.
+/// The tasks that continue without the call; at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitHint {
-    pub task: TaskId,
-    /// The state directory of the task, if it is not the default one.
+    pub tasks: Vec<TaskId>,
+    /// The state directory of the tasks, if it is not the default one.
     pub state_dir: Option<PathBuf>,
 }
 
 impl WaitHint {
     pub fn for_task(task: &TaskId) -> WaitHint {
-        WaitHint { task: task.clone(), state_dir: None }
+        WaitHint::for_tasks(std::slice::from_ref(task))
     }
 
-    /// A sentence that ends with the call that waits for the task.
+    pub fn for_tasks(tasks: &[TaskId]) -> WaitHint {
+        WaitHint { tasks: tasks.to_vec(), state_dir: None }
+    }
+
+    /// `task T-local-…`, or `tasks T-local-…, T-local-…`.
+    pub fn names(&self) -> String {
+        let ids: Vec<&str> = self.tasks.iter().map(TaskId::as_str).collect();
+        format!("{} {}", if ids.len() == 1 { "task" } else { "tasks" }, ids.join(", "))
+    }
+
+    /// The singular or the plural form, by the number of tasks.
+    pub fn form<'a>(&self, singular: &'a str, plural: &'a str) -> &'a str {
+        if self.tasks.len() == 1 { singular } else { plural }
+    }
+
+    /// `task_id` and the only id, or `task_ids` and all of them.
+    pub fn id_field(&self) -> (&'static str, Value) {
+        match self.tasks.as_slice() {
+            [only] => ("task_id", only.as_str().into()),
+            several => ("task_ids", several.iter().map(TaskId::as_str).collect()),
+        }
+    }
+
+    /// A sentence that ends with the call that waits for the tasks.
     pub fn suggestion(&self, text: &str) -> Suggestion {
-        let wait = NextCall::new(&["local", "wait"]).with("task_id", self.task.as_str());
+        let (field, ids) = self.id_field();
+        let wait = NextCall::new(&["local", "wait"]).with(field, ids);
         let variable = self
             .state_dir
             .as_ref()
@@ -87,9 +111,11 @@ impl WaitHint {
         Suggestion::with_call(format!("{text} {}{CALL}", variable.unwrap_or_default()), wait)
     }
 
-    /// Adds the task and the call to an error.
+    /// Adds the tasks and the call to an error.
     pub fn attach_to(&self, error: AppError) -> AppError {
-        error.context("task_id", self.task.as_str()).suggest(self.suggestion("Wait for it with:"))
+        let (field, ids) = self.id_field();
+        let text = self.form("Wait for it with:", "Wait for them with:");
+        error.context(field, ids).suggest(self.suggestion(text))
     }
 }
 
@@ -98,7 +124,7 @@ impl WaitHint {
 pub enum IncompleteReason {
     /// The time budget of the call is over. Without a hint, repeating the same call continues the wait.
     CallExpired(Option<WaitHint>),
-    /// The caller detached from the task.
+    /// The caller detached from the tasks.
     Detached(WaitHint),
 }
 
@@ -110,7 +136,11 @@ impl IncompleteReason {
             IncompleteReason::CallExpired(Some(hint)) => hint.attach_to(expired),
             IncompleteReason::CallExpired(None) => expired.suggest("Repeat the call to continue waiting."),
             IncompleteReason::Detached(hint) => {
-                let message = format!("Detached from task {}; it continues.", hint.task);
+                let message = format!(
+                    "Detached from {}; {}.",
+                    hint.names(),
+                    hint.form("it continues", "they continue")
+                );
                 hint.attach_to(AppError::new(ErrorCode::Incomplete, message))
             }
         }

@@ -11,11 +11,14 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{AppError, ErrorCode};
 
+/// The largest page, which is also the default: a list is usually shorter.
+pub const MAX_PAGE_SIZE: u32 = 1000;
+
 /// Pagination inputs.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Paging {
-    /// Items per page (default: all)
-    #[schemars(range(min = 1, max = 1000))]
+    /// Items per page (default: 1000)
+    #[schemars(range(min = 1, max = MAX_PAGE_SIZE))]
     pub limit: Option<u32>,
     /// Cursor of the previous page
     #[schemars(length(min = 1, max = 512))]
@@ -27,6 +30,7 @@ pub struct Paging {
 pub struct Page {
     #[serde(rename = "page")]
     pub number: usize,
+    /// The requested size of a page, not the number of its items.
     #[serde(rename = "page_size")]
     pub size: usize,
     #[serde(rename = "total_count")]
@@ -50,6 +54,20 @@ impl Page {
             self.next_cursor = self.cursors.get(last).cloned();
         }
     }
+
+    /// The only page of a list that is never split.
+    pub fn whole(count: usize) -> Page {
+        let size = count.max(MAX_PAGE_SIZE as usize);
+        Page {
+            number: 1,
+            size,
+            total: count,
+            filtered: count,
+            next_cursor: None,
+            list: "",
+            cursors: Vec::new(),
+        }
+    }
 }
 
 /// Short, stable fingerprint of a JSON value, for cursors and etags.
@@ -65,21 +83,20 @@ struct PageStart {
     limit: Option<usize>,
 }
 
-/// Returns one page of `items`. Without a limit the page contains all of the rest.
+/// Returns one page of `items`.
 pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
     let limit = paging.limit.map(|limit| limit as usize);
     let PageStart { index, number, limit } = match paging.cursor.as_deref() {
         None => PageStart { index: 0, number: 1, limit },
         Some(cursor) => continued_page(cursor, limit, items.len(), query)?,
     };
-    let total = items.len();
-    let items: Vec<T> = items.into_iter().skip(index).take(limit.unwrap_or(total)).collect();
+    let (total, size) = (items.len(), limit.unwrap_or(MAX_PAGE_SIZE as usize));
+    let items: Vec<T> = items.into_iter().skip(index).take(size).collect();
     let end = index + items.len();
     let cursors: Vec<String> = (index + 1..=end)
         .map(|next| encode(&PageStart { index: next, number: number + 1, limit }, query))
         .collect();
     let next_cursor = cursors.last().filter(|_| end < total).cloned();
-    let size = limit.unwrap_or(total);
     Ok((items, Page { number, size, total, filtered: total, next_cursor, list: "", cursors }))
 }
 
@@ -206,7 +223,7 @@ mod tests {
     fn a_shortened_page_continues_after_its_last_item() {
         let all: Vec<usize> = (0..10).collect();
         let (items, page) = paginate(all.clone(), &paging(None, None), &json!("a")).unwrap();
-        assert_eq!((items.len(), page.next_cursor, page.size), (10, None, 10));
+        assert_eq!((items.len(), page.next_cursor, page.size), (10, None, 1000));
         let (items, page) = paginate(all, &paging(None, Some(&page.cursors[3])), &json!("a")).unwrap();
         assert_eq!((items, page.number, page.total), ((4..10).collect(), 2, 10));
     }

@@ -10,7 +10,8 @@ const MAX_SHOWN: usize = 1_500;
 /// The value at a JSON pointer, which must exist.
 #[track_caller]
 pub(crate) fn at<'a>(answer: &'a Value, pointer: &str) -> &'a Value {
-    answer.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing in {}", shown(answer)))
+    let Some(found) = answer.pointer(pointer) else { panic!("{pointer} is missing in {}", shown(answer)) };
+    found
 }
 
 #[track_caller]
@@ -50,32 +51,36 @@ pub(crate) fn contains(answer: &Value, pointer: &str, part: &str) {
 
 #[track_caller]
 pub(crate) fn integer(answer: &Value, pointer: &str) -> i64 {
-    let found = at(answer, pointer);
-    found.as_i64().unwrap_or_else(|| panic!("{pointer} is {found}, not an integer, in {}", shown(answer)))
+    typed(answer, pointer, "an integer", Value::as_i64)
 }
 
 #[track_caller]
 pub(crate) fn number(answer: &Value, pointer: &str) -> f64 {
-    let found = at(answer, pointer);
-    found.as_f64().unwrap_or_else(|| panic!("{pointer} is {found}, not a number, in {}", shown(answer)))
+    typed(answer, pointer, "a number", Value::as_f64)
 }
 
 #[track_caller]
 pub(crate) fn boolean(answer: &Value, pointer: &str) -> bool {
-    let found = at(answer, pointer);
-    found.as_bool().unwrap_or_else(|| panic!("{pointer} is {found}, not a boolean, in {}", shown(answer)))
+    typed(answer, pointer, "a boolean", Value::as_bool)
 }
 
 #[track_caller]
 pub(crate) fn object<'a>(answer: &'a Value, pointer: &str) -> &'a Map<String, Value> {
-    let found = at(answer, pointer);
-    found.as_object().unwrap_or_else(|| panic!("{pointer} is {}, not an object", shown(found)))
+    typed(answer, pointer, "an object", Value::as_object)
 }
 
 #[track_caller]
 pub(crate) fn list<'a>(answer: &'a Value, pointer: &str) -> &'a [Value] {
+    typed(answer, pointer, "a list", |found| found.as_array().map(Vec::as_slice))
+}
+
+#[track_caller]
+fn typed<'a, T>(answer: &'a Value, pointer: &str, kind: &str, typed: fn(&'a Value) -> Option<T>) -> T {
     let found = at(answer, pointer);
-    found.as_array().unwrap_or_else(|| panic!("{pointer} is {}, not a list", shown(found)))
+    let Some(value) = typed(found) else {
+        panic!("{pointer} is {}, not {kind}, in {}", shown(found), shown(answer));
+    };
+    value
 }
 
 /// A time in RFC 3339, in UTC.
@@ -83,7 +88,8 @@ pub(crate) fn list<'a>(answer: &'a Value, pointer: &str) -> &'a [Value] {
 pub(crate) fn time(answer: &Value, pointer: &str) -> Timestamp {
     let found = text(answer, pointer);
     assert!(found.ends_with('Z'), "{pointer} is not in UTC: {found}");
-    found.parse().unwrap_or_else(|error| panic!("{pointer} is no time: {found}: {error}"))
+    let Ok(time) = found.parse() else { panic!("{pointer} is no time: {found}") };
+    time
 }
 
 /// The beginning of an answer.

@@ -10,7 +10,7 @@ const INTRODUCTION: &str = "\
 <!-- Written by tests/contract_audit from its rows: `just update-generated`. -->
 
 Five documents define what this program promises: the JSON of its tools and commands, and the events of agents. Each statement of theirs is a
-row here, and a test: it runs the program and asserts what the row says. Where the program differs on purpose, the row
+row here, and a test: it runs the program and asserts what the row states. Where the program differs on purpose, the row
 asserts what it does instead and gives the reason.
 
 - **works**: as the document states it.
@@ -26,19 +26,26 @@ pub(crate) fn page(documents: &[&Document]) -> String {
     for document in documents {
         let _ = write!(page, "\n## {} {}\n\n{}\n", document.id, document.title, document.about);
         let mut heading = "";
-        for section in document.sections() {
-            // A section may be spread over several files.
-            if section.heading != heading {
-                heading = section.heading;
+        for (section, row) in numbered(document) {
+            if section != heading {
+                heading = section;
                 let _ = write!(
                     page,
                     "\n### {heading}\n\n| # | statement | verdict | asserted |\n|---|---|---|---|\n"
                 );
             }
-            page.extend(section.rows.iter().map(|row| line(document, row)));
+            page.push_str(&line(document, row));
         }
     }
     page
+}
+
+/// The rows with their headings, by number: a section may be spread over several files.
+fn numbered(document: &Document) -> Vec<(&'static str, &'static Row)> {
+    let rows = document.sections().flat_map(|section| section.rows.iter().map(|row| (section.heading, row)));
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|(_, row)| row.number);
+    rows
 }
 
 fn counts(documents: &[&Document]) -> String {

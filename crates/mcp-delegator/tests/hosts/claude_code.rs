@@ -29,7 +29,7 @@ fn stage_with_model(model: &FakeModel) -> Stage {
 
 /// Registers the server as a user would. The server inherits the environment of Claude Code.
 fn register_server(stage: &Stage) {
-    assert_eq!(stage.run_json(&["setup", "claude-code"])["data"]["changed"], true);
+    assert_eq!(stage.run_json(&["setup", "claude-code"])["data"]["is_changed"], true);
 }
 
 /// The content blocks of one type in a conversation.

@@ -16,7 +16,7 @@ fn configured_stage(model: &FakeModel, prefix: &str) -> Stage {
     let stage = stage.variable("CODEX_HOME", &codex_home.display().to_string());
     // Register the server as a user would.
     stage.world.write("home/.codex/config.toml", &model.codex_config());
-    assert_eq!(stage.run_json(&["setup", "codex"])["data"]["changed"], true);
+    assert_eq!(stage.run_json(&["setup", "codex"])["data"]["is_changed"], true);
     let mut config = read_text(&codex_home.join("config.toml"));
     // There is no user to approve calls; without this line Codex refuses calls that change something.
     config.push_str("default_tools_approval_mode = \"approve\"\n[mcp_servers.mcp-delegator.env]\n");

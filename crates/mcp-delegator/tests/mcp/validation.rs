@@ -75,6 +75,27 @@ fn environment_problems_are_reported_with_the_input_problems() {
 }
 
 #[test]
+fn refused_values_are_repeated_with_a_suggestion() {
+    let stage = quick_stage();
+    let mut client = Client::connect(&stage, V2026_07);
+    let refused = client.envelope(
+        EXEC,
+        json!({"task": "x", "mode": "wild", "hard_timeout_sec": 0, "colour": "red", "model": ""}),
+    );
+    let problems = refused["error"]["details"]["problems"].as_array().unwrap();
+    let find = |field: &str| problems.iter().find(|problem| problem["field"] == field).unwrap();
+    assert_eq!(find("mode")["value"], "wild", "{refused}");
+    assert!(find("mode")["suggestion"].as_str().unwrap().starts_with("Use one of read-only, "), "{refused}");
+    assert_eq!(find("hard_timeout_sec")["value"], 0);
+    assert_eq!(find("hard_timeout_sec")["suggestion"], "Give a number between 1 and 86400.");
+    assert_eq!(find("colour")["value"], "colour");
+    for problem in problems.iter().filter(|problem| problem["field"] != "model") {
+        assert!(problem["suggestion"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
+    }
+    assert_nothing_started(&stage);
+}
+
+#[test]
 fn a_single_problem_keeps_its_code_and_names_its_input() {
     let stage = quick_stage();
     let mut client = Client::connect(&stage, V2026_07);

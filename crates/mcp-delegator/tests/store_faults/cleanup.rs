@@ -64,7 +64,7 @@ fn a_dry_run_reports_and_changes_nothing() {
     );
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(0)));
     assert_eq!(data["old_tasks"]["oldest_age_hours"], 30);
-    assert_eq!(data["leftovers"], json!({"found": 1, "removed": 0}));
+    assert_eq!(data["leftovers"], json!({"found": 1, "removed_count": 0}));
     assert_eq!(data["unclaimed"], json!([mixed.unclaimed]));
     assert_eq!(data["summary"], "Would clean 1 stuck task and delete 1 old task");
     let working = mixed.stage.registry().get(&mixed.stuck.parse().unwrap()).unwrap().unwrap();
@@ -85,7 +85,7 @@ fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
         "{response}"
     );
     assert_eq!((&data["old_tasks"]["found"], &data["old_tasks"]["deleted"]), (&json!(1), &json!(1)));
-    assert_eq!(data["leftovers"], json!({"found": 1, "removed": 1}));
+    assert_eq!(data["leftovers"], json!({"found": 1, "removed_count": 1}));
     assert_eq!(data["summary"], "Cleaned 1 stuck task, deleted 1 old task");
     assert!(
         response["warnings"].to_string().contains("not in the registry; they are retained"),
@@ -104,17 +104,38 @@ fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
     assert_eq!((gone.exit, &gone.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
 }
 
-/// A directory in place of the lock file cannot be locked, so the task cannot be deleted.
+/// A task whose restore points cannot be read is not deleted: their content could be lost. The others are.
 #[test]
-fn a_task_that_cannot_be_deleted_is_an_error_of_the_cleanup_phase() {
+fn cleanup_reports_a_task_that_it_could_not_delete_and_deletes_the_others() {
     let mixed = mixed_registry();
-    let lock = mixed.stage.task_dir(&mixed.old).join("lock");
-    let _ = std::fs::remove_file(&lock);
-    std::fs::create_dir(&lock).unwrap();
-    let run = mixed.stage.run(&["cleanup-registry"]);
-    assert_ne!(run.exit, Some(0), "{run:?}");
-    assert_eq!(run.json()["error"]["phase"], "cleanup", "{run:?}");
-    assert_eq!(run.json()["error"]["retryable"], false, "{run:?}");
+    let mut registry = mixed.stage.registry();
+    let damaged = old_tasks::ended_task(&mut registry, now_ms() - 40 * HOUR_MS).as_str().to_owned();
+    std::fs::write(mixed.stage.task_dir(&damaged).join(TaskFile::RestorePoint.name()), "{").unwrap();
+    let check = |args: &[&str], summary: &str| {
+        let run = mixed.stage.run(args);
+        assert_eq!(run.exit, Some(3), "{run:?}");
+        let data = run.json()["meta"]["failure_data"].clone();
+        assert_eq!((&data["summary"], &data["partial_success"]), (&json!(summary), &json!(true)), "{data}");
+        let counts = ["total_operations", "successful", "failed"].map(|key| data[key].clone());
+        assert_eq!(counts, [4, 3, 1], "{data}");
+        let failed: Vec<&Value> =
+            data["results"].as_array().unwrap().iter().filter(|item| item["success"] == false).collect();
+        assert_eq!((failed.len(), &failed[0]["target"]), (1, &json!(damaged)), "{data}");
+        assert_eq!(failed[0]["error"]["code"], "IO_ERROR", "{data}");
+    };
+    let dry_run = ["cleanup-registry", "--dry-run"];
+    check(&dry_run, "Would clean 1 stuck task and delete 2 old tasks; 1 would fail");
+    assert!(mixed.has_directory(&mixed.old), "the dry run deleted a task");
+    check(&["cleanup-registry"], "Cleaned 1 stuck task, deleted 1 old task; 1 failed");
+    assert!(!mixed.is_registered(&mixed.old) && mixed.is_registered(&damaged));
+    let again = mixed.stage.run(&["cleanup-registry", "--envelope", "standard"]);
+    let envelope = again.document();
+    assert_eq!(
+        (again.exit, &envelope["success"]),
+        (Some(1), &json!(false)),
+        "nothing was cleaned: {again:?}"
+    );
+    assert_eq!(envelope["error"]["details"]["failure_data"]["results"][0]["target"], json!(damaged));
 }
 
 /// After a power cut a launch file may have neither a row nor an entry; the supervisor of the next task removes it.

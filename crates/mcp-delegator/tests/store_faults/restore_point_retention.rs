@@ -85,7 +85,7 @@ fn is_registered(stage: &Stage, id: &str) -> bool {
 fn a_restore_point_with_unique_content_outlives_its_task_until_it_expires() {
     let (stage, id) = stage_after_task(true);
     let planned = clean_hours_later(&stage, 3, &["--dry-run"])["restore_points"].clone();
-    assert_eq!((&planned["kept"], &planned["dropped"]), (&json!(1), &json!(0)), "{planned}");
+    assert_eq!((&planned["retained_count"], &planned["dropped_count"]), (&json!(1), &json!(0)), "{planned}");
     let cleaned = clean_hours_later(&stage, 3, &[]);
     assert_eq!(cleaned["old_tasks"]["deleted"], 1, "{cleaned}");
     assert!(!is_registered(&stage, &id) && has_restore_point(&stage, &id));
@@ -102,8 +102,8 @@ fn a_restore_point_with_unique_content_outlives_its_task_until_it_expires() {
     assert!(human.contains(&id) && human.contains("holds content that no branch has"), "{human}");
     // 720 hours after the end of the task, with a clock the user trusts.
     let expired = clean_hours_later(&stage, 722, &["--trust-clock"]);
-    assert_eq!(expired["restore_points"]["dropped"], 1, "{expired}");
-    assert_eq!(expired["restore_points"]["kept"], 0, "{expired}");
+    assert_eq!(expired["restore_points"]["dropped_count"], 1, "{expired}");
+    assert_eq!(expired["restore_points"]["retained_count"], 0, "{expired}");
     assert!(!has_restore_point(&stage, &id));
 }
 
@@ -111,9 +111,9 @@ fn a_restore_point_with_unique_content_outlives_its_task_until_it_expires() {
 fn a_restore_point_without_unique_content_is_dropped_with_its_task() {
     let (stage, id) = stage_after_task(false);
     assert!(has_restore_point(&stage, &id));
-    assert_eq!(clean_hours_later(&stage, 3, &["--dry-run"])["restore_points"]["kept"], 0);
+    assert_eq!(clean_hours_later(&stage, 3, &["--dry-run"])["restore_points"]["retained_count"], 0);
     let cleaned = clean_hours_later(&stage, 3, &[]);
-    assert_eq!(cleaned["restore_points"]["dropped"], 1, "{cleaned}");
+    assert_eq!(cleaned["restore_points"]["dropped_count"], 1, "{cleaned}");
     assert!(!has_restore_point(&stage, &id) && !is_registered(&stage, &id));
 }
 
@@ -124,7 +124,11 @@ fn the_user_can_drop_retained_restore_points() {
     for _ in 0..2 {
         let planned = clean_hours_later(&stage, 3, &["--include-restore-points", "--dry-run"]);
         let points = &planned["restore_points"];
-        assert_eq!((&points["dropped"], &points["kept"]), (&json!(1), &json!(0)), "{planned}");
+        assert_eq!(
+            (&points["dropped_count"], &points["retained_count"]),
+            (&json!(1), &json!(0)),
+            "{planned}"
+        );
         assert_eq!(points["dropped_items"][0]["task_id"], json!(id), "{planned}");
         assert!(has_restore_point(&stage, &id));
         clean_hours_later(&stage, 3, &[]);
@@ -132,7 +136,7 @@ fn the_user_can_drop_retained_restore_points() {
     clean_hours_later(&stage, 3, &[]);
     assert!(has_restore_point(&stage, &id));
     let cleaned = clean_hours_later(&stage, 3, &["--include-restore-points"]);
-    assert_eq!(cleaned["restore_points"]["dropped"], 1, "{cleaned}");
+    assert_eq!(cleaned["restore_points"]["dropped_count"], 1, "{cleaned}");
     assert!(!has_restore_point(&stage, &id));
 }
 
@@ -150,7 +154,7 @@ fn a_missing_repository_keeps_its_restore_point_record() {
     }
     std::fs::rename(&away, project.join(".git")).unwrap();
     let cleaned = clean_hours_later(&stage, 3, &[]);
-    assert_eq!(cleaned["restore_points"]["dropped"], 1, "{cleaned}");
+    assert_eq!(cleaned["restore_points"]["dropped_count"], 1, "{cleaned}");
     assert!(!has_restore_point(&stage, &id));
 }
 

@@ -127,7 +127,10 @@ fn check(input: &Value) -> Vec<Problem> {
             other => other,
         };
         let suggestion = problem.suggestion.map(|meant| format!("Did you mean {meant}?"));
-        Problem::new(ErrorCode::InvalidValue, field, problem.problem).suggest(suggestion)
+        let permitted = problem.expected.map(|expected| format!("Give {expected}."));
+        let value = problem.value;
+        let problem = Problem::new(ErrorCode::InvalidValue, field, problem.problem).suggest(suggestion);
+        Problem { value, permitted, ..problem }
     });
     problems.collect()
 }

@@ -31,13 +31,13 @@ pub struct Normalize {
 pub struct Normalized {
     /// thread, idle, protocol or rollout; null if no line was recognised.
     pub dialect: Option<Value>,
-    pub lines_read: u64,
-    pub lines_written: u64,
+    pub read_line_count: u64,
+    pub written_line_count: u64,
     /// Lines of a dialect other than that of the stream.
-    pub mixed_dialect_lines: u64,
+    pub mixed_dialect_line_count: u64,
     /// Lines that were too long and were truncated to their beginning and end.
-    pub shortened_lines: u64,
-    pub last_line_unterminated: bool,
+    pub shortened_line_count: u64,
+    pub is_last_line_unterminated: bool,
     /// Lines that could not be converted, by reason.
     pub no_place: Value,
     /// The events, if they are not printed line by line.
@@ -123,11 +123,11 @@ fn collect(collected: &mut Vec<u8>, out: &mut Vec<u8>) {
 fn command_output(summary: &NormalizeSummary, events: Option<Vec<Value>>) -> CommandOutput {
     let data = Normalized {
         dialect: summary.dialect.map(|dialect| json!(dialect)),
-        lines_read: summary.lines_read,
-        lines_written: summary.lines_written,
-        mixed_dialect_lines: summary.mixed_lines,
-        shortened_lines: summary.shortened,
-        last_line_unterminated: summary.unterminated,
+        read_line_count: summary.lines_read,
+        written_line_count: summary.lines_written,
+        mixed_dialect_line_count: summary.mixed_lines,
+        shortened_line_count: summary.shortened,
+        is_last_line_unterminated: summary.unterminated,
         no_place: json!(summary.no_place),
         events,
     };

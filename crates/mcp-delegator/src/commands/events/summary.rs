@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use delegator_transcript::{Dialect, Report, StreamOutcome, TurnState, Usage};
+use delegator_transcript::{Dialect, McpCalls, Report, StreamOutcome, TestRunReport, TurnState, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub struct Summary {
     /// thread, idle, protocol or rollout; null if no line was recognised.
     pub dialect: Option<Value>,
     pub final_message: Option<String>,
-    pub final_message_truncated: bool,
+    pub is_final_message_truncated: bool,
     /// The final message as JSON, if it is an object or a list.
     pub structured_output: Option<Value>,
     pub turn_count: u64,
@@ -32,10 +32,10 @@ pub struct Summary {
     /// Final test counts: passed, failed, skipped, failed_tests; null if no tests were counted.
     pub test_results: Option<TestResults>,
     /// The test runs behind these counts, oldest first.
-    pub test_runs: Vec<Value>,
+    pub test_runs: Vec<TestRun>,
     /// Commands that failed and did not succeed later, with the source locations they reported.
     pub failures: Vec<Value>,
-    pub mcp_calls: Value,
+    pub mcp_calls: McpCallsSummary,
     pub web_search_count: u64,
     pub sub_agent_count: u64,
     pub plan: Vec<PlanStep>,
@@ -78,6 +78,55 @@ pub struct CommandSummary {
     pub output_bytes: u64,
 }
 
+/// One run of a test command.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TestRun {
+    pub command: String,
+    pub runner: Value,
+    pub exit_code: Option<i32>,
+    /// The counts are as the runner reported them.
+    pub passed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    pub is_incomplete: bool,
+    /// The command failed although it counted no failed test.
+    pub has_ended_badly: bool,
+    /// Another run covers the same tests; this one is not in the sums.
+    pub is_superseded: bool,
+}
+
+impl From<&TestRunReport> for TestRun {
+    fn from(run: &TestRunReport) -> TestRun {
+        TestRun {
+            command: run.command.clone(),
+            runner: json!(run.runner),
+            exit_code: run.exit_code,
+            passed: run.passed,
+            failed: run.failed,
+            skipped: run.skipped,
+            is_incomplete: run.incomplete,
+            has_ended_badly: run.ended_badly,
+            is_superseded: run.superseded,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct McpCallsSummary {
+    pub finished_count: u64,
+    pub failed_count: u64,
+    /// For the first 100 tools.
+    pub by_tool: Vec<ToolCallsSummary>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ToolCallsSummary {
+    pub server: String,
+    pub tool: String,
+    pub finished_count: u64,
+    pub failed_count: u64,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PlanStep {
     pub text: String,
@@ -111,7 +160,7 @@ pub struct CountsSummary {
     pub over_long_count: u64,
     pub mixed_dialect_count: u64,
     pub repeated_item_count: u64,
-    pub last_line_unterminated: bool,
+    pub is_last_line_unterminated: bool,
     /// Number of lines per event type.
     pub by_type: BTreeMap<String, u64>,
     /// Number of completed items per type.
@@ -132,7 +181,10 @@ impl Summary {
             error_message,
             dialect: report.dialect.map(|dialect| json!(dialect)),
             final_message: report.final_message.as_ref().map(|message| message.text.clone()),
-            final_message_truncated: report.final_message.as_ref().is_some_and(|message| message.truncated),
+            is_final_message_truncated: report
+                .final_message
+                .as_ref()
+                .is_some_and(|message| message.truncated),
             structured_output: report.structured_output(),
             turn_count: report.turns,
             progress: report.progress.as_ref().map(|progress| Progress {
@@ -144,9 +196,9 @@ impl Summary {
             file_operations: file_summary(report, working_dir),
             commands: commands_summary(report),
             test_results: report.tests.as_ref().and_then(TestResults::of),
-            test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(|run| json!(run)).collect(),
+            test_runs: report.tests.iter().flat_map(|tests| &tests.runs).map(TestRun::from).collect(),
             failures: report.failures.iter().map(|failure| json!(failure)).collect(),
-            mcp_calls: json!(report.mcp_calls),
+            mcp_calls: mcp_calls_summary(&report.mcp_calls),
             web_search_count: report.web_searches,
             sub_agent_count: report.sub_agents,
             plan: report
@@ -221,6 +273,16 @@ fn commands_summary(report: &Report) -> CommandsSummary {
     }
 }
 
+fn mcp_calls_summary(calls: &McpCalls) -> McpCallsSummary {
+    let by_tool = calls.by_tool.iter().map(|tool| ToolCallsSummary {
+        server: tool.server.clone(),
+        tool: tool.tool.clone(),
+        finished_count: tool.finished,
+        failed_count: tool.failed,
+    });
+    McpCallsSummary { finished_count: calls.finished, failed_count: calls.failed, by_tool: by_tool.collect() }
+}
+
 fn token_counts(usage: &Usage) -> BTreeMap<&'static str, i64> {
     let mut tokens = BTreeMap::from([
         ("input_tokens", usage.input_tokens),
@@ -243,7 +305,7 @@ fn counts_summary(report: &Report) -> CountsSummary {
         over_long_count: counts.over_long,
         mixed_dialect_count: counts.mixed_dialect,
         repeated_item_count: report.repeated_items,
-        last_line_unterminated: counts.unterminated,
+        is_last_line_unterminated: counts.unterminated,
         by_type: counts.by_type.clone(),
         items: counts.items.clone(),
     }

@@ -1,10 +1,11 @@
 //! Waits for tasks on the command line, with a progress bar.
 //!
-//! While a call waits, the signal handler knows the task (`Attachment`): Ctrl-C detaches from it and never cancels it at
-//! once (see `app::signals`).
+//! While a call waits, the signal handler knows all tasks of the call (`Attachment`): Ctrl-C detaches from them and never
+//! cancels them at once (see `app::signals`).
 
 use std::time::{Duration, Instant};
 
+use delegator_domain::task::TaskId;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,7 +14,7 @@ use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
-use crate::output::awaited_task::AttachedTask;
+use crate::output::awaited_task::AttachedTasks;
 use crate::output::outcome::{CommandOutput, WaitHint};
 
 /// Completes a started command in the calling thread.
@@ -24,35 +25,43 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     };
     let engine = engine(context)?;
     let deadline = timeout.map(|within| Instant::now() + within);
+    let reattach = WaitHint::for_tasks(&ids);
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
-        return after.output(context, engine.wait_for_group(&ids, goal, deadline)?);
+        context.screen.attachment.set(Some(attached(context, &engine, reattach, ProgressBar::hidden())));
+        tracing::debug!(tasks = ids.len(), "waiting for a task");
+        let outcome = engine.wait_for_group(&ids, goal, deadline);
+        context.screen.attachment.set(None);
+        return after.output(context, outcome?);
     }
     // Waits for one task after the other; together this takes as long as the slowest.
     let mut outcome = GroupWaitOutcome { tasks: Vec::new(), expired: false };
     for id in &ids {
-        let waited = attach(context, &engine, WaitHint::for_task(id), deadline)?;
+        let waited = attach(context, &engine, id, reattach.clone(), deadline)?;
         outcome.expired |= waited.expired;
         outcome.tasks.push(waited.task);
     }
     after.output(context, outcome)
 }
 
-/// Waits for a task and shows its progress.
+/// Waits for a task and shows its progress. `reattach` contains all tasks that the call waits for.
 pub fn attach(
     context: &Context<'_>,
     engine: &Engine,
+    id: &TaskId,
     reattach: WaitHint,
     deadline: Option<Instant>,
 ) -> Result<WaitOutcome, AppError> {
-    let (bar, id) = (progress_bar(context), reattach.task.clone());
-    let (engine, cancel_timeout) = (engine.clone(), max_cancel_time(context));
-    let attached = AttachedTask { engine: engine.clone(), reattach, cancel_timeout, bar: bar.clone() };
-    context.screen.attachment.set(Some(attached));
+    let bar = progress_bar(context);
+    context.screen.attachment.set(Some(attached(context, engine, reattach, bar.clone())));
     tracing::debug!(task = id.as_str(), "waiting for a task");
-    let waited = engine.wait(&id, deadline, |progressed| show_progress(&bar, progressed));
+    let waited = engine.wait(id, deadline, |progressed| show_progress(&bar, progressed));
     bar.finish_and_clear();
     context.screen.attachment.set(None);
     Ok(waited?)
+}
+
+fn attached(context: &Context<'_>, engine: &Engine, reattach: WaitHint, bar: ProgressBar) -> AttachedTasks {
+    AttachedTasks { engine: engine.clone(), reattach, cancel_timeout: max_cancel_time(context), bar }
 }
 
 /// Time for the sweep and for a busy machine, in addition to the grace periods.

@@ -69,7 +69,8 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
         previous_state: cancelled.previous.public_name(),
         survivors: survivors.to_vec(),
         signals: record.map(|record| record.signals),
-        swept: swept.map(|swept| Swept { processes: swept.processes, killed: swept.killed }),
+        swept: swept
+            .map(|swept| Swept { process_count: swept.processes, has_killed_processes: swept.killed }),
     };
     let mut output = match cancelled.still_ending {
         true => CommandOutput::failed(still_ending(&cancelled.task, timeout), data),
@@ -108,8 +109,9 @@ pub fn survivors_warning(id: &str, survivors: &[i32]) -> Option<Warning> {
 }
 
 fn describe(data: &Value) -> Document {
-    let swept = data["swept"]["processes"].as_u64().map(|count| {
-        let note = if data["swept"]["killed"] == true { ", some of them with SIGKILL" } else { "" };
+    let swept = data["swept"]["process_count"].as_u64().map(|count| {
+        let note =
+            if data["swept"]["has_killed_processes"] == true { ", some of them with SIGKILL" } else { "" };
         format!("{count}{note}")
     });
     let facts = [

@@ -111,7 +111,7 @@ pub fn accepted_output(
         estimated_start_ms: submitted.estimated_start_ms,
         replayed: submitted.replayed,
         waiting_for: submitted.waiting_for.as_ref().map(Into::into),
-        queue_paused: submitted.queue_paused,
+        is_queue_paused: submitted.queue_paused,
     });
     output.message = Some(format!("Task {id} accepted"));
     Ok(output)

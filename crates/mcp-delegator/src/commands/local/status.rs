@@ -136,7 +136,7 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         recently_completed: overview.ended.tasks.iter().map(Into::into).collect(),
         not_listed: None,
         usage,
-        queue_paused: overview.queue_paused,
+        is_queue_paused: overview.queue_paused,
         unread: (unread.count > 0).then(|| Unread {
             count: unread.count,
             task_ids: unread.ids.iter().map(ToString::to_string).collect(),

@@ -304,6 +304,22 @@ pub fn first_ended(watched: GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
     })
 }
 
+/// The tasks that a call names: each as given, with its id or the reason why it has none.
+pub type Targets = Vec<(String, Result<TaskId, AppError>)>;
+
+/// Resolves all ids of a call. A task that is named twice counts once.
+pub fn resolve_targets(engine: &Engine, given: &[TaskRef]) -> Targets {
+    let mut targets: Targets = Vec::new();
+    for given in given {
+        let resolved = resolve_task(engine, given);
+        let target = resolved.as_ref().map_or(given.as_str(), TaskId::as_str).to_owned();
+        if !targets.iter().any(|(known, _)| *known == target) {
+            targets.push((target, resolved));
+        }
+    }
+    targets
+}
+
 pub fn resolve_task(engine: &Engine, given: &TaskRef) -> Result<TaskId, AppError> {
     Ok(engine.resolve(given.as_str())?)
 }

@@ -4,28 +4,32 @@
 //! own failure is data, and an error only with `exit_status`.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use delegator_config::built_in_default;
-use delegator_domain::task::State;
+use delegator_domain::task::{State, TaskId};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, TaskFiles, WaitOutcome};
+use delegator_engine::{Engine, EngineError, TaskFiles, WaitOutcome};
 use delegator_registry::Task;
+use serde_json::json;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
-use crate::commands::local::tasks::{engine, first_ended, refresh, resolve_task, task_result};
+use crate::commands::local::tasks::{
+    engine, first_ended, refresh, resolve_targets, resolve_task, task_result,
+};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::batch::Batch;
 use crate::output::data::task::{
-    RunTimes, TaskResult, UnfinishedTask, WaitData, WaitFacts, WaitedTask, WaitedTasks,
+    RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
 };
 use crate::output::data::{task as task_data, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
+use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint, Warning};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -72,6 +76,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[
         ErrorCode::TaskNotFound,
         ErrorCode::InvalidId,
+        ErrorCode::PartialFailure,
+        ErrorCode::AllItemsFailed,
         ErrorCode::Incomplete,
         ErrorCode::AgentFailed,
         ErrorCode::TimeoutIdle,
@@ -89,8 +95,14 @@ pub const COMMAND: Command = Command {
 
 fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
-    let given = input.task_id.iter().chain(&input.task_ids);
-    let ids = given.map(|given| resolve_task(&engine, given)).collect::<Result<Vec<_>, _>>()?;
+    let ids: Vec<TaskId> = match &input.task_id {
+        Some(given) => vec![resolve_task(&engine, given)?],
+        // Ids that cannot be resolved are reported after the wait for the others.
+        None => resolve_targets(&engine, &input.task_ids).into_iter().filter_map(|(_, id)| id.ok()).collect(),
+    };
+    if ids.is_empty() {
+        return Ok(combined_output(context, &engine, &input, &[])?.into());
+    }
     let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
     Ok(Started::Waiting(TaskWait { ids, goal: input.until, timeout }, AfterWait::Wait(input)))
@@ -105,10 +117,7 @@ pub fn after_wait(
     let watched = refresh(&engine, watched)?;
     match (&input.task_id, input.until) {
         (None, WaitGoal::All) => combined_output(context, &engine, input, &watched.tasks),
-        (None, WaitGoal::Any) => {
-            let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-            Ok(single_output(context, &engine, input, first_ended(watched)?)?.fact("pending", pending))
-        }
+        (None, WaitGoal::Any) => any_output(context, &engine, input, watched),
         (Some(_), _) => single_output(context, &engine, input, first_ended(watched)?),
     }
 }
@@ -132,12 +141,7 @@ fn single_output(
     }
     let files = engine.files(&task.id)?;
     let data = ended_task(context, engine, input, &task, &files)?;
-    let error = if input.exit_status { task_error(&task, &files) } else { None };
-    let output = match error {
-        // exit_status has one code for a failed task, whatever the cause.
-        Some(error) if task.state == State::Failed => {
-            CommandOutput::failed(AppError { code: ErrorCode::AgentFailed, ..error }, data)
-        }
+    let output = match exit_status_error(input, &task, &files) {
         Some(error) => CommandOutput::failed(error, data),
         None => CommandOutput::done(data),
     };
@@ -146,6 +150,16 @@ fn single_output(
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     engine.mark_read(&task.id)?;
     Ok(output)
+}
+
+/// The error for a task that did not complete, if the caller wants one.
+fn exit_status_error(input: &Wait, task: &Task, files: &TaskFiles) -> Option<AppError> {
+    let error = task_error(task, files).filter(|_| input.exit_status)?;
+    Some(match task.state {
+        // One code for a failed task, whatever the cause.
+        State::Failed => AppError { code: ErrorCode::AgentFailed, ..error },
+        _ => error,
+    })
 }
 
 fn ended_task(
@@ -164,6 +178,51 @@ fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> 
     Ok(UnfinishedTask::of(task, files.snapshot.as_ref()))
 }
 
+/// The result of one task in a batch.
+#[derive(Debug, Serialize)]
+struct ItemState {
+    state: &'static str,
+    summary: String,
+}
+
+impl ItemState {
+    fn of(task: &Task) -> ItemState {
+        ItemState { state: task.state.public_name(), summary: task_data::summary(task) }
+    }
+}
+
+/// The output for the task that ended first. Ids that could not be resolved are listed with it.
+fn any_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    watched: GroupWaitOutcome,
+) -> Result<CommandOutput, AppError> {
+    let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
+    let waited = first_ended(watched)?;
+    let (id, item, expired) = (waited.task.id.to_string(), ItemState::of(&waited.task), waited.expired);
+    let mut output = single_output(context, engine, input, waited)?.fact("pending", pending);
+    let mut batch = Batch::default();
+    match &output.completion {
+        _ if expired => {}
+        Completion::Failed(error, _) => batch.failed(id, AppError::clone(error)),
+        _ => batch.succeeded(id, item),
+    }
+    let targets = resolve_targets(engine, &input.task_ids).into_iter();
+    let unresolved: Vec<_> = targets.filter_map(|(target, id)| Some((target, id.err()?))).collect();
+    if unresolved.is_empty() {
+        return Ok(output);
+    }
+    unresolved.into_iter().for_each(|(target, error)| batch.failed(target, error));
+    let (data, _) = output.completion.parts();
+    let data = WaitBatch { data: data.cloned().unwrap_or_default(), batch: Some(batch.result()) };
+    output.completion = match output.completion {
+        Completion::Incomplete(_, reason) => Completion::Incomplete(json!(data), reason),
+        _ => batch.into_output(data).completion,
+    };
+    Ok(output)
+}
+
 /// The output for all tasks, finished or not.
 fn combined_output(
     context: &Context<'_>,
@@ -171,26 +230,65 @@ fn combined_output(
     input: &Wait,
     tasks: &[Task],
 ) -> Result<CommandOutput, AppError> {
-    let (mut items, mut all_warnings) = (Vec::new(), Vec::new());
-    for task in tasks {
-        if !task.state.is_terminal() {
-            items.push(WaitedTask::Unfinished(unfinished(engine, task)?));
-            continue;
+    let (mut batch, mut items, mut all_warnings) = (Batch::default(), Vec::new(), Vec::new());
+    for (target, id) in resolve_targets(engine, &input.task_ids) {
+        let unknown = || EngineError::UnknownTask { given: target.clone() };
+        let task = id.and_then(|id| Ok(tasks.iter().find(|task| task.id == id).ok_or_else(unknown)?));
+        match task.and_then(|task| Ok((task, waited_item(context, engine, input, task)?))) {
+            Ok((task, item)) => {
+                all_warnings.extend(item.warnings);
+                items.push(item.data);
+                match item.error {
+                    Some(error) => batch.failed(target, error),
+                    None => batch.succeeded(target, ItemState::of(task)),
+                }
+            }
+            Err(error) => batch.failed(target, error),
         }
-        let files = engine.files(&task.id)?;
-        all_warnings.extend(warnings::for_task(task, &files));
-        items.push(WaitedTask::Ended(Box::new(ended_task(context, engine, input, task, &files)?)));
     }
     for task in tasks.iter().filter(|task| task.state.is_terminal()) {
         engine.mark_read(&task.id)?;
     }
-    let data = WaitedTasks { tasks: items };
     let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
+    let has_failures = batch.failed_count() > pending.len();
+    let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: has_failures.then(|| batch.result()) };
     let output = match pending.is_empty() {
-        true => CommandOutput::done(data),
+        true => batch.into_output(data),
         false => {
             CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
         }
     };
-    Ok(CommandOutput { warnings: all_warnings, ..output })
+    Ok(CommandOutput { warnings: all_warnings, shape: Some(Shape::List("tasks")), ..output })
+}
+
+/// One of several tasks that were waited for.
+struct WaitedItem {
+    data: WaitedTask,
+    /// Why the item counts as failed.
+    error: Option<AppError>,
+    warnings: Vec<Warning>,
+}
+
+fn waited_item(
+    context: &Context<'_>,
+    engine: &Engine,
+    input: &Wait,
+    task: &Task,
+) -> Result<WaitedItem, AppError> {
+    if !task.state.is_terminal() {
+        let data = WaitedTask::Unfinished(unfinished(engine, task)?);
+        return Ok(WaitedItem { data, error: Some(not_ended(task)), warnings: Vec::new() });
+    }
+    let files = engine.files(&task.id)?;
+    Ok(WaitedItem {
+        data: WaitedTask::Ended(Box::new(ended_task(context, engine, input, task, &files)?)),
+        error: exit_status_error(input, task, &files),
+        warnings: warnings::for_task(task, &files),
+    })
+}
+
+/// The entry of a task that has not ended when the time limit of the call passes.
+fn not_ended(task: &Task) -> AppError {
+    let message = format!("Task {} has not ended; it continues.", task.id);
+    AppError::new(ErrorCode::Incomplete, message).context("state", task.state.public_name())
 }

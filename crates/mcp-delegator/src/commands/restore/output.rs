@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::output::data::batch::{self, BatchResult};
 use crate::output::data::restore_point;
 use crate::output::documents::document::{Block, Document, scalar, table};
 use crate::output::outcome::Warning;
@@ -17,7 +18,7 @@ pub(super) struct RestoreOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// Something was changed
-    pub restored: bool,
+    pub is_restored: bool,
     pub dry_run: bool,
     /// The work tree of the task's working directory
     #[serde(flatten)]
@@ -36,6 +37,9 @@ pub(super) struct RestoreOutput {
     /// With list: the restore points of the repository
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_points: Option<Vec<PointOutput>>,
+    /// One item per work tree, if some could not be restored
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -61,10 +65,10 @@ pub(super) struct TreeOutput {
     /// Files that differ and were left unchanged
     #[serde(rename = "kept")]
     pub unchanged: Vec<UnchangedFile>,
-    pub index_restored: bool,
+    pub is_index_restored: bool,
     /// HEAD or its branch has moved since the restore point
-    pub head_moved: bool,
-    pub head_restored: bool,
+    pub has_head_moved: bool,
+    pub is_head_restored: bool,
     /// The state before the restore
     #[schemars(extend("x-optional" = true))]
     pub undo_point: Option<String>,
@@ -85,7 +89,7 @@ pub(super) struct PointOutput {
     pub is_undo: bool,
     pub work_tree: String,
     pub created_at: Option<String>,
-    pub staged: bool,
+    pub has_staged_changes: bool,
     pub modified_count: usize,
     pub untracked_count: usize,
     pub left_out_count: usize,
@@ -93,11 +97,26 @@ pub(super) struct PointOutput {
     pub bytes: u64,
     /// No branch, tag or remote-tracking ref contains all of its content
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub only_copy: Option<bool>,
+    pub is_only_copy: Option<bool>,
 }
 
 impl RestoreOutput {
-    pub(super) fn restored(task: &TaskId, report: RestoreReport, dry_run: bool) -> RestoreOutput {
+    pub(super) fn incomplete(task: &TaskId, restored: bool, batch: BatchResult) -> RestoreOutput {
+        RestoreOutput {
+            task_id: Some(task.to_string()),
+            is_restored: restored,
+            undo_command: Some(format!("{} --undo", restore_point::command(task))),
+            batch: Some(batch),
+            ..RestoreOutput::default()
+        }
+    }
+
+    pub(super) fn restored(
+        task: &TaskId,
+        report: RestoreReport,
+        dry_run: bool,
+        batch: Option<BatchResult>,
+    ) -> RestoreOutput {
         let restored = report.trees.iter().any(|tree| tree.undo.is_some());
         let unavailable = report
             .unavailable
@@ -107,19 +126,20 @@ impl RestoreOutput {
         let mut trees = report.trees.into_iter().map(TreeOutput::of);
         RestoreOutput {
             task_id: Some(task.to_string()),
-            restored,
+            is_restored: restored,
             dry_run,
             tree: trees.next(),
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
             undo_command: restored.then(|| format!("{} --undo{force}", restore_point::command(task))),
+            batch,
             ..RestoreOutput::default()
         }
     }
 
     pub(super) fn dropped(task: &TaskId, points: Vec<DroppedPoint>, dry_run: bool) -> RestoreOutput {
         let output = |dropped: DroppedPoint| PointOutput {
-            only_copy: Some(dropped.is_only_copy),
+            is_only_copy: Some(dropped.is_only_copy),
             is_undo: dropped.is_undo,
             ..PointOutput::of(task.to_string(), &dropped.point, dropped.bytes)
         };
@@ -155,9 +175,9 @@ impl TreeOutput {
             directories_created: plan.make_directories,
             directories_removed: plan.remove_directories,
             unchanged: unchanged.collect(),
-            index_restored: plan.index_differs,
-            head_moved: plan.head_moved,
-            head_restored,
+            is_index_restored: plan.index_differs,
+            has_head_moved: plan.head_moved,
+            is_head_restored: head_restored,
             undo_point: undo.map(|undo| undo.reference),
         }
     }
@@ -172,12 +192,12 @@ impl PointOutput {
             is_undo: false,
             work_tree: point.top_level.display().to_string(),
             created_at: created_at.map(rfc3339),
-            staged: point.staged,
+            has_staged_changes: point.staged,
             modified_count: point.modified,
             untracked_count: point.untracked,
             left_out_count: point.left_out.len(),
             bytes,
-            only_copy: None,
+            is_only_copy: None,
         }
     }
 }
@@ -190,8 +210,9 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
     if trees.iter().any(|tree| tree.undo.is_some()) {
         return format!("{written} files restored, {removed} removed");
     }
-    match dry_run && trees.iter().any(|tree| !tree.plan.is_empty()) {
-        true => format!("{written} files would be restored, {removed} removed"),
+    match dry_run && trees.iter().any(|tree| !tree.plan.is_empty() || tree.head_restored) {
+        true => format!("{written} files would be restored, {removed} would be removed"),
+        false if dry_run => "No differences; nothing would be changed".to_owned(),
         false => "No differences; nothing was changed".to_owned(),
     }
 }
@@ -199,10 +220,8 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
 pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = report.trees.iter().flat_map(tree_warnings).collect();
     if !report.unavailable.is_empty() {
-        let message = format!(
-            "{} work trees could not be restored; see unavailable_work_trees",
-            report.unavailable.len()
-        );
+        let message =
+            format!("{} work trees cannot be restored; see unavailable_work_trees", report.unavailable.len());
         warnings.push(Warning::new("W_RESTORE_007", message));
     }
     warnings
@@ -249,28 +268,33 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
 }
 
 pub(super) fn describe(data: &Value) -> Document {
-    for (key, title) in [("dropped", "Restore points of the task"), ("restore_points", "Restore points")] {
+    let dropped = match data["dry_run"] == true {
+        true => "Restore points that would be deleted",
+        false => "Restore points deleted",
+    };
+    for (key, title) in [("dropped", dropped), ("restore_points", "Restore points")] {
         if let Some(points) = data[key].as_array() {
             let none = || Block::Text("This repository has no restore points.".to_owned());
             return Document::titled(title).block(points_table(points).unwrap_or_else(none));
         }
     }
-    let title = match (data["restored"] == true, data["dry_run"] == true) {
+    let title = match (data["is_restored"] == true, data["dry_run"] == true) {
         (true, _) => "Restored",
         (false, true) => "What a restore would do",
         (false, false) => "No differences",
     };
-    let mut document = add_work_tree(Document::titled(title), data);
+    let dry_run = data["dry_run"] == true;
+    let mut document = add_work_tree(Document::titled(title), data, dry_run);
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
-        document = add_work_tree(document, tree);
+        document = add_work_tree(document, tree, dry_run);
     }
-    document
+    batch::append_failures(document, data)
 }
 
 /// A table of restore points; `None` if there are none.
 fn points_table(points: &[Value]) -> Option<Block> {
     let keys =
-        ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "only_copy"];
+        ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "is_only_copy"];
     let row = |point: &Value| {
         let state = if point["is_undo"] == true { "before a restore" } else { "before the task" };
         let mut row: Vec<String> = keys.iter().map(|key| scalar(&point[*key])).collect();
@@ -281,31 +305,37 @@ fn points_table(points: &[Value]) -> Option<Block> {
     table(&columns, points.iter().map(row).collect())
 }
 
-fn add_work_tree(document: Document, data: &Value) -> Document {
+fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
     let keys = [
         "task_id",
         "restore_point",
         "work_tree",
-        "index_restored",
-        "head_moved",
-        "head_restored",
+        "is_index_restored",
+        "has_head_moved",
+        "is_head_restored",
         "undo_command",
     ];
     let keys = keys.iter().filter(|key| data.get(**key).is_some());
-    let facts = keys.map(|key| (key.replace('_', " "), scalar(&data[*key]))).collect();
+    let name = |key: &str| match key {
+        "index_restored" if dry_run => "index would be restored".to_owned(),
+        "head_restored" if dry_run => "head would be restored".to_owned(),
+        key => key.replace('_', " "),
+    };
+    let facts = keys.map(|key| (name(key), scalar(&data[*key]))).collect();
     let mut document = document.block(Block::Facts(facts));
     let lists = [
-        ("written", "Files restored:"),
-        ("removed", "Files removed:"),
-        ("modes_restored", "Permissions restored:"),
-        ("directories_created", "Directories created:"),
-        ("directories_removed", "Directories removed:"),
+        ("written", "Files", "restored"),
+        ("removed", "Files", "removed"),
+        ("modes_restored", "Permissions", "restored"),
+        ("directories_created", "Directories", "created"),
+        ("directories_removed", "Directories", "removed"),
     ];
-    for (key, heading) in lists {
+    let would = if dry_run { "that would be " } else { "" };
+    for (key, what, change) in lists {
+        let heading = format!("{what} {would}{change}:");
         let files: Vec<String> = data[key].as_array().into_iter().flatten().map(scalar).collect();
         if !files.is_empty() {
-            document =
-                document.block(Block::Text(heading.to_owned())).block(Block::Verbatim(files.join("\n")));
+            document = document.block(Block::Text(heading)).block(Block::Verbatim(files.join("\n")));
         }
     }
     let unchanged: Vec<Vec<String>> = data["kept"]
@@ -317,5 +347,8 @@ fn add_work_tree(document: Document, data: &Value) -> Document {
     if unchanged.is_empty() {
         return document;
     }
-    document.block(Block::Table { columns: vec!["left unchanged", "reason"], rows: unchanged })
+    document.block(Block::Table {
+        columns: vec![if dry_run { "would be left unchanged" } else { "left unchanged" }, "reason"],
+        rows: unchanged,
+    })
 }

@@ -190,7 +190,9 @@ fn unavailable_inputs(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
     let message = format!("is not available in version {PRODUCT_VERSION}");
     given
         .map(|property| {
-            Problem::new(ErrorCode::Unsupported, &property.name, &message).suggest(Some("Leave it out."))
+            Problem::new(ErrorCode::Unsupported, &property.name, &message)
+                .value(input[&property.name].clone())
+                .suggest(Some("Leave it out."))
         })
         .collect()
 }

@@ -21,8 +21,9 @@ pub(super) fn normalize_names(
     let nested = match object.shift_remove(OPTIONS) {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(nested)) => nested,
-        Some(_) => {
-            problems.push(Problem::new(ErrorCode::InvalidValue, OPTIONS, "must be an object"));
+        Some(other) => {
+            let problem = Problem::new(ErrorCode::InvalidValue, OPTIONS, "must be an object");
+            problems.push(problem.value(other).permit("Give an object."));
             Map::new()
         }
     };
@@ -83,6 +84,7 @@ fn unknown_input(inputs: &InputSchema, key: &str, name: &str) -> Problem {
         None => format!("Remove it. The inputs of this command are {}.", synonyms::common_inputs(inputs)),
     };
     Problem::new(ErrorCode::UnknownFlag, truncate_text(key), "is not an input of this command")
+        .value(key.into())
         .suggest(Some(suggestion))
 }
 

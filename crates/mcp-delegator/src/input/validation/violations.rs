@@ -2,7 +2,6 @@
 //!
 //! It converts the validator's violations into problems with a clear message and a suggestion, at most one per input.
 
-use delegator_domain::similar_names;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
@@ -72,8 +71,29 @@ fn violation_problem(
         ValidationErrorKind::Pattern { .. } => pattern_error_code(property),
         _ => ErrorCode::InvalidValue,
     };
-    let (problem, suggestion) = explain(property, kind, value, fallback);
-    Problem::new(code, field, problem).value(value.clone()).suggest(suggestion)
+    let problem = Problem::new(code, field, explain(property, kind, value, fallback)).value(value.clone());
+    match (kind, permitted(property, kind)) {
+        (ValidationErrorKind::Enum { .. }, _) => {
+            let choices = property.map(Property::choices).unwrap_or_default();
+            problem.choose_from(value.as_str().unwrap_or_default(), choices.into_iter())
+        }
+        (_, Some(permitted)) => problem.permit(permitted),
+        (_, None) => problem,
+    }
+}
+
+/// What a value may be, as a request.
+fn permitted(property: Option<&Property>, kind: &ValidationErrorKind) -> Option<String> {
+    let range = |bound: &str| Some(format!("Give a number {}.", range_text(property, bound)));
+    match kind {
+        ValidationErrorKind::Type { kind } => Some(format!("Give {}.", type_text(kind))),
+        ValidationErrorKind::Minimum { limit } => range(&format!("of at least {limit}")),
+        ValidationErrorKind::Maximum { limit } => range(&format!("of at most {limit}")),
+        ValidationErrorKind::MinLength { limit: 1 } => Some("Give a value that is not empty.".to_owned()),
+        ValidationErrorKind::MinLength { limit } => Some(format!("Give at least {limit} characters.")),
+        ValidationErrorKind::MaxLength { limit } => Some(format!("Give at most {limit} characters.")),
+        _ => None,
+    }
 }
 
 /// Error code for a string that does not match its pattern: ids have their own.
@@ -84,41 +104,35 @@ pub(super) fn pattern_error_code(property: Option<&Property>) -> ErrorCode {
     }
 }
 
-fn explain(
-    property: Option<&Property>,
-    kind: &ValidationErrorKind,
-    value: &Value,
-    fallback: &str,
-) -> (String, Option<String>) {
+fn explain(property: Option<&Property>, kind: &ValidationErrorKind, value: &Value, fallback: &str) -> String {
     match kind {
         ValidationErrorKind::Enum { .. } => {
             let choices = property.map(Property::choices).unwrap_or_default();
-            let nearest =
-                value.as_str().and_then(|typed| similar_names::nearest(typed, choices.iter().copied()));
-            (
-                format!("must be one of {}", choices.join(", ")),
-                nearest.map(|nearest| format!("Did you mean {nearest}?")),
-            )
+            format!("must be one of {}", choices.join(", "))
         }
-        ValidationErrorKind::Type { kind } => (format!("must be {}", type_text(kind)), None),
-        ValidationErrorKind::Minimum { limit } => (range_text(property, &format!("at least {limit}")), None),
-        ValidationErrorKind::Maximum { limit } => (range_text(property, &format!("at most {limit}")), None),
-        ValidationErrorKind::MinLength { limit: 1 } => ("must not be empty".to_owned(), None),
-        ValidationErrorKind::MinLength { limit } => (format!("must have at least {limit} characters"), None),
+        ValidationErrorKind::Type { kind } => format!("must be {}", type_text(kind)),
+        ValidationErrorKind::Minimum { limit } => {
+            format!("must be {}", range_text(property, &format!("at least {limit}")))
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            format!("must be {}", range_text(property, &format!("at most {limit}")))
+        }
+        ValidationErrorKind::MinLength { limit: 1 } => "must not be empty".to_owned(),
+        ValidationErrorKind::MinLength { limit } => format!("must have at least {limit} characters"),
         ValidationErrorKind::MaxLength { limit } => {
             let length = value.as_str().map_or(0, |text| text.chars().count());
-            (format!("must have at most {limit} characters, not {length}"), None)
+            format!("must have at most {limit} characters, not {length}")
         }
-        ValidationErrorKind::Pattern { .. } => (pattern_text(property), None),
-        _ => (fallback.to_owned(), None),
+        ValidationErrorKind::Pattern { .. } => pattern_text(property),
+        _ => fallback.to_owned(),
     }
 }
 
 fn range_text(property: Option<&Property>, bound: &str) -> String {
     let bounds = property.map(|property| (property.schema.get("minimum"), property.schema.get("maximum")));
     match bounds {
-        Some((Some(low), Some(high))) => format!("must be between {low} and {high}"),
-        _ => format!("must be {bound}"),
+        Some((Some(low), Some(high))) => format!("between {low} and {high}"),
+        _ => bound.to_owned(),
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Handle {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitHandle {
     pub ids: Vec<TaskId>,
+    /// Ids of the call that belong to no task; the response reports them.
+    unknown: Vec<TaskRef>,
     pub kind: WaitKind,
     pub options: ResponseOptions,
     /// Milliseconds since 1970; `None`: no deadline.
@@ -116,7 +118,10 @@ impl WaitHandle {
             exit_status: input.exit_status,
             max_output_bytes: input.max_output_bytes,
         };
-        WaitHandle { ids: wait.ids, kind, options, until_ms: wait.timeout.map(deadline) }
+        let is_unknown =
+            |given: &&TaskRef| !wait.ids.iter().any(|id| id.as_str().starts_with(given.as_str()));
+        let unknown = input.task_ids.iter().filter(is_unknown).cloned().collect();
+        WaitHandle { ids: wait.ids, unknown, kind, options, until_ms: wait.timeout.map(deadline) }
     }
 
     pub fn is_expired(&self) -> bool {
@@ -129,7 +134,7 @@ impl WaitHandle {
         let mut ids: Vec<TaskRef> = self.ids.iter().cloned().map(TaskRef::from).collect();
         Wait {
             task_id: if self.kind == WaitKind::One { ids.pop() } else { None },
-            task_ids: ids,
+            task_ids: ids.into_iter().chain(self.unknown.iter().cloned()).collect(),
             until: if self.kind == WaitKind::Any { WaitGoal::Any } else { WaitGoal::All },
             timeout_sec: None,
             include_output,
@@ -150,10 +155,12 @@ impl Handle {
     pub fn to_text(&self) -> String {
         match self {
             Handle::Run(id) => id.to_string(),
-            Handle::Wait(WaitHandle { ids, kind, options, until_ms }) => {
+            Handle::Wait(WaitHandle { ids, unknown, kind, options, until_ms }) => {
                 let until = until_ms.map(|until| until.to_string()).unwrap_or_default();
                 let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-                format!("wait.{}.{}.{until}.{}", kind.name(), options.to_text(), ids.join("+"))
+                let handle = format!("wait.{}.{}.{until}.{}", kind.name(), options.to_text(), ids.join("+"));
+                let unknown: Vec<&str> = unknown.iter().map(TaskRef::as_str).collect();
+                if unknown.is_empty() { handle } else { format!("{handle}.{}", unknown.join("+")) }
             }
         }
     }
@@ -163,7 +170,11 @@ impl Handle {
             return Some(Handle::Run(id));
         }
         let parts: Vec<&str> = text.split('.').collect();
-        let ["wait", kind, options, until, ids] = parts.as_slice() else { return None };
+        let (parts, unknown) = match parts.as_slice() {
+            [parts @ .., unknown] if parts.len() == 5 => (parts, unknown.split('+').collect()),
+            parts => (parts, Vec::new()),
+        };
+        let ["wait", kind, options, until, ids] = parts else { return None };
         let kind = WaitKind::from_name(kind)?;
         let until_ms = match *until {
             "" => None,
@@ -172,7 +183,8 @@ impl Handle {
         let options = ResponseOptions::from_text(options)?;
         let ids = ids.split('+').map(|id| id.parse().ok()).collect::<Option<Vec<TaskId>>>()?;
         (kind != WaitKind::One || ids.len() == 1).then_some(())?;
-        Some(Handle::Wait(WaitHandle { ids, kind, options, until_ms }))
+        let unknown = unknown.into_iter().map(TaskRef::from_text).collect::<Option<Vec<_>>>()?;
+        Some(Handle::Wait(WaitHandle { ids, unknown, kind, options, until_ms }))
     }
 
     /// The task whose directory holds the notes of this handle.
@@ -250,13 +262,14 @@ mod tests {
         let id = |byte| TaskId::from_random(TaskLocation::Local, [byte; 16]);
         let options = |text: &str| ResponseOptions::from_text(text).unwrap();
         let waits = [
-            (WaitKind::Any, "json", Some(4711), vec![id(1), id(2)]),
-            (WaitKind::All, "markdown+output+exit+4096", None, vec![id(1), id(2)]),
-            (WaitKind::All, "markdown+exit", None, vec![id(1)]),
-            (WaitKind::One, "json+output", Some(0), vec![id(1)]),
+            (WaitKind::Any, "json", Some(4711), vec![id(1), id(2)], vec![]),
+            (WaitKind::All, "markdown+output+exit+4096", None, vec![id(1), id(2)], vec!["T-local-00000000"]),
+            (WaitKind::All, "markdown+exit", None, vec![id(1)], vec!["T-local-00000000", "T-local-11111111"]),
+            (WaitKind::One, "json+output", Some(0), vec![id(1)], vec![]),
         ];
-        let waits = waits.map(|(kind, text, until_ms, ids)| {
-            Handle::Wait(WaitHandle { ids, kind, options: options(text), until_ms })
+        let waits = waits.map(|(kind, text, until_ms, ids, unknown)| {
+            let unknown = unknown.into_iter().map(|text| TaskRef::from_text(text).unwrap()).collect();
+            Handle::Wait(WaitHandle { ids, unknown, kind, options: options(text), until_ms })
         });
         for handle in [Handle::Run(id(3))].into_iter().chain(waits) {
             assert_eq!(Handle::from_text(&handle.to_text()), Some(handle));
@@ -269,6 +282,7 @@ mod tests {
             "wait.some.json..T-local-1",
             "wait.any.jsonl..x",
             "T-local-x",
+            &format!("wait.all.json..{}.no id", id(1)),
             two.as_str(),
         ] {
             assert_eq!(Handle::from_text(other), None, "{other}");

@@ -73,5 +73,5 @@ pub struct AckFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub queue_paused: bool,
+    pub is_queue_paused: bool,
 }

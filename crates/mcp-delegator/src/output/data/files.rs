@@ -73,7 +73,7 @@ pub struct GitChanges {
     pub commit_count: u64,
     /// First lines of the newest commits.
     pub commits: Vec<String>,
-    pub index_changed: bool,
+    pub is_index_changed: bool,
 }
 
 /// From the evidence, else from the agent's own report.
@@ -142,7 +142,7 @@ pub fn git_changes(changes: &RepositoryChanges) -> GitChanges {
         branch_after: changes.branch_after.clone(),
         commit_count: changes.commits,
         commits: changes.subjects.clone(),
-        index_changed: changes.index_changed,
+        is_index_changed: changes.index_changed,
     }
 }
 

@@ -2,6 +2,7 @@
 //! keys, and the published schemas are generated from them.
 
 pub mod acknowledgement;
+pub mod batch;
 pub mod error_context;
 pub mod estimate;
 pub mod events;

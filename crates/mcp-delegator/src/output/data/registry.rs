@@ -4,6 +4,7 @@ use delegator_config::environments::Environment;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::data::batch::BatchResult;
 use crate::output::documents::github_guide::GithubGuide;
 use crate::output::values::UtcTime;
 
@@ -18,6 +19,8 @@ pub struct RegistryInfo {
     pub cleanup: CleanupCounts,
     #[serde(flatten)]
     pub cancelled: CancelledTask,
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 #[derive(Debug, JsonSchema)]
@@ -69,6 +72,8 @@ impl From<&Environment> for EnvironmentData {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Cleanup {
+    /// Nothing was changed; the other fields state what would be done.
+    pub dry_run: bool,
     #[serde(flatten)]
     pub counts: CleanupCounts,
     pub leftovers: Leftovers,
@@ -76,6 +81,9 @@ pub struct Cleanup {
     pub unclaimed: Vec<String>,
     pub restore_points: RestorePointCounts,
     pub summary: String,
+    /// Only if something could not be cleaned.
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -102,14 +110,13 @@ pub struct OldTasks {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Leftovers {
     pub found: usize,
-    pub removed: usize,
+    pub removed_count: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RestorePointCounts {
-    #[serde(rename = "kept")]
-    pub retained: u64,
-    pub dropped: usize,
+    pub retained_count: u64,
+    pub dropped_count: usize,
     pub items: Vec<TaskRestorePoint>,
     pub dropped_items: Vec<TaskRestorePoint>,
 }
@@ -143,7 +150,7 @@ pub struct CancelledTask {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Swept {
     #[schemars(range(min = 1))]
-    pub processes: usize,
+    pub process_count: usize,
     /// Some of them needed SIGKILL.
-    pub killed: bool,
+    pub has_killed_processes: bool,
 }

@@ -38,7 +38,7 @@ pub struct StatusSnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub queue_paused: bool,
+    pub is_queue_paused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<Unread>,
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::batch::BatchResult;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
@@ -183,13 +184,13 @@ pub struct TestResults {
     pub skipped: u64,
     pub failed_tests: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed_tests_not_listed: Option<u64>,
+    pub failed_tests_not_listed_count: Option<u64>,
     /// Some tests ran without being counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub incomplete: bool,
+    pub is_incomplete: bool,
     /// A test command failed although none of its tests did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub ended_badly: bool,
+    pub has_ended_badly: bool,
 }
 
 impl TaskResult {
@@ -309,9 +310,9 @@ impl TestResults {
             failed: tests.failed,
             skipped: tests.skipped,
             failed_tests: tests.failed_tests.clone(),
-            failed_tests_not_listed: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
-            incomplete: tests.incomplete,
-            ended_badly: tests.ended_badly,
+            failed_tests_not_listed_count: Some(tests.failed_tests_not_listed).filter(|count| *count > 0),
+            is_incomplete: tests.incomplete,
+            has_ended_badly: tests.ended_badly,
         })
     }
 }
@@ -352,6 +353,15 @@ pub struct WaitedTasks {
     pub tasks: Vec<WaitedTask>,
 }
 
+/// The task or tasks that were waited for, and the items of the call if some of them failed.
+#[derive(Debug, Serialize)]
+pub struct WaitBatch<T> {
+    #[serde(flatten)]
+    pub data: T,
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
+}
+
 /// The data of `wait`: an ended task, one that has not ended, or several of both.
 #[derive(Debug, JsonSchema)]
 pub struct WaitData {
@@ -361,6 +371,8 @@ pub struct WaitData {
     pub unfinished: Option<UnfinishedTask>,
     #[serde(flatten)]
     pub several: Option<WaitedTasks>,
+    #[serde(flatten)]
+    pub batch: Option<BatchResult>,
 }
 
 /// The times of an ended task.

@@ -18,7 +18,7 @@ pub struct Usage {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct UsageSums {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<u64>,
+    pub task_count: Option<u64>,
     pub duration_seconds: i64,
     pub input_tokens: i64,
     pub cached_input_tokens: i64,
@@ -26,7 +26,7 @@ pub struct UsageSums {
     pub reasoning_output_tokens: i64,
     /// Without this count, "0 tokens" could also mean that the agent did not report its usage.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks_without_tokens: Option<u64>,
+    pub tasks_without_tokens_count: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -56,13 +56,13 @@ pub struct DayUsage {
 impl From<&Cost> for UsageSums {
     fn from(cost: &Cost) -> UsageSums {
         UsageSums {
-            tasks: Some(cost.tasks),
+            task_count: Some(cost.tasks),
             duration_seconds: cost.ran_ms / 1000,
             input_tokens: cost.tokens.input,
             cached_input_tokens: cost.tokens.cached_input,
             output_tokens: cost.tokens.output,
             reasoning_output_tokens: cost.tokens.reasoning_output,
-            tasks_without_tokens: Some(cost.without_tokens).filter(|count| *count > 0),
+            tasks_without_tokens_count: Some(cost.without_tokens).filter(|count| *count > 0),
         }
     }
 }
@@ -71,7 +71,7 @@ impl From<UsageTable> for Usage {
     fn from(table: UsageTable) -> Usage {
         let per_task = table.tasks.into_iter().map(|task| TaskUsage {
             task_id: task.id.to_string(),
-            sums: UsageSums { tasks: None, ..(&task.cost).into() },
+            sums: UsageSums { task_count: None, ..(&task.cost).into() },
             title: task.title,
         });
         let per_label =
@@ -87,7 +87,7 @@ impl From<UsageTable> for Usage {
 }
 
 const COLUMNS: [(&str, &str); 5] = [
-    ("tasks", "tasks"),
+    ("tasks", "task_count"),
     ("seconds", "duration_seconds"),
     ("input", "input_tokens"),
     ("cached", "cached_input_tokens"),
@@ -102,14 +102,14 @@ pub fn blocks(usage: &Value) -> Vec<Block> {
     let total = &usage["total"];
     let line = format!(
         "Ended tasks in the registry: {}, {} s, {} input tokens ({} cached), {} output tokens",
-        scalar(&total["tasks"]),
+        scalar(&total["task_count"]),
         scalar(&total["duration_seconds"]),
         scalar(&total["input_tokens"]),
         scalar(&total["cached_input_tokens"]),
         scalar(&total["output_tokens"]),
     );
     let mut blocks = vec![Block::Text(line)];
-    if let Some(without_tokens) = total.get("tasks_without_tokens") {
+    if let Some(without_tokens) = total.get("tasks_without_tokens_count") {
         blocks.push(Block::Text(format!(
             "The agents of {} of these tasks reported no tokens.",
             scalar(without_tokens)
@@ -122,7 +122,7 @@ pub fn blocks(usage: &Value) -> Vec<Block> {
         if lines.is_empty() {
             continue;
         }
-        let counted = COLUMNS.iter().filter(|(_, name)| group != "per_task" || *name != "tasks");
+        let counted = COLUMNS.iter().filter(|(_, name)| group != "per_task" || *name != "task_count");
         let (mut columns, names): (Vec<&'static str>, Vec<&str>) = counted.copied().unzip();
         columns.insert(0, column);
         let cells = |line: &&Value| {

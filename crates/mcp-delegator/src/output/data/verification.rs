@@ -35,7 +35,7 @@ pub struct VerificationData {
 pub struct VerifyRun {
     #[schemars(extend("x-optional" = true))]
     pub exit_code: Option<i32>,
-    pub sandboxed: bool,
+    pub is_sandboxed: bool,
     pub duration_ms: u64,
     pub output_tail: String,
     pub output_bytes: u64,
@@ -58,7 +58,7 @@ pub fn of_task(task: &Task, record: Option<&Record>, budget: Option<usize>) -> O
         command,
         run: Some(VerifyRun {
             exit_code: check.exit_code,
-            sandboxed: check.is_sandboxed,
+            is_sandboxed: check.is_sandboxed,
             duration_ms: check.duration_ms,
             output_tail: tail(&check.last_output, budget).to_owned(),
             output_bytes: check.output.received,

@@ -52,12 +52,15 @@ impl Document {
         });
         match own {
             Some(own) => own.extend(facts),
-            None => {
-                let next = self.blocks.iter().position(|block| matches!(block, Block::Next(_)));
-                self.blocks.insert(next.unwrap_or(self.blocks.len()), Block::Facts(facts));
-            }
+            None => self.insert_before_next(Block::Facts(facts)),
         }
         self
+    }
+
+    /// Adds a block at the end, but before the next call.
+    pub fn insert_before_next(&mut self, block: Block) {
+        let next = self.blocks.iter().position(|block| matches!(block, Block::Next(_)));
+        self.blocks.insert(next.unwrap_or(self.blocks.len()), block);
     }
 
     /// A document of arbitrary data: scalars as facts, everything else as JSON.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::AppError;
 use crate::error::suggestion::NextCall;
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::verification;
+use crate::output::data::{batch, verification};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::Outcome;
 use crate::spec::command_exit_codes::is_retryable;
@@ -36,7 +36,10 @@ pub fn build(outcome: &Outcome, error: &AppError, syntax: CallSyntax<'_>) -> Doc
     }
     document = verification::append_to(document, &json!({"verification": error.context.get("verification")}));
     document = append_quotes(document, &error.context);
-    let suggestion = error.suggestion.as_ref().filter(|_| is_complete);
+    if let Some(data) = outcome.failure_data() {
+        document = batch::append_failures(document, data);
+    }
+    let suggestion = error.hint().filter(|_| is_complete);
     let suggestion = suggestion.map(|suggestion| syntax.sentence(suggestion));
     let next = error.redirect.as_ref().map(|redirect| redirect.command.clone()).or(suggestion);
     if let Some(next) = next {
@@ -82,14 +85,14 @@ fn format_location(context: &Map<String, Value>) -> Option<String> {
 }
 
 fn problems(error: &AppError) -> Block {
-    let suggests = error.problems.iter().any(|problem| problem.advice().is_some());
+    let suggests = error.problems.iter().any(|problem| problem.hint().is_some());
     let columns = match suggests {
         true => vec!["field", "problem", "suggestion"],
         false => vec!["field", "problem"],
     };
     let row = |problem: &crate::error::Problem| {
         let cells = [problem.field.clone(), problem.problem.clone()].into_iter();
-        cells.chain(suggests.then(|| problem.advice().unwrap_or_default())).collect()
+        cells.chain(suggests.then(|| problem.hint().unwrap_or_default())).collect()
     };
     Block::Table { columns, rows: error.problems.iter().map(row).collect() }
 }

@@ -11,7 +11,7 @@ pub fn error(error: &AppError) -> String {
     let mut lines = vec![format!("error: {}", error.message)];
     if error.problems.len() > 1 {
         for problem in &error.problems {
-            let hint = problem.advice().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let hint = problem.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
             lines.push(format!("  - {}: {}{hint}", problem.field, problem.problem));
         }
     }
@@ -22,7 +22,7 @@ pub fn error(error: &AppError) -> String {
         lines.push("message of the agent:".to_owned());
         lines.extend(message.lines().map(|line| format!("  {line}")));
     }
-    if let (Some(suggestion), true) = (&error.suggestion, error.problems.len() <= 1) {
+    if let (Some(suggestion), true) = (error.hint(), error.problems.len() <= 1) {
         lines.push(format!("hint: {}", CallSyntax::Commands.sentence(suggestion)));
     }
     match (&error.redirect, &error.fix_command) {

@@ -49,7 +49,7 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
                 .filter(|ms| *ms > 0)
                 .map(estimate::format_duration),
         ),
-        ("queue", is_true("queue_paused").then(|| "paused".to_owned())),
+        ("queue", is_true("is_queue_paused").then(|| "paused".to_owned())),
         (
             "replayed",
             is_true("replayed").then(|| "yes, this is the existing task with the same key".to_owned()),

@@ -54,7 +54,7 @@ fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 
 fn headline(data: &Value) -> String {
     let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
-    let paused = if data["queue_paused"] == true { " (the queue is paused)" } else { "" };
+    let paused = if data["is_queue_paused"] == true { " (the queue is paused)" } else { "" };
     format!(
         "{} running, {} queued{paused}, {} ended in the last 24 hours",
         count("running"),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
 use crate::output::data::task::MARK;
-use crate::output::data::{events, files, output, verification};
+use crate::output::data::{batch, events, files, output, verification};
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
 
 /// Names in a list; the others are only counted.
@@ -38,8 +38,12 @@ pub fn accepted(data: &Value) -> Document {
 /// The result of a task, or its progress.
 pub fn result(data: &Value) -> Document {
     if let Some(tasks) = data["tasks"].as_array() {
-        return several(tasks);
+        return batch::append_failures(several(tasks), data);
     }
+    batch::append_failures(single(data), data)
+}
+
+fn single(data: &Value) -> Document {
     let state = text(data, "state");
     let mut document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
     if matches!(state, "queued" | "working") {
@@ -114,10 +118,10 @@ pub fn tests(results: &Value) -> Vec<(String, String)> {
     }
     let mut line =
         format!("{} passed, {} failed, {} skipped", count("passed"), count("failed"), count("skipped"));
-    if results["incomplete"] == true {
+    if results["is_incomplete"] == true {
         line.push_str("; the count is incomplete");
     }
-    if results["ended_badly"] == true {
+    if results["has_ended_badly"] == true {
         line.push_str("; a test command failed although none of its tests did");
     }
     let mut facts = vec![("tests".to_owned(), line)];
@@ -190,7 +194,10 @@ fn several(tasks: &[Value]) -> Document {
             directory_cell(task, common),
         ]
     };
-    let mut document = Document::titled(format!("{} of {} tasks ended", ended.len(), tasks.len()));
+    let mut document = match tasks.is_empty() {
+        true => Document::titled("No task to wait for"),
+        false => Document::titled(format!("{} of {} tasks ended", ended.len(), tasks.len())),
+    };
     let rows = tasks.iter().map(row).collect();
     document.blocks.extend(table(&["task", "state", "summary", "directory"], rows));
     document.blocks.extend(common.map(directory_fact));

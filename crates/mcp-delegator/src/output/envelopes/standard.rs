@@ -64,12 +64,11 @@ fn shaped(outcome: &Outcome, data: &Value) -> Value {
 fn list(plural: &str, data: &Value, page: Option<&Page>) -> Value {
     let mut data = data.as_object().cloned().unwrap_or_default();
     let listed = data.get(plural).and_then(Value::as_array).map_or(0, Vec::len);
-    let (total, filtered, number, size) =
-        page.map_or((listed, listed, 1, listed), |page| (page.total, page.filtered, page.number, page.size));
-    data.insert("total_count".into(), total.into());
-    data.insert("filtered_count".into(), filtered.into());
-    data.insert("page".into(), number.into());
-    data.insert("page_size".into(), size.into());
+    let page = page.cloned().unwrap_or_else(|| Page::whole(listed));
+    data.insert("total_count".into(), page.total.into());
+    data.insert("filtered_count".into(), page.filtered.into());
+    data.insert("page".into(), page.number.into());
+    data.insert("page_size".into(), page.size.into());
     if listed == 0 && data.contains_key(plural) {
         data.entry("message").or_insert(format!("No {} found", plural.replace('_', " ")).into());
     }

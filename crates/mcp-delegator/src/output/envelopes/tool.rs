@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::batch::{self, BatchResult};
 use crate::output::data::failure::TaskErrorContext;
 use crate::output::outcome::{ChildExit, Completion, Outcome, Warning};
 use crate::output::values::{ProblemData, TruncationFacts, UtcTime, milliseconds, problems, rfc3339};
@@ -101,6 +102,10 @@ struct ErrorDetails {
     child: Option<ChildExit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
+    /// The items of a batch that failed completely.
+    #[serde(flatten)]
+    #[schemars(with = "Option<BatchResult>")]
+    batch: Map<String, Value>,
 }
 
 fn tool_codes() -> BTreeSet<&'static str> {
@@ -137,9 +142,6 @@ fn data(outcome: &Outcome) -> Map<String, Value> {
             !(["tasks", "queue", "recently_completed"].contains(&key.as_str())
                 && value.as_array().is_some_and(Vec::is_empty))
         });
-    }
-    if matches!(outcome.output.completion, Completion::Partial(_)) {
-        object.insert("partial_success".into(), true.into());
     }
     object
 }
@@ -178,6 +180,7 @@ fn tool_error(error: AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> Too
             redirect: error.redirect.clone(),
             child: outcome.output.child.clone().filter(|_| is_free("exit_code")),
             retry_after_ms: error.retry_after().map(milliseconds),
+            batch: outcome.failure_data().map(batch::fields_of).unwrap_or_default(),
             context,
         },
         message: error.message,

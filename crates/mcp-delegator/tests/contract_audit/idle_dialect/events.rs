@@ -1,5 +1,408 @@
-//! Statements about the stream of events.
+//! Statements about the events, and about messages to the agent.
 
-use crate::row::Section;
+use std::path::Path;
 
-pub(crate) const SECTIONS: &[Section] = &[];
+use delegator_testkit::program::World;
+use serde_json::{Value, json};
+
+use crate::PROGRAM;
+use crate::assertions::{contains, equals, text};
+use crate::recorded::{Session, task_id};
+use crate::row::{Section, differs, not_built, not_testable, works};
+use crate::transcripts::{converted, events, run_events, summary};
+
+/// One event of each type.
+const STREAM: &str = r#"{"type":"agent_message","content":"Working","role":"assistant"}
+{"type":"tool_call","name":"write_file","call_id":"c1","arguments":{"path":"a.txt"}}
+{"type":"tool_result","call_id":"c1","output":"ok"}
+{"type":"file_change","path":"a.txt","action":"write"}
+{"type":"idle"}
+{"type":"done"}
+"#;
+
+fn change(path: &str, action: &str) -> String {
+    format!("{{\"type\":\"file_change\",\"path\":\"{path}\",\"action\":\"{action}\"}}\n")
+}
+
+/// The first item of a type in the converted stream.
+#[track_caller]
+fn item_of(kind: &str) -> Value {
+    let events = converted(STREAM);
+    let found = events.iter().find(|event| event["item"]["type"] == kind);
+    found.unwrap_or_else(|| panic!("no {kind} in {events:?}"))["item"].clone()
+}
+
+#[track_caller]
+fn send_is_not_available() {
+    let refused = World::new(PROGRAM).run(["send", "T-local-0", "text"]).json();
+    equals(&refused, "/error/code", "UNSUPPORTED");
+    equals(&refused, "/meta/command", "send");
+}
+
+pub(crate) const SECTIONS: &[Section] = &[
+    Section {
+        heading: "Introduction",
+        rows: &[works(
+            1,
+            "The stream is one JSON object per line, with `type`",
+            "All six event types are recognised",
+            || {
+                let summary = summary(STREAM);
+                equals(&summary, "/dialect", "idle");
+                equals(&summary, "/counts/event_count", 6);
+                equals(&summary, "/counts/unknown_count", 0);
+            },
+        )],
+    },
+    Section {
+        heading: "Event Types",
+        rows: &[
+            works(
+                2,
+                "`agent_message` has `content`, the text",
+                "It is the text of the message and the final message",
+                || {
+                    equals(&item_of("agent_message"), "/text", "Working");
+                    equals(&summary(STREAM), "/final_message", "Working");
+                },
+            ),
+            works(
+                3,
+                "`agent_message` has `role`",
+                "A message with the role `user` is not a message of the agent",
+                || {
+                    let user = STREAM.replace("assistant", "user");
+                    equals(&summary(&user), "/final_message", Value::Null);
+                },
+            ),
+            works(4, "`tool_call` has `name`", "It is the tool of the call; the server is `agent`", || {
+                equals(&item_of("mcp_tool_call"), "/tool", "write_file");
+                equals(&item_of("mcp_tool_call"), "/server", "agent");
+            }),
+            works(
+                5,
+                "`tool_call` has `call_id`, unique for the call",
+                "Two open calls have two items",
+                || {
+                    let call = r#"{"type":"tool_call","name":"a","call_id":"ID","arguments":{}}"#;
+                    let stream = format!("{}\n{}\n", call.replace("ID", "1"), call.replace("ID", "2"));
+                    let events = converted(&stream);
+                    equals(&events[2], "/item/id", "item_0");
+                    equals(&events[3], "/item/id", "item_1");
+                },
+            ),
+            works(6, "`tool_call` has `arguments`, an object", "They are the arguments of the call", || {
+                let calls = events(&run_events(&["normalize"], STREAM));
+                let call = calls.iter().find(|event| event["item"]["type"] == "mcp_tool_call").unwrap();
+                equals(call, "/item/arguments", json!({"path": "a.txt"}));
+            }),
+            works(
+                7,
+                "`tool_result` has the `call_id` of its call",
+                "The completed item has the id and the tool of the call",
+                || {
+                    let events = converted(STREAM);
+                    let calls: Vec<&Value> =
+                        events.iter().filter(|event| event["item"]["type"] == "mcp_tool_call").collect();
+                    assert_eq!(calls[0]["item"]["id"], calls[1]["item"]["id"]);
+                    equals(calls[1], "/type", "item.completed");
+                    equals(calls[1], "/item/tool", "write_file");
+                },
+            ),
+            works(8, "`tool_result` has `output`, a text", "It is the text of the result", || {
+                let calls = events(&run_events(&["normalize"], STREAM));
+                let end = calls.iter().find(|event| event["item"]["result"].is_object()).unwrap();
+                equals(end, "/item/result/content/0/text", "ok");
+            }),
+            works(
+                9,
+                "`tool_result` has `error` if the tool failed",
+                "The call has failed; an error of null is none",
+                || {
+                    for (error, status) in [(r#""why""#, "failed"), ("null", "completed")] {
+                        let stream =
+                            STREAM.replace(r#""output":"ok""#, &format!(r#""output":"ok","error":{error}"#));
+                        let events = converted(&stream);
+                        let end =
+                            events.iter().rfind(|event| event["item"]["type"] == "mcp_tool_call").unwrap();
+                        equals(end, "/item/status", status);
+                    }
+                },
+            ),
+            works(10, "`file_change` has `path`, absolute or relative", "Both are copied", || {
+                for path in ["a.txt", "/abs/a.txt"] {
+                    let change = change(path, "edit");
+                    equals(&converted(&change)[2], "/item/changes/0/path", path);
+                }
+            }),
+            works(
+                11,
+                "The action `write` writes a file",
+                "A file that was not known is added, a known one updated",
+                || {
+                    let events = converted(&change("a", "write").repeat(2));
+                    equals(&events[2], "/item/changes/0/kind", "add");
+                    equals(&events[3], "/item/changes/0/kind", "update");
+                },
+            ),
+            works(12, "The action `edit` edits a file", "The kind is `update`", || {
+                equals(&converted(&change("a", "edit"))[2], "/item/changes/0/kind", "update")
+            }),
+            works(
+                13,
+                "The action `delete` deletes a file",
+                "The kind is `delete`, and the summary lists the file",
+                || {
+                    equals(&converted(&change("a", "delete"))[2], "/item/changes/0/kind", "delete");
+                    equals(&summary(&change("a", "delete")), "/file_operations/deleted_files/0", "a");
+                },
+            ),
+            works(
+                14,
+                "`idle`: the agent waits for input",
+                "The end of the stream while the agent waits is no interruption",
+                || {
+                    let waiting = STREAM.replace("{\"type\":\"done\"}\n", "");
+                    equals(&summary(&waiting), "/state", "completed");
+                },
+            ),
+            not_built(
+                15,
+                "`idle`: queued messages can be written to the standard input of the agent now",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            works(
+                16,
+                "`idle`: the turn is complete",
+                "`turn.completed`, with a usage of zero, and nothing after a repeated `idle`",
+                || {
+                    let events = converted(&STREAM.replace("done", "idle"));
+                    let ends: Vec<&Value> =
+                        events.iter().filter(|event| event["type"] == "turn.completed").collect();
+                    assert_eq!(ends.len(), 1, "{events:?}");
+                    equals(ends[0], "/usage/input_tokens", 0);
+                },
+            ),
+            not_built(
+                17,
+                "`idle` sets the idle flag",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            not_built(
+                18,
+                "`idle` drains the stdin queue",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            not_built(
+                19,
+                "`idle` emits a structured log event, `idle_detected`",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            works(
+                20,
+                "`done`: the session is complete",
+                "With it the summary is completed, without it and without `idle` interrupted",
+                || {
+                    let idle = "{\"type\":\"idle\"}\n";
+                    equals(&summary(&STREAM.replace(idle, "")), "/state", "completed");
+                    let endless = STREAM.replace(idle, "").replace("{\"type\":\"done\"}\n", "");
+                    equals(&summary(&endless), "/state", "interrupted");
+                },
+            ),
+        ],
+    },
+    Section {
+        heading: "Communication Pattern",
+        rows: &[
+            not_built(
+                21,
+                "The parent writes `tool_result` objects to the standard input of the agent",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            works(
+                22,
+                "The agent writes events as JSON lines to its standard output",
+                "A pipe is read to its end, in the order of the lines",
+                || {
+                    let kinds: Vec<Value> =
+                        converted(STREAM).into_iter().map(|event| event["type"].clone()).collect();
+                    let expected = [
+                        "thread.started",
+                        "turn.started",
+                        "item.completed",
+                        "item.started",
+                        "item.completed",
+                        "item.completed",
+                        "turn.completed",
+                    ];
+                    assert_eq!(kinds, expected);
+                },
+            ),
+            not_built(
+                23,
+                "Standard input of the agent: one JSON object per line",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            works(
+                24,
+                "Standard output of the agent: one event per line",
+                "The number of lines read is the number of events",
+                || {
+                    equals(
+                        &run_events(&["normalize", "--format", "json"], STREAM).json(),
+                        "/data/lines_read",
+                        6,
+                    )
+                },
+            ),
+            differs(
+                25,
+                "The standard error of the agent is discarded, so that it cannot disturb the standard output of the parent",
+                "it is stored apart, cannot disturb anything, and explains failures",
+                "`results` has it in a field of its own, and not in the events",
+                || {
+                    let mut session = Session::with_agent(&[
+                        json!({"stderr_line": "printed on stderr"}),
+                        json!({"message": "Done."}),
+                        json!({"turn_completed": {}}),
+                    ]);
+                    let task = session.json("_codex_local_exec", json!({"task": "x"}));
+                    let id = task_id(&task);
+                    session.json("_codex_local_wait", json!({"task_id": id}));
+                    let input = json!({"task_id": id, "include_output": true});
+                    let results = session.json("_codex_local_results", input);
+                    contains(&results, "/data/output/stderr", "printed on stderr");
+                    assert!(!text(&results, "/data/output/stdout").contains("printed on stderr"));
+                },
+            ),
+        ],
+    },
+    Section {
+        heading: "Stdin Input Format",
+        rows: &[
+            not_built(
+                26,
+                "Queued messages are written as newline-delimited `tool_result` objects",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            not_built(
+                27,
+                "A message is `{\"type\":\"tool_result\",\"content\":TEXT}`",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED; such a line in a transcript is recognised as an echo and not as an action of the agent",
+                || {
+                    send_is_not_available();
+                    let echoed = r#"{"type":"tool_result","content":"text"}"#;
+                    let run = run_events(&["normalize"], &format!("{STREAM}{echoed}\n"));
+                    assert!(run.stderr.contains("1 ignored."), "{}", run.stderr);
+                },
+            ),
+            not_built(
+                28,
+                "Each message ends with a newline",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            not_built(
+                29,
+                "Each queued message is one JSON object",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            not_built(
+                30,
+                "`content` is the text of the message, unchanged",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+        ],
+    },
+    Section {
+        heading: "Usage in atm-agent-mcp",
+        rows: &[
+            not_built(
+                31,
+                "The agent is started with pipes for standard input and output",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "An agent with `protocol = \"idle\"` is refused",
+                || {
+                    let config =
+                        "[agents.chat]\nprotocol = \"idle\"\ncommand = [\"chat\"]\nunsandboxed = true\n";
+                    let world = World::new(PROGRAM);
+                    world.write("home/.config/mcp-delegator/config.toml", config);
+                    let refused = world.run(["local", "exec", "x", "--agent", "chat"]).json();
+                    equals(&refused, "/ok", false);
+                    contains(&refused, "/error/message", "protocol");
+                },
+            ),
+            works(
+                32,
+                "Standard output is read line by line",
+                "A line that arrives in two parts is one event",
+                || {
+                    let (half, rest) = STREAM.split_at(20);
+                    let world = World::new(PROGRAM);
+                    let script = format!(
+                        "(printf %s '{half}'; printf %s '{rest}') | {PROGRAM} events normalize --strict"
+                    );
+                    let run = world.run_as(Path::new("/bin/sh"), ["-c", &script]);
+                    assert_eq!(events(&run), converted(STREAM));
+                },
+            ),
+            works(33, "Each line is parsed for its type", "The summary counts the lines by type", || {
+                let summary = summary(STREAM);
+                for kind in ["agent_message", "tool_call", "tool_result", "file_change", "idle", "done"] {
+                    equals(&summary, &format!("/counts/by_type/{kind}"), 1);
+                }
+            }),
+            not_built(
+                34,
+                "`idle` sets the flag and triggers the drain of the queue",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            not_built(
+                35,
+                "`done` emits a structured log event",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED",
+                || send_is_not_available(),
+            ),
+            not_built(
+                36,
+                "All lines, `idle` and `done` included, are forwarded to readers",
+                "the stdin queue and agents of this dialect are not available in this version",
+                "`send` answers UNSUPPORTED; `events follow` prints the events that a transcript means, and `idle` as the end of a turn",
+                || {
+                    send_is_not_available();
+                    let run = run_events(&["follow", "--format", "jsonl"], STREAM);
+                    let last = run.stdout.lines().nth(6).unwrap();
+                    assert!(last.contains("turn.completed"), "{}", run.stdout);
+                },
+            ),
+            not_testable(
+                37,
+                "The reader of the proxy processes forwarded lines like MCP messages",
+                "it is inside another program",
+            ),
+        ],
+    },
+];

@@ -14,13 +14,20 @@ pub(crate) static ALL_TOOLS: LazyLock<AllTools> = LazyLock::new(record);
 pub(crate) struct AllTools {
     /// The tools of `tools/list`.
     pub(crate) listed: Vec<Value>,
+    /// The published schema of each category, from the resource of the server.
+    pub(crate) schemas: BTreeMap<&'static str, Value>,
     answers: BTreeMap<&'static str, ToolAnswer>,
 }
+
+pub(crate) const CATEGORIES: [&str; 5] =
+    ["execution_ack", "wait_result", "status_snapshot", "result_set", "registry_info"];
 
 /// The answers of one tool to the same call in three formats.
 pub(crate) struct ToolAnswer {
     /// The envelope of the call with `format: "json"`.
     pub(crate) envelope: Value,
+    /// The envelope of the same call once more.
+    pub(crate) second_envelope: Value,
     /// The text of that call, parsed.
     pub(crate) json_text: Value,
     /// The whole result of the call without a format.
@@ -67,7 +74,7 @@ fn record() -> AllTools {
         ("_codex_cloud_list_environments", json!({})),
         (
             "_codex_cloud_github_setup",
-            json!({"repo_url": "https://github.com/user/repo", "tech_stack": "node",
+            json!({"repo_url": "https://github.com/user/repo", "stack": "node",
                 "git_user_name": "Me", "git_user_email": "me@example.org"}),
         ),
     ]);
@@ -82,19 +89,27 @@ fn record() -> AllTools {
         .into_iter()
         .map(|(tool, arguments)| (tool, record_tool(&mut session, tool, arguments)))
         .collect();
-    // The first answer to a cancel is given again, so that the three calls have the same one.
+    // The first answer to a cancel is given again, so that all calls have the same one.
     session.stage.set_script(json!([{"thread_started": {}}, "turn_started", "silent"]));
     let running = session.json("_codex_local_exec", json!({"task": "x"}));
     let running = json!({"task_id": task_id(&running)});
     answers.insert("_codex_local_cancel", record_tool(&mut session, "_codex_local_cancel", running));
-    AllTools { listed: serde_json::from_value(listed).unwrap(), answers }
+    let schemas = CATEGORIES.map(|category| (category, read_schema(&mut session, category)));
+    AllTools { listed: serde_json::from_value(listed).unwrap(), schemas: schemas.into(), answers }
+}
+
+fn read_schema(session: &mut Session, category: &str) -> Value {
+    let uri = format!("codex://schema/v3.6/{category}/v1");
+    let read = result(session.client.request("resources/read", json!({"uri": uri})));
+    serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap()
 }
 
 fn record_tool(session: &mut Session, tool: &str, arguments: Value) -> ToolAnswer {
     let mut in_json = arguments.clone();
     in_json["format"] = json!("json");
-    let result = session.client.call(tool, in_json);
+    let result = session.client.call(tool, in_json.clone());
     ToolAnswer {
+        second_envelope: session.json(tool, in_json),
         envelope: result["structuredContent"].clone(),
         json_text: serde_json::from_str(text(&result)).unwrap(),
         default: session.client.call(tool, arguments.clone()),

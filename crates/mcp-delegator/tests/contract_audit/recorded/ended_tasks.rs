@@ -1,28 +1,40 @@
-//! Tasks that ended: completed.
+//! Tasks whose agent ended: with a completed turn, and in several ways without.
 
 use std::sync::LazyLock;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{Session, task_id};
+use super::{Session, done, task_id};
 
 /// A task in a git repository that changes files, runs tests and completes.
 pub(crate) static COMPLETED: LazyLock<Completed> = LazyLock::new(record_completed);
+/// Tasks outside of git that change nothing and fail.
+pub(crate) static FAILED: LazyLock<Failed> = LazyLock::new(record_failed);
 
 pub(crate) struct Completed {
     pub(crate) ack: Value,
     pub(crate) wait: Value,
     pub(crate) wait_with_output: Value,
+    /// Refused: `wait` has no events.
+    pub(crate) wait_with_events: Value,
     pub(crate) wait_markdown: String,
     pub(crate) results: Value,
     pub(crate) results_with_output: Value,
     pub(crate) results_with_events: Value,
-    /// The acknowledgement of a second task, when the first one is known.
+    /// The acknowledgement of a second task, when the duration of the first one is known.
     pub(crate) later_ack: Value,
-    /// A foreground run of the same task.
+    /// `run` with `async`.
+    pub(crate) background_run: Value,
+    /// `run` until the task has ended. Its agent writes a file although it may only read.
     pub(crate) run: Value,
+    /// The acknowledgement of a task in the same thread.
+    pub(crate) resume: Value,
 }
 
+/// Codex writes two ids for a search.
+const SEARCH: &str =
+    r#"{"type":"item.completed","item":{"id":"item_4","type":"web_search","id":"ws_1","query":"x"}}"#;
 const TEST_OUTPUT: &str = "===== 47 passed in 0.12s =====\n";
 
 fn record_completed() -> Completed {
@@ -32,6 +44,7 @@ fn record_completed() -> Completed {
         json!({"write_file": {"path": "tests/api.test.ts", "text": "hello\n"}}),
         json!({"delete_file": "gone.txt"}),
         json!({"command": {"run": "PATH=bin:$PATH pytest tests"}}),
+        json!({"line": SEARCH}),
         json!({"message": "All done."}),
         json!({"turn_completed":
             {"input_tokens": 12_000, "cached_input_tokens": 11_160, "output_tokens": 3_500}}),
@@ -47,21 +60,122 @@ fn record_completed() -> Completed {
          && git -c user.name=Tester -c user.email=tester@localhost commit -q -m First",
     );
     let task = json!({"task": "Implement user authentication", "mode": "workspace-write"});
-    let ack = session.json("_codex_local_exec", task.clone());
+    let ack = session.json("_codex_local_exec", task);
     let id = json!({"task_id": task_id(&ack)});
     let with = |key: &str| json!({"task_id": id["task_id"], key: true});
     let wait = session.json("_codex_local_wait", id.clone());
     let results = session.json("_codex_local_results", id.clone());
-    session.shell("git checkout -q . && git clean -qfd");
-    Completed {
-        wait_with_output: session.json("_codex_local_wait", with("include_output")),
-        wait_markdown: session.markdown("_codex_local_wait", id.clone()),
-        results_with_output: session.json("_codex_local_results", with("include_output")),
-        results_with_events: session.json("_codex_local_results", with("include_events")),
-        later_ack: session.json("_codex_local_exec", task.clone()),
-        run: session.json("_codex_local_run", json!({"task": "x", "mode": "read-only"})),
+    let wait_with_output = session.json("_codex_local_wait", with("include_output"));
+    let wait_markdown = session.markdown("_codex_local_wait", id.clone());
+    let results_with_output = session.json("_codex_local_results", with("include_output"));
+    let results_with_events = session.json("_codex_local_results", with("include_events"));
+    let wait_with_events = session.json("_codex_local_wait", with("include_events"));
+    session.set_agent(&[&[json!({"write_file": {"path": "notes.txt", "text": "x"}})], &done()[..]].concat());
+    let resumed = json!({"task": "Go on", "task_id": id["task_id"]});
+    let completed = Completed {
+        later_ack: session.json("_codex_local_exec", json!({"task": "x"})),
+        background_run: session.json("_codex_local_run", json!({"task": "x", "async": true})),
+        run: session.json("_codex_local_run", json!({"task": "x"})),
+        resume: session.json("_codex_local_resume", resumed),
         ack,
         wait,
+        wait_with_output,
+        wait_with_events,
+        wait_markdown,
         results,
+        results_with_output,
+        results_with_events,
+    };
+    session.finish();
+    completed
+}
+
+pub(crate) struct Failed {
+    /// `wait`, `results` and `run` of a task that fails with the stack trace of a program.
+    pub(crate) wait: Value,
+    pub(crate) results: Value,
+    pub(crate) run: Value,
+    /// `run` of an agent that exits with 3 and no event.
+    pub(crate) run_exit: Value,
+    /// `run` of an agent that is killed.
+    pub(crate) run_killed: Value,
+    /// `run` of an agent that exits after a log line with the number 429 in its time.
+    pub(crate) run_after_log_line: Value,
+    /// `run` of an agent whose model refuses requests for a while.
+    pub(crate) run_rate_limited: Value,
+    /// `results` of a task whose error has three lines.
+    pub(crate) results_of_long_error: Value,
+    /// `results` of tasks that change nothing, and add a file of two lines.
+    pub(crate) results_unchanged: Value,
+    pub(crate) results_added: Value,
+    /// `results` of a task whose supervisor was killed.
+    pub(crate) results_lost: Value,
+}
+
+/// What Node.js prints for an error that a program does not catch.
+const STACK_TRACE: &str = "\
+#!/bin/sh
+echo \"$PWD/src/crud/workspace.service.ts:42\"
+echo '    return workspace.name;'
+echo '                     ^'
+echo
+echo \"TypeError: Cannot read property 'name' of null\"
+echo \"    at load ($PWD/src/crud/workspace.service.ts:42:15)\"
+echo
+echo 'Node.js v22.11.0'
+exit 1
+";
+const LOG_LINE: &str = "2026-11-15T18:07:43.429123Z ERROR codex_core: failed to parse config";
+
+fn record_failed() -> Failed {
+    let mut session = Session::with_agent(&[
+        json!({"command": {"run": "PATH=bin:$PATH node src/main.js"}}),
+        json!({"stderr_line": "x".repeat(2_000)}),
+        json!({"stderr_line": "the last line on stderr"}),
+        json!({"turn_failed": "I could not fix it."}),
+    ]);
+    session.stage.write_program("project/bin/node", STACK_TRACE);
+    session.stage.world.write("project/src/crud/workspace.service.ts", "code\n");
+    let ack = session.json("_codex_local_exec", json!({"task": "x"}));
+    let id = json!({"task_id": task_id(&ack)});
+    let wait = session.json("_codex_local_wait", id.clone());
+    let results = session.json("_codex_local_results", id);
+    let run = session.json("_codex_local_run", json!({"task": "x"}));
+    let mut run_with = |steps: &[Value]| {
+        session.set_agent(steps);
+        session.json("_codex_local_run", json!({"task": "x"}))
+    };
+    let refused = "Rate limit reached for gpt-5.5. Please try again in 1.898s.";
+    let run_exit = run_with(&[json!({"exit": 3})]);
+    let run_killed = run_with(&[json!({"raise": "KILL"})]);
+    let run_after_log_line = run_with(&[json!({"stderr_line": LOG_LINE}), json!({"exit": 1})]);
+    let run_rate_limited = run_with(&[json!({"turn_failed": refused})]);
+    let long_error = run_with(&[json!({"turn_failed": "First line.\nSecond line.\nThird line."})]);
+    let unchanged = run_with(&done());
+    let added =
+        run_with(&[&[json!({"write_file": {"path": "new.txt", "text": "a\nb\n"}})], &done()[..]].concat());
+    let lost = run_without_supervisor(&mut session);
+    let mut results_of = |run: &Value| session.json("_codex_local_results", json!({"task_id": task_id(run)}));
+    Failed {
+        results_of_long_error: results_of(&long_error),
+        results_unchanged: results_of(&unchanged),
+        results_added: results_of(&added),
+        results_lost: results_of(&lost),
+        wait,
+        results,
+        run,
+        run_exit,
+        run_killed,
+        run_after_log_line,
+        run_rate_limited,
     }
+}
+
+/// The `wait` for a task whose supervisor is killed while its agent works.
+fn run_without_supervisor(session: &mut Session) -> Value {
+    session.set_agent(&[json!("silent")]);
+    let ack = session.json("_codex_local_exec", json!({"task": "x"}));
+    let supervisor = Pid::from_raw(session.stage.supervisor_pid(&task_id(&ack))).unwrap();
+    kill_process(supervisor, Signal::KILL).unwrap();
+    session.json("_codex_local_wait", json!({"task_id": task_id(&ack)}))
 }

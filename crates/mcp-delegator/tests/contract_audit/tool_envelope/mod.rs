@@ -1,11 +1,33 @@
 //! The rows of the document "Tool envelope".
 
+mod acknowledgement;
 mod envelope;
+mod errors;
+mod migration;
+mod registry;
+mod results;
+mod schemas;
+mod status;
+mod wait;
+
+use crate::assertions::{absent, equals};
+use crate::recorded::CLOUD;
 
 crate::row::document! {
     "000",
     "Tool envelope",
     "The JSON answers of the fifteen MCP tools (JSON Schema Specification, MCP Delegator 3.6).",
     209 statements in
-    envelope
+    envelope errors acknowledgement wait status results registry migration schemas
+}
+
+/// A cloud tool answers with UNSUPPORTED, in its own category.
+#[track_caller]
+fn not_built_cloud(tool: &str, category: &str) {
+    let answer = &CLOUD[tool];
+    equals(answer, "/tool", tool);
+    equals(answer, "/tool_category", category);
+    equals(answer, "/schema_id", format!("codex/v3.6/{category}/v1"));
+    equals(answer, "/error/code", "UNSUPPORTED");
+    absent(answer, "/data");
 }

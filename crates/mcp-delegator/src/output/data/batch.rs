@@ -1,0 +1,215 @@
+//! The result of a command that acts on several items: one entry per item, and what the call as a whole amounts to.
+//!
+//! The rule is the same for every such command. Some items failed: a partial result. All failed: an error, with the code that
+//! they share. The entries are part of the data either way, so no item is left out of the output.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::{AppError, ErrorCode, Retryable};
+use crate::output::documents::document::{Document, scalar, table};
+use crate::output::outcome::{CommandOutput, Completion};
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BatchResult {
+    pub total_operations: usize,
+    pub successful: usize,
+    pub failed: usize,
+    /// Some items failed, and some succeeded.
+    pub partial_success: bool,
+    pub results: Vec<BatchItem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BatchItem {
+    /// What the command acted on, such as a task id.
+    pub target: String,
+    pub success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ItemError>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ItemError {
+    pub code: &'static str,
+    pub kind: &'static str,
+    pub message: String,
+    /// The state of the task, if it is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+}
+
+impl From<&AppError> for ItemError {
+    fn from(error: &AppError) -> ItemError {
+        let facts = error.code.facts();
+        ItemError {
+            code: facts.agent,
+            kind: facts.kind.name(),
+            message: error.message.clone(),
+            state: error.context.get("state").and_then(Value::as_str).map(str::to_owned),
+        }
+    }
+}
+
+/// Collects the results of a batch.
+#[derive(Debug, Default)]
+pub struct Batch {
+    items: Vec<BatchItem>,
+    errors: Vec<AppError>,
+    /// Items that succeeded and are only counted.
+    counted: usize,
+}
+
+impl Batch {
+    pub fn succeeded(&mut self, target: impl Into<String>, result: impl Serialize) {
+        let result = json!(result).as_object().cloned();
+        self.items.push(BatchItem { target: target.into(), success: true, result, error: None });
+    }
+
+    pub fn failed(&mut self, target: impl Into<String>, error: AppError) {
+        let item_error = Some(ItemError::from(&error));
+        self.items.push(BatchItem { target: target.into(), success: false, result: None, error: item_error });
+        self.errors.push(error);
+    }
+
+    /// Items that succeeded, too many to list.
+    pub fn count(&mut self, succeeded: usize) {
+        self.counted += succeeded;
+    }
+
+    pub fn failed_count(&self) -> usize {
+        self.errors.len()
+    }
+
+    pub fn result(&self) -> BatchResult {
+        let (total, failed) = (self.items.len() + self.counted, self.errors.len());
+        BatchResult {
+            total_operations: total,
+            successful: total - failed,
+            failed,
+            partial_success: failed > 0 && failed < total,
+            results: self.items.clone(),
+        }
+    }
+
+    /// The output of the call. `data` contains the result of the batch.
+    pub fn into_output(self, data: impl Serialize) -> CommandOutput {
+        let total = self.items.len() + self.counted;
+        let data = json!(data);
+        CommandOutput::new(match self.errors.len() {
+            0 => Completion::Done(data),
+            failed if failed < total => Completion::Partial(data),
+            _ => Completion::Failed(Box::new(common_error(self.errors)), Some(data)),
+        })
+    }
+}
+
+/// The error of a batch in which every item failed: the only one, or one with the code that all share.
+fn common_error(errors: Vec<AppError>) -> AppError {
+    let count = errors.len();
+    let mut errors = errors.into_iter();
+    let Some(first) = errors.next() else { return AppError::new(ErrorCode::AllItemsFailed, "No item.") };
+    if count == 1 {
+        return first;
+    }
+    let codes: Vec<ErrorCode> = [first.code].into_iter().chain(errors.map(|error| error.code)).collect();
+    let has_one_kind = codes.iter().all(|code| code.facts().kind == first.code.facts().kind);
+    // One item that a retry cannot help is enough.
+    let permanent = codes.into_iter().find(|code| code.facts().retryable == Retryable::No);
+    let code = if has_one_kind { permanent.unwrap_or(first.code) } else { ErrorCode::AllItemsFailed };
+    let message = format!("All {count} items failed. First: {}", first.message);
+    AppError { phase: first.phase, suggestion: first.suggestion, ..AppError::new(code, message) }
+}
+
+/// The fields of a [`BatchResult`] in the data of a command; empty if there are none.
+pub fn fields_of(data: &Value) -> Map<String, Value> {
+    const FIELDS: [&str; 5] = ["total_operations", "successful", "failed", "partial_success", "results"];
+    let field = |name: &str| Some((name.to_owned(), data.get(name)?.clone()));
+    match data["results"].is_array() && data["total_operations"].is_u64() {
+        true => FIELDS.into_iter().filter_map(field).collect(),
+        false => Map::new(),
+    }
+}
+
+/// Appends the items that failed, with the reason of each.
+pub fn append_failures(mut document: Document, data: &Value) -> Document {
+    let results = data["results"].as_array().into_iter().flatten();
+    let failed = results.filter(|item| item["success"] == false);
+    let rows: Vec<Vec<String>> =
+        failed.map(|item| vec![scalar(&item["target"]), scalar(&item["error"]["message"])]).collect();
+    if let Some(failed) = table(&["failed", "reason"], rows) {
+        document.insert_before_next(failed);
+    }
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ExitCode;
+
+    fn error(code: ErrorCode) -> AppError {
+        AppError::new(code, "It did not work.").context("state", "completed")
+    }
+
+    fn output(batch: Batch) -> CommandOutput {
+        let result = batch.result();
+        batch.into_output(result)
+    }
+
+    fn exit_when_all_failed(codes: &[ErrorCode]) -> ExitCode {
+        let mut batch = Batch::default();
+        codes.iter().for_each(|code| batch.failed("T-local-1", error(*code)));
+        match output(batch).completion {
+            Completion::Failed(error, Some(data)) => {
+                assert_eq!((&data["failed"], &data["partial_success"]), (&json!(codes.len()), &json!(false)));
+                error.exit()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_batch_is_partial_only_if_some_items_failed_and_some_succeeded() {
+        let mut batch = Batch::default();
+        assert!(matches!(output(Batch::default()).completion, Completion::Done(_)), "an empty batch");
+        batch.succeeded("a", json!({"state": "cancelled"}));
+        assert_eq!(batch.failed_count(), 0);
+        batch.failed("b", error(ErrorCode::WrongState));
+        let Completion::Partial(data) = output(batch).completion else { panic!("not partial") };
+        let item_error = json!({
+            "code": "WRONG_STATE", "kind": "wrong_state", "message": "It did not work.", "state": "completed"
+        });
+        let results = json!([
+            {"target": "a", "success": true, "result": {"state": "cancelled"}},
+            {"target": "b", "success": false, "error": item_error}
+        ]);
+        assert_eq!(
+            data,
+            json!({"total_operations": 2, "successful": 1, "failed": 1, "partial_success": true, "results": results})
+        );
+        assert_eq!(Value::Object(fields_of(&data)), data);
+    }
+
+    #[test]
+    fn counted_successes_make_a_failure_partial() {
+        let mut batch = Batch::default();
+        batch.count(3);
+        batch.failed("a", error(ErrorCode::IoError));
+        let result = batch.result();
+        assert_eq!((result.total_operations, result.successful, result.failed), (4, 3, 1));
+        assert!(matches!(output(batch).completion, Completion::Partial(_)));
+    }
+
+    #[test]
+    fn a_batch_that_failed_completely_has_the_code_that_all_items_share() {
+        let (unknown, ended) = (ErrorCode::TaskNotFound, ErrorCode::WrongState);
+        assert_eq!(exit_when_all_failed(&[unknown]), ExitCode::NotFound);
+        assert_eq!(exit_when_all_failed(&[unknown, ErrorCode::NotFound]), ExitCode::NotFound);
+        assert_eq!(exit_when_all_failed(&[ended, ended]), ExitCode::Precondition);
+        assert_eq!(exit_when_all_failed(&[ended, unknown]), ExitCode::GeneralError);
+    }
+}

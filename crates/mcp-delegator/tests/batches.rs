@@ -1,0 +1,261 @@
+//! Commands that act on several items: per-item results, exit 3 when some failed, and dry runs that state what would be done.
+
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
+use delegator_testkit::program::RunOutput;
+use delegator_testkit::stage::{Stage, successful_turn};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+const UNKNOWN: &str = "T-local-00000000000000000000000000000000";
+const OTHER_UNKNOWN: &str = "T-local-11111111111111111111111111111111";
+
+/// Tasks whose text contains "wait" wait for the file `go`; those whose text contains "fail" fail.
+fn stage() -> Stage {
+    let prelude = "text=$(cat); case $text in \
+                   *wait*) while [ ! -e go ]; do sleep 0.02; done ;; *fail*) echo broken >&2; exit 1 ;; esac";
+    let steps = successful_turn(&[]);
+    let steps: Vec<Value> = steps.as_array().unwrap().iter().skip(1).cloned().collect();
+    Stage::with_script_after(prelude, PROGRAM, json!(steps)).variable("MCP_DELEGATOR_MAX_CONCURRENT", "8")
+}
+
+fn exec(stage: &Stage, task: &str) -> String {
+    let response = stage.run_json(&["local", "exec", task]);
+    response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
+}
+
+fn ended(stage: &Stage, task: &str) -> String {
+    let id = exec(stage, task);
+    stage.wait(&id);
+    id
+}
+
+fn run(stage: &Stage, args: &[&str]) -> RunOutput {
+    stage.world.run(args)
+}
+
+fn standard(stage: &Stage, args: &[&str]) -> (Option<i32>, Value) {
+    let run = run(stage, &[args, &["--envelope", "standard"]].concat());
+    (run.exit, run.document())
+}
+
+fn human(stage: &Stage, args: &[&str]) -> RunOutput {
+    run(stage, &[args, &["--format", "human"]].concat())
+}
+
+/// Target, success and error code of every item.
+fn items(batch: &Value) -> Vec<(&str, bool, Option<&str>)> {
+    let results = batch["results"].as_array().unwrap_or_else(|| panic!("{batch}"));
+    let item = |item: &'_ Value| {
+        assert_eq!(item["success"] == true, item.get("error").is_none(), "{item}");
+        assert_eq!(item["success"] == true, item.get("result").is_some(), "{item}");
+    };
+    results.iter().for_each(item);
+    let fields = |item| -> (&str, bool, Option<&str>) {
+        let item: &Value = item;
+        (item["target"].as_str().unwrap(), item["success"] == true, item["error"]["code"].as_str())
+    };
+    results.iter().map(fields).collect()
+}
+
+fn counts(batch: &Value) -> [&Value; 4] {
+    ["total_operations", "successful", "failed", "partial_success"].map(|key| &batch[key])
+}
+
+#[test]
+fn cancel_acts_on_known_tasks_and_reports_every_other_one() {
+    let stage = stage();
+    let (done, first, second) = (ended(&stage, "x"), exec(&stage, "wait"), exec(&stage, "wait"));
+    let args = ["cancel", &done, &first, UNKNOWN, OTHER_UNKNOWN, &first];
+    let run = run(&stage, &args);
+    assert_eq!(run.exit, Some(3), "{run:?}");
+    let envelope = run.json();
+    assert_eq!((&envelope["ok"], &envelope["error"]["code"]), (&json!(false), &json!("PARTIAL_FAILURE")));
+    let data = &envelope["meta"]["failure_data"];
+    assert_eq!(counts(data), [&json!(4), &json!(1), &json!(3), &json!(true)], "{data}");
+    let expected = [
+        (done.as_str(), false, Some("WRONG_STATE")),
+        (first.as_str(), true, None),
+        (UNKNOWN, false, Some("TASK_NOT_FOUND")),
+        (OTHER_UNKNOWN, false, Some("TASK_NOT_FOUND")),
+    ];
+    assert_eq!(items(data), expected, "{data}");
+    assert_eq!(stage.wait(&first)["data"]["state"], "cancelled");
+    // A repeated cancel succeeds; the other envelope has the same items.
+    let (exit, envelope) = standard(&stage, &["cancel", &done, &first, &second]);
+    assert_eq!((exit, &envelope["success"], &envelope["error"]), (Some(3), &json!(true), &Value::Null));
+    assert_eq!(counts(&envelope["data"]), [&json!(3), &json!(2), &json!(1), &json!(true)], "{envelope}");
+    assert_eq!(envelope["metadata"]["warnings"][0]["code"], "W_PARTIAL_001", "{envelope}");
+    assert_eq!(items(&envelope["data"])[1], (first.as_str(), true, None));
+}
+
+#[test]
+fn cancel_of_which_all_items_failed_has_their_common_code() {
+    let stage = stage();
+    let (done, other) = (ended(&stage, "x"), ended(&stage, "x"));
+    for (args, exit, code) in [
+        (vec!["cancel", UNKNOWN], 5, "TASK_NOT_FOUND"),
+        (vec!["cancel", UNKNOWN, OTHER_UNKNOWN], 5, "TASK_NOT_FOUND"),
+        (vec!["cancel", &done, &other], 4, "WRONG_STATE"),
+        (vec!["cancel", &done, UNKNOWN], 1, "ALL_ITEMS_FAILED"),
+    ] {
+        let run = run(&stage, &args);
+        let envelope = run.json();
+        assert_eq!((run.exit, &envelope["error"]["code"]), (Some(exit), &json!(code)), "{run:?}");
+        let data = &envelope["meta"]["failure_data"];
+        assert_eq!(items(data).len(), args.len() - 1, "{data}");
+        assert_eq!((&data["successful"], &data["partial_success"]), (&json!(0), &json!(false)));
+        let text = human(&stage, &args);
+        assert!(args[1..].iter().all(|id| text.stdout.contains(id)), "{text:?}");
+        assert!(!text.stdout.contains("tasks cancelled"), "{text:?}");
+    }
+}
+
+#[test]
+fn cancel_never_reports_tasks_that_it_did_not_cancel() {
+    let stage = stage();
+    for args in [vec!["cancel", "--all"], vec!["cancel", "--all", "--dry-run"]] {
+        let (exit, envelope) = standard(&stage, &args);
+        assert_eq!(
+            (exit, &envelope["data"]["message"]),
+            (Some(0), &json!("No task to cancel")),
+            "{envelope}"
+        );
+        assert_eq!(envelope["data"]["result"]["total_operations"], 0);
+        assert!(human(&stage, &args).stdout.starts_with("No task to cancel"));
+    }
+    let (done, id) = (ended(&stage, "x"), exec(&stage, "wait"));
+    let (exit, plan) = standard(&stage, &["cancel", &done, &id, "--dry-run"]);
+    assert_eq!((exit, counts(&plan["data"])), (Some(3), [&json!(2), &json!(1), &json!(1), &json!(true)]));
+    assert_eq!(plan["data"]["summary"], "1 of 2 tasks would be cancelled");
+    assert!(human(&stage, &["cancel", &id, "--dry-run"]).stdout.starts_with("1 task would be cancelled"));
+    let (_, plan) = standard(&stage, &["cancel", "--all", "--dry-run"]);
+    assert_eq!(plan["data"]["message"], "1 task would be cancelled", "{plan}");
+    let cancelled = run(&stage, &["cancel", "--all"]).json();
+    assert_eq!(cancelled["data"]["summary"], "1 task cancelled", "the dry run cancelled it: {cancelled}");
+}
+
+#[test]
+fn cancelled_tasks_count_as_read() {
+    let stage = stage();
+    let (one, two) = (exec(&stage, "wait"), exec(&stage, "wait"));
+    assert_eq!(run(&stage, &["cancel", &one, &two]).exit, Some(0));
+    let status = stage.run_json(&["local", "status"]);
+    assert_eq!(status["data"].get("unread"), None, "{status}");
+}
+
+#[test]
+fn wait_for_several_tasks_reports_unknown_ids_after_the_others() {
+    let stage = stage();
+    let (good, bad) = (ended(&stage, "x"), ended(&stage, "fail"));
+    // A failed task is a successful item, and a task that is named twice counts once.
+    let all = ["local", "wait", "--task-ids", &good, "--task-ids", &bad, "--task-ids", &good];
+    let waited = run(&stage, &all);
+    assert_eq!(waited.exit, Some(0), "{waited:?}");
+    assert_eq!(waited.json()["data"]["tasks"].as_array().unwrap().len(), 2);
+    assert_eq!(waited.json()["data"].get("results"), None);
+    let (_, envelope) = standard(&stage, &all);
+    let data = &envelope["data"];
+    assert_eq!(
+        (&data["total_count"], &data["filtered_count"], &data["page"]),
+        (&json!(2), &json!(2), &json!(1))
+    );
+    assert_eq!((&data["tasks"][0]["task_id"], data.get("task")), (&json!(good), None), "{envelope}");
+
+    let partial = [&all[..], &["--task-ids", UNKNOWN, "--task-ids", OTHER_UNKNOWN]].concat();
+    let waited = run(&stage, &partial);
+    assert_eq!(waited.exit, Some(3), "{waited:?}");
+    let envelope = waited.json();
+    let data = &envelope["meta"]["failure_data"];
+    assert_eq!(counts(data), [&json!(4), &json!(2), &json!(2), &json!(true)], "{data}");
+    assert_eq!((data["tasks"].as_array().unwrap().len(), items(data)[3].0), (2, OTHER_UNKNOWN));
+    let (exit, envelope) = standard(&stage, &partial);
+    assert_eq!((exit, &envelope["success"]), (Some(3), &json!(true)), "{envelope}");
+    assert_eq!(counts(&envelope["data"]), [&json!(4), &json!(2), &json!(2), &json!(true)]);
+    let text = human(&stage, &partial).stdout;
+    assert!([&good, &bad, UNKNOWN, OTHER_UNKNOWN].iter().all(|id| text.contains(*id)), "{text}");
+
+    let unknown = run(&stage, &["local", "wait", "--task-ids", UNKNOWN, "--task-ids", OTHER_UNKNOWN]);
+    let envelope = unknown.json();
+    assert_eq!((unknown.exit, &envelope["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
+    assert_eq!(items(&envelope["meta"]["failure_data"]).len(), 2, "{envelope}");
+}
+
+#[test]
+fn wait_for_any_task_reports_unknown_ids_with_the_first_result() {
+    let stage = stage();
+    let good = ended(&stage, "x");
+    let ids = ["--task-ids", UNKNOWN, "--task-ids", &good];
+    let waited = run(&stage, &[&["local", "wait", "--until", "any"], &ids[..]].concat());
+    assert_eq!(waited.exit, Some(3), "{waited:?}");
+    let data = waited.json()["meta"]["failure_data"].clone();
+    assert_eq!((&data["task_id"], &data["state"]), (&json!(good), &json!("completed")), "{data}");
+    assert_eq!(items(&data), [(good.as_str(), true, None), (UNKNOWN, false, Some("TASK_NOT_FOUND"))]);
+}
+
+/// The rule is the same for one id by position, one in a list, and several.
+#[test]
+fn exit_status_makes_a_failed_task_a_failed_item() {
+    let stage = stage();
+    let (good, bad) = (ended(&stage, "x"), ended(&stage, "fail"));
+    let wait = |ids: &[&str]| run(&stage, &[&["local", "wait", "--exit-status"], ids].concat());
+    for ids in [vec![bad.as_str()], vec!["--task-ids", &bad]] {
+        let failed = wait(&ids);
+        assert_eq!(
+            (failed.exit, &failed.json()["error"]["code"]),
+            (Some(80), &json!("AGENT_FAILED")),
+            "{failed:?}"
+        );
+    }
+    let mixed = wait(&["--task-ids", &bad, "--task-ids", &good]);
+    assert_eq!(mixed.exit, Some(3), "{mixed:?}");
+    let data = mixed.json()["meta"]["failure_data"].clone();
+    assert_eq!(items(&data), [(bad.as_str(), false, Some("AGENT_FAILED")), (good.as_str(), true, None)]);
+    assert_eq!(data["tasks"][0]["state"], "failed", "{data}");
+    assert_eq!(wait(&["--task-ids", &good]).exit, Some(0));
+}
+
+#[test]
+fn an_expired_wait_lists_unknown_ids_beside_pending_tasks() {
+    let stage = stage();
+    let id = exec(&stage, "wait");
+    let args = ["local", "wait", "--timeout-sec", "1", "--task-ids", &id, "--task-ids", UNKNOWN];
+    let expired = run(&stage, &args);
+    assert_eq!(expired.exit, Some(14), "{expired:?}");
+    let envelope = expired.json();
+    assert_eq!(envelope["meta"]["pending"], json!([id]), "{envelope}");
+    let data = &envelope["meta"]["failure_data"];
+    assert_eq!(
+        items(data),
+        [(id.as_str(), false, Some("INCOMPLETE")), (UNKNOWN, false, Some("TASK_NOT_FOUND"))]
+    );
+    assert_eq!(run(&stage, &["cancel", "--all"]).exit, Some(0));
+}
+
+#[test]
+fn lists_state_the_size_of_a_page_and_not_the_number_of_items() {
+    let stage = stage();
+    stage.world.write("home/.config/mcp-delegator/environments.json", "{}");
+    let (_, empty) = standard(&stage, &["cloud", "list-environments"]);
+    assert_eq!(
+        (&empty["data"]["total_count"], &empty["data"]["page_size"]),
+        (&json!(0), &json!(1000)),
+        "{empty}"
+    );
+    let (_, all) = standard(&stage, &["config", "show"]);
+    assert_eq!(all["data"]["page_size"], 1000);
+    assert!(all["data"]["total_count"].as_u64().unwrap() > 10, "{all}");
+    let (_, one) = standard(&stage, &["config", "show", "max_concurrent", "--limit", "7"]);
+    assert_eq!((&one["data"]["total_count"], &one["data"]["page_size"]), (&json!(1), &json!(7)), "{one}");
+}
+
+#[test]
+fn dry_runs_state_what_would_be_done() {
+    let stage = stage();
+    let (exit, envelope) = standard(&stage, &["cleanup-registry", "--dry-run"]);
+    let would = "Would clean 0 stuck tasks and delete 0 old tasks";
+    assert_eq!((exit, &envelope["data"]["message"]), (Some(0), &json!(would)), "{envelope}");
+    assert!(human(&stage, &["cleanup-registry", "--dry-run"]).stdout.starts_with(would));
+    let (_, envelope) = standard(&stage, &["cleanup-registry"]);
+    assert_eq!(envelope["data"]["message"], "Cleaned 0 stuck tasks, deleted 0 old tasks");
+}

@@ -1,5 +1,0 @@
-//! Statements about the stream of events.
-
-use crate::row::Section;
-
-pub(crate) const SECTIONS: &[Section] = &[];

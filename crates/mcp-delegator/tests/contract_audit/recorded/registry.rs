@@ -1,0 +1,53 @@
+//! The tools that report on environments, and clean the registry.
+
+use std::sync::LazyLock;
+
+use delegator_registry::{OpenOptions, Registry, StateDir};
+use serde_json::{Value, json};
+
+use super::{Session, done};
+use crate::old_tasks::{HOUR_MS, abandoned_task, ended_task, now_ms};
+
+pub(crate) static REGISTRY: LazyLock<RegistryAnswers> = LazyLock::new(record);
+
+pub(crate) struct RegistryAnswers {
+    pub(crate) environments: Value,
+    pub(crate) environments_path: String,
+    pub(crate) github_setup: Value,
+    /// A cleanup that changes nothing, of one stuck and three old tasks.
+    pub(crate) dry_run: Value,
+    pub(crate) stuck: String,
+    pub(crate) cleanup: Value,
+    /// A cleanup with nothing to do.
+    pub(crate) second_cleanup: Value,
+}
+
+const ENVIRONMENTS: &str = r#"{
+  "env_illustrations": {"name": "Illustrations Training", "repoUrl": "https://github.com/me/illustrations",
+    "stack": "python", "createdAt": "2025-11-01T00:00:00Z"},
+  "env_myproject": {"name": "My Project", "repoUrl": "https://github.com/user/myproject", "stack": "node"}
+}"#;
+
+fn record() -> RegistryAnswers {
+    let mut session = Session::with_agent(&done());
+    session.stage.world.write("home/.config/mcp-delegator/environments.json", ENVIRONMENTS);
+    session.json("_codex_local_run", json!({"task": "recent"}));
+    let state = session.stage.world.home().join("state");
+    let mut registry = Registry::open(&StateDir::open(&state, &OpenOptions::default()).unwrap()).unwrap();
+    for hours in [30, 40, 48] {
+        ended_task(&mut registry, now_ms() - hours * HOUR_MS);
+    }
+    let stuck = abandoned_task(&mut registry, now_ms() - 2 * HOUR_MS).task.id.to_string();
+    let setup = json!({"repo_url": "https://github.com/user/repo", "stack": "node",
+        "git_user_name": "Me", "git_user_email": "me@example.org"});
+    let path = session.stage.world.home().join(".config/mcp-delegator/environments.json");
+    RegistryAnswers {
+        environments: session.json("_codex_cloud_list_environments", json!({})),
+        environments_path: path.display().to_string(),
+        github_setup: session.json("_codex_cloud_github_setup", setup),
+        dry_run: session.json("_codex_cleanup_registry", json!({"dry_run": true})),
+        stuck,
+        cleanup: session.json("_codex_cleanup_registry", json!({})),
+        second_cleanup: session.json("_codex_cleanup_registry", json!({})),
+    }
+}
