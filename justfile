@@ -22,6 +22,10 @@ update-generated:
     UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator up_to_date matches_its_snapshots
     UPDATE_GENERATED=1 cargo nextest run -p mcp-delegator the_readme_lists_the_served_tools
 
+# Count the answers that the tests validated against the published schemas
+count-answers:
+    scripts/count-answers
+
 # Run the benchmarks, built as for a release (`bench` inherits `dist`); prints tables
 bench:
     cargo bench -p delegator-domain --bench redact

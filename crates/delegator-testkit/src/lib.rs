@@ -1,8 +1,9 @@
 //! Test support shared by several crates: an isolated world for the program, scripted agents, a pseudo terminal, a
-//! fake model server, and the comparison of generated files. Development only.
+//! fake model server, the validation of every answer, and the comparison of generated files. Development only.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot set up its world must stop")]
 
+pub mod answers;
 pub mod codex;
 pub mod declared_errors;
 pub mod fake_model;

@@ -6,10 +6,12 @@
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::answers;
 
 /// Exit code and output of one run of the program.
 #[derive(Debug)]
@@ -47,7 +49,9 @@ impl World {
         for folder in ["home/.config/mcp-delegator", "project"] {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
         }
-        World { program: program.into(), root, variables: Vec::new() }
+        let program = program.into();
+        answers::validate_against(&program);
+        World { program, root, variables: Vec::new() }
     }
 
     pub fn variable(mut self, name: &str, value: &str) -> Self {
@@ -127,15 +131,28 @@ impl World {
 
 /// Waits for a child whose output is piped.
 pub fn wait_for_output(child: Child) -> RunOutput {
-    let output = child.wait_with_output().unwrap();
-    RunOutput {
+    checked_output(child.wait_with_output().unwrap())
+}
+
+/// Runs a command to its end.
+pub fn output_of(command: &mut Command) -> RunOutput {
+    checked_output(command.output().unwrap())
+}
+
+fn checked_output(output: Output) -> RunOutput {
+    let run = RunOutput {
         exit: output.status.code(),
         stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
-    }
+    };
+    answers::check_text(&run.stdout);
+    answers::check_text(&run.stderr);
+    run
 }
 
-/// Reads a file; panics if that fails.
+/// Reads a file, which may be an answer; panics if that fails.
 pub fn read_text(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    answers::check_text(&text);
+    text
 }

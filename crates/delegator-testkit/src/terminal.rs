@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::answers;
 use crate::program::RunOutput;
 
 /// Runs the command with stdout and stderr on one terminal; everything it wrote is in `stdout`.
@@ -45,6 +46,7 @@ impl TerminalSession {
         while self.read() {}
         let exit = self.child.wait().unwrap().code();
         let text = String::from_utf8(self.output).expect("a terminal gets UTF-8").replace("\r\n", "\n");
+        answers::check_text(&text);
         RunOutput { exit, stdout: text, stderr: String::new() }
     }
 

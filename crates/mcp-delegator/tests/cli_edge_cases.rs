@@ -7,8 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 
 use delegator_testkit::program::{RunOutput, World, read_text};
 use delegator_testkit::terminal::run_on_terminal;
-use mcp_delegator::app::command_list::catalog;
-use mcp_delegator::output::envelopes::schema::violations;
 use serde_json::{Value, json};
 
 fn world() -> World {
@@ -198,25 +196,33 @@ fn a_not_modified_response_leaves_the_output_file_alone() {
     assert_eq!(read_text(&world.project().join("cache.json")), before);
 }
 
+/// [`World::run`] validates every answer against the schema that the program publishes for it.
 #[test]
-fn every_response_matches_its_output_schema() {
+fn answers_are_valid_in_every_envelope_and_reduced_in_every_way() {
     let world = world();
     world.write("project/t.jsonl", "{\"type\":\"turn.started\"}\n");
-    for args in [
-        vec!["manifest"],
-        vec!["config", "show"],
-        vec!["schema"],
-        vec!["schema", "local.exec"],
-        vec!["completions", "bash"],
-        vec!["man"],
-        vec!["help"],
-        vec!["version"],
-        vec!["events", "summarize", "t.jsonl"],
-        vec!["events", "normalize", "t.jsonl"],
+    for (args, field) in [
+        (&["manifest"][..], "commands.name"),
+        (&["config", "show"], "settings.key"),
+        (&["schema"], "schemas.name"),
+        (&["schema", "local.exec"], "command"),
+        (&["completions", "bash"], "text"),
+        (&["man"], "text"),
+        (&["help"], "usage"),
+        (&["version"], "version"),
+        (&["local", "status"], "summary.queued"),
+        (&["doctor"], "checks.name"),
+        (&["events", "summarize", "t.jsonl"], "counts"),
+        (&["events", "normalize", "t.jsonl"], "lines_read"),
     ] {
-        let run = world.run(args.iter().chain(&["--format", "json"]));
-        let spec = catalog().iter().find(|spec| run.json()["meta"]["command"] == spec.name()).unwrap();
-        assert_eq!(violations(&spec.output_schema(), &run.json()["data"]), Vec::<String>::new(), "{args:?}");
+        for envelope in ["agent", "standard", "tool"] {
+            for more in [&[][..], &["--fields", field], &["--max-bytes", "1024"], &["--strict-warnings"]] {
+                let run = world.run([args, &["--envelope", envelope], more].concat());
+                assert!(run.document().is_object(), "{args:?} {more:?}");
+            }
+        }
+        let lines = world.run([args, &["--format", "jsonl"]].concat()).stdout;
+        assert!(lines.lines().last().unwrap().starts_with("{\"ok\":true"), "{args:?}: {lines}");
     }
 }
 

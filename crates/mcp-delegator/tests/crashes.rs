@@ -16,6 +16,7 @@ use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{
     Filter, Finish, ImportedSession, LockAttempt, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
 };
+use delegator_testkit::answers;
 use delegator_testkit::program::{World, read_text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -148,6 +149,7 @@ impl Stage {
         let output = self.run_with_crash_point(point, &["local", "exec", "do it"]);
         let response =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        answers::check(&response);
         self.acknowledge(&response)
     }
 

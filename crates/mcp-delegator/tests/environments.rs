@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
+use delegator_testkit::answers;
 use delegator_testkit::program::{RunOutput, World, read_text};
 use mcp_delegator::commands::cloud::environment_template;
 use serde_json::{Value, json};
@@ -273,7 +274,8 @@ fn mcp_responses(world: &World, requests: &[Value]) -> Vec<Value> {
         ask(request.clone());
         serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
     });
-    let responses = responses.collect();
+    let responses: Vec<Value> = responses.collect();
+    responses.iter().for_each(answers::check);
     drop(input);
     assert!(server.wait().unwrap().success());
     responses

@@ -257,7 +257,7 @@ fn outside_of_git_changes_are_found_by_name_size_and_time() {
 }
 
 #[test]
-fn lines_changed_is_a_number_that_says_whether_it_is_exact() {
+fn lines_changed_is_a_number_with_its_exactness() {
     let exact = |project: &Project| {
         let results = project.results(&WRITE_MODE);
         let files = &results["data"]["metadata"]["file_operations"];

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use delegator_testkit::program::{output_of, wait_for_output};
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
@@ -30,8 +31,7 @@ fn quick() -> Stage {
 
 /// The JSON output of a command run in a directory.
 fn run_in(stage: &Stage, directory: &Path, args: &[&str]) -> Value {
-    let output = stage.world.command(args).current_dir(directory).stdin(Stdio::null()).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = output_of(stage.world.command(args).current_dir(directory).stdin(Stdio::null())).stdout;
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {args:?}: {text}"))
 }
 
@@ -48,8 +48,7 @@ fn tool_in(stage: &Stage, directory: &Path, tool: &str, arguments: &Value) -> Va
     let mut input = server.stdin.take().unwrap();
     write!(input, "{initialize}\n{ready}\n{call}\n").unwrap();
     drop(input);
-    let output = server.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = wait_for_output(server).stdout;
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let reply =
         lines.into_iter().find(|line| line["id"] == 2).unwrap_or_else(|| panic!("no response: {text}"));
@@ -145,8 +144,7 @@ fn a_broken_project_file_refuses_only_new_tasks_in_its_tree() {
         &["events", "summarize", &id],
         &["cancel", "--all", "--yes"],
     ] {
-        let output = stage.world.command(args).current_dir(&broken).stdin(Stdio::null()).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = output_of(stage.world.command(args).current_dir(&broken).stdin(Stdio::null())).stdout;
         assert!(!text.contains("CONFIG_INVALID"), "{args:?}: {text}");
     }
     let status = run_in(&stage, &broken, &["local", "status"]);

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
+use delegator_testkit::answers;
 use delegator_testkit::stage::{Stage, is_alive, pids, successful_turn, task_processes, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -125,6 +126,7 @@ impl Client {
         loop {
             let line = self.responses.next().unwrap().unwrap();
             let response: Value = serde_json::from_str(&line).unwrap();
+            answers::check(&response);
             if response["id"] == message["id"] {
                 return response;
             }

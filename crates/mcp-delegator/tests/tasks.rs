@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use delegator_testkit::program::{World, read_text, wait_for_output};
+use delegator_testkit::program::{World, output_of, read_text, wait_for_output};
 use delegator_testkit::stage::{Stage, successful_turn, task_processes};
 use delegator_testkit::terminal::run_on_terminal;
 use rustix::process::{Pid, Signal, kill_process};
@@ -388,14 +388,9 @@ fn doctor_reports_a_missing_agent() {
         |name: &str| checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone();
     assert_eq!(of("agent")["status"], "ok", "{checks}");
     assert_eq!(of("state_dir")["status"], "ok");
-    let missing =
-        stage.world.command(["doctor"]).env("MCP_DELEGATOR_CODEX_BIN", "/nowhere/codex").output().unwrap();
-    let response: Value = serde_json::from_slice(&missing.stdout).unwrap();
-    assert_eq!(
-        (&response["data"]["is_healthy"], missing.status.code()),
-        (&json!(false), Some(0)),
-        "{response}"
-    );
+    let missing = output_of(stage.world.command(["doctor"]).env("MCP_DELEGATOR_CODEX_BIN", "/nowhere/codex"));
+    let response = missing.json();
+    assert_eq!((&response["data"]["is_healthy"], missing.exit), (&json!(false), Some(0)), "{response}");
 }
 
 #[test]
@@ -475,10 +470,8 @@ fn nested_tasks_obey_depth_and_children_limits() {
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     let outer = "T-local-00000000000000000000000000000000";
     let exec_inside = |marker: &str| {
-        let output =
-            stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", marker).output().unwrap();
-        let response: Value = serde_json::from_slice(&output.stdout).unwrap();
-        (output.status.code(), response)
+        let run = output_of(stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", marker));
+        (run.exit, run.json())
     };
     let (exit, response) = exec_inside(&format!("{outer}:2"));
     assert_eq!((exit, &response["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{response}");
@@ -540,7 +533,7 @@ fn open_descriptors_of_the_caller_are_not_inherited() {
         .current_dir(stage.world.project())
         .env_clear();
     command.envs(original.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let accepted: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let accepted = output_of(&mut command).json();
     let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
     let pids = task_processes(id).into_iter().chain([stage.supervisor_pid(id)]);
     for pid in pids {

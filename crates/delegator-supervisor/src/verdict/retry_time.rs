@@ -95,7 +95,7 @@ fn parse_local_time(text: &str, ended_at: &Zoned) -> Option<Timestamp> {
     let words: Vec<&str> = text.split(' ').collect();
     let date_words = words.len().min(3);
     let date = parse_date(&words[..date_words].join(" "))?;
-    let time = parse_time_of_day(&words[date_words..].join(" ").trim_start_matches("at "))?;
+    let time = parse_time_of_day(words[date_words..].join(" ").trim_start_matches("at "))?;
     Some(DateTime::from_parts(date, time).to_zoned(zone).ok()?.timestamp())
 }
 

@@ -4,6 +4,8 @@
 //! recorded: programs that talk to a server which refuses everything, package managers, compilers, test runners, and
 //! Codex with `RUST_LOG=trace`. Variations of them carry numbers and words that occur in messages about limits.
 
+#![expect(clippy::unwrap_used, reason = "a recording that cannot be read is a failure")]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -50,7 +50,7 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
     install_panic_hook();
     let (spec, attachment) = (parsed.spec, Attachment::default());
     let watching =
-        signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), move |output| {
+        signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), spec, move |output| {
             call.end(spec, commands.describe(spec, output))
         });
     if let Err(error) = watching {
@@ -244,6 +244,7 @@ fn finish(
     printer: &Printer,
 ) -> (Outcome, RenderedOutput) {
     if let (Completion::Done(data), false) = (&mut output.completion, globals.fields.is_empty()) {
+        output.selected_fields.clone_from(&globals.fields);
         let absent = fields::absent(data, &globals.fields);
         // After a command that changed something it is too late for an error.
         if let (Some(path), true) = (absent.first(), spec.is_safe()) {

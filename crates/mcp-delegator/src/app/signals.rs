@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{CancelReport, EngineError};
+use delegator_registry::Task;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -22,9 +23,12 @@ use signal_hook::iterator::Signals;
 use crate::error::{AppError, ErrorCode};
 use crate::output::awaited_task::{AttachedTasks, Attachment};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::acknowledgement::{Capability, ExecutionAck};
+use crate::output::data::task::{UnfinishedTask, WaitedTask, WaitedTasks};
 use crate::output::outcome::{CommandOutput, Completion, IncompleteReason, Outcome, WaitHint};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
+use crate::spec::{Category, CommandSpec};
 
 /// Time in which a second Ctrl-C cancels the tasks.
 const CANCEL_WINDOW: Duration = Duration::from_secs(2);
@@ -34,6 +38,7 @@ const CANCEL_WINDOW: Duration = Duration::from_secs(2);
 struct FinalOutput<F> {
     printer: Arc<Printer>,
     presentation: Presentation,
+    command: &'static CommandSpec,
     to_outcome: F,
 }
 
@@ -55,10 +60,11 @@ pub fn watch(
     printer: Arc<Printer>,
     presentation: Presentation,
     attachment: Attachment,
+    command: &'static CommandSpec,
     to_outcome: impl Fn(CommandOutput) -> Outcome + Clone + Send + 'static,
 ) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let final_output = FinalOutput { printer, presentation, to_outcome };
+    let final_output = FinalOutput { printer, presentation, command, to_outcome };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut cancel_sender: Option<Sender<()>> = None;
         for signal in signals.forever() {
@@ -113,12 +119,13 @@ where
             final_output.print_and_exit(error.into())
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            let data = detached_data(&attached);
+            let data = detached_data(final_output.command, &attached);
             attached.erase_bar();
-            final_output.print_and_exit(CommandOutput::new(Completion::Incomplete(
-                data,
-                IncompleteReason::Detached(attached.reattach),
-            )))
+            let reason = IncompleteReason::Detached(attached.reattach);
+            final_output.print_and_exit(match data {
+                Some(data) => CommandOutput::new(Completion::Incomplete(data, reason)),
+                None => reason.to_error().into(),
+            })
         }
     });
     cancel_sender
@@ -142,14 +149,18 @@ fn cancel(attached: &AttachedTasks) -> AppError {
     AppError::new(ErrorCode::Interrupted, message).context(field, ids)
 }
 
-/// The data of a call that was detached from its tasks.
-fn detached_data(attached: &AttachedTasks) -> Value {
-    let state = |task: &TaskId| attached.engine.task(task).map_or("working", |task| task.state.public_name());
-    match attached.reattach.tasks.as_slice() {
-        [only] => json!({"task_id": only.as_str(), "state": state(only), "accepted": true}),
-        several => {
-            let entry = |task: &TaskId| json!({"task_id": task.as_str(), "state": state(task)});
-            json!({"tasks": several.iter().map(entry).collect::<Vec<_>>()})
+/// What a call that is detached from its tasks knows about them, if the command returns data about tasks.
+fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Value> {
+    let tasks = attached.reattach.tasks.iter().map(|id| attached.engine.task(id));
+    let tasks: Vec<Task> = tasks.collect::<Result<_, _>>().ok()?;
+    let unfinished = |task: &Task| UnfinishedTask::of(task, None);
+    match (command.category, tasks.as_slice()) {
+        (Category::ExecutionAck, [task]) => Some(json!(ExecutionAck::of(task, Capability::Foreground))),
+        (Category::WaitResult, [task]) => Some(json!(unfinished(task))),
+        (Category::WaitResult, several) => {
+            let tasks = several.iter().map(|task| WaitedTask::Unfinished(unfinished(task))).collect();
+            Some(json!(WaitedTasks { tasks }))
         }
+        _ => None,
     }
 }

@@ -27,7 +27,7 @@ use crate::commands::local::tasks::{TaskRequest, build_submission};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
 use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::outcome::{CommandOutput, Completion, WaitHint};
+use crate::output::outcome::{CommandOutput, WaitHint};
 use crate::spec::{CommandSpec, Example, Shape, Toolset};
 
 /// First argument of the scripted agent mode.
@@ -55,7 +55,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Creates a small git repository with a failing test, lets a scripted agent fix it, and shows the result. Requires git and sh, but no account and no network.",
     shape: Shape::Show("demo"),
     toolset: Toolset::Hidden,
-    failures: &[ErrorCode::DependencyMissing, ErrorCode::AgentFailed],
+    failures: &[
+        ErrorCode::DependencyMissing,
+        ErrorCode::Incomplete,
+        ErrorCode::TimeoutIdle,
+        ErrorCode::TimeoutHard,
+        ErrorCode::AgentFailed,
+    ],
     examples: &[Example {
         command: "mcp-delegator demo --keep",
         shows: "the same, and keeps the repository",
@@ -101,23 +107,22 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     let reattach =
         WaitHint { state_dir: Some(engine.state_dir.clone()), ..WaitHint::for_task(&submitted.task.id) };
     let waited = attach(context, &engine, &submitted.task.id, reattach, None)?;
-    let output = foreground_output(context, &engine, waited)?;
+    let mut output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
     let keep = input.keep;
     let demo_path = if keep { demo_dir.keep() } else { demo_dir.path().to_owned() };
-    let wrap = |result: Value| {
-        json!(DemoOutput {
+    // Only the result of the task has an exit code of an agent, not the demo.
+    output.child = None;
+    if let (Some(data), _) = output.completion.parts_mut() {
+        *data = json!(DemoOutput {
             repository: demo_path.join("repository").display().to_string(),
             is_retained: keep,
             task: demo::task().to_owned(),
-            result,
-            diff: diff.clone(),
-        })
-    };
-    Ok(match output.completion {
-        Completion::Done(data) => CommandOutput { completion: Completion::Done(wrap(data)), ..output },
-        other => CommandOutput { completion: other, ..output },
-    })
+            result: data.take(),
+            diff,
+        });
+    }
+    Ok(output)
 }
 
 fn inputs(repository: &Path) -> (SubmissionInputs, AgentInputs) {

@@ -9,7 +9,7 @@ use delegator_engine::{Engine, EngineError};
 use delegator_registry::TaskFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
@@ -100,16 +100,14 @@ fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<Command
         print_new(true)?;
         Ok(task)
     });
-    match followed {
-        Ok(task) => {
-            let state = task.state.public_name().to_owned();
-            let (stdout, stderr, verify) = (String::new(), String::new(), None);
-            let task_id = id.to_string();
-            Ok(CommandOutput::done(LogsOutput { task_id, state, stdout, stderr, verify }))
-        }
-        Err(FollowEnd::ReaderGone) => Ok(CommandOutput::done(json!({}))),
-        Err(FollowEnd::Failed(error)) => Err(*error),
-    }
+    let task = match followed {
+        Ok(task) => task,
+        Err(FollowEnd::ReaderGone) => engine.task(id)?,
+        Err(FollowEnd::Failed(error)) => return Err(*error),
+    };
+    let state = task.state.public_name().to_owned();
+    let (stdout, stderr, verify) = (String::new(), String::new(), None);
+    Ok(CommandOutput::done(LogsOutput { task_id: id.to_string(), state, stdout, stderr, verify }))
 }
 
 /// Why following ended before the task did.

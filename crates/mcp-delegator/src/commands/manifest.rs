@@ -73,7 +73,7 @@ pub struct CommandEntry {
     pub unavailable_inputs: Vec<String>,
     /// Inputs that may be given by position, in order.
     pub positional: Vec<String>,
-    /// Name of the schema of `data`, for the command `schema`.
+    /// Name of the schema of the answers, for the command `schema`.
     pub output_schema: String,
     /// The definition in the MCP tool list.
     #[serde(skip_serializing_if = "Option::is_none")]

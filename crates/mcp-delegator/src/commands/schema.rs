@@ -4,18 +4,22 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, rows};
+use crate::output::envelopes::answer_schema::answer_schema;
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
+use crate::spec::formats::Envelope;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{Category, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Surface, Toolset};
+use crate::spec::{
+    Category, CommandSpec, Danger, Example, FormerName, ROOT, RawOutput, Shape, Surface, Toolset,
+};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
@@ -44,8 +48,9 @@ pub struct SchemaName {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Envelopes (agent, standard, the five tool categories, error) and, under its dotted name, the input and output of every command.",
+    details: "Envelopes (agent, standard, the five tool categories, error) and, under its dotted name, the input of every command and its output in each envelope.",
     shape: Shape::Show("schema"),
+    other_shape: Some(Shape::List("schemas")),
     danger: Danger::Safe,
     idempotent: true,
     raw: RawOutput::Always,
@@ -54,7 +59,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     examples: &[
         Example { command: "mcp-delegator schema", shows: "the names" },
         Example { command: "mcp-delegator schema agent", shows: "the envelope of every output in a pipe" },
-        Example { command: "mcp-delegator schema local.exec", shows: "input and output of one command" },
+        Example {
+            command: "mcp-delegator schema local.exec",
+            shows: "input and output of one command, in each envelope",
+        },
     ],
     former_names: &[FormerName { path: &["schemas"] }],
     ..CommandSpec::new::<SchemaInputs, SchemaOutput>(&["schema"], "Show a JSON Schema, or list them")
@@ -65,9 +73,7 @@ pub const COMMAND: Command =
 
 fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppError> {
     let data = match &input.name {
-        Some(name) => {
-            find_schema(context.catalog(), name, &context.config.settings.tool_prefix, context.surface)?
-        }
+        Some(name) => find_schema(context, name)?,
         None => json!(schema_names(context.catalog())),
     };
     let etag = fingerprint(&data);
@@ -101,12 +107,14 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
     names.extend(
         catalog.iter().map(|spec| entry(spec.name(), format!("Input and output of '{}'", spec.cli_path()))),
     );
+    names.push(entry(ROOT.name(), "Output of a call that names no command".into()));
     names
 }
 
 /// Finds a schema by id, envelope name, dotted path, command line path or tool name. Under its tool name, a command has
 /// the inputs of the tool.
-fn find_schema(catalog: Catalog, name: &str, prefix: &str, surface: Surface) -> Result<Value, AppError> {
+fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
+    let (catalog, prefix) = (context.catalog(), &context.config.settings.tool_prefix);
     let short_name = name
         .strip_prefix("codex://schema/v3.6/")
         .or_else(|| name.strip_prefix("codex/v3.6/"))
@@ -127,19 +135,29 @@ fn find_schema(catalog: Catalog, name: &str, prefix: &str, surface: Surface) -> 
     let matches_name = |spec: &&'static CommandSpec| {
         [spec.name(), spec.cli_path(), spec.snake_name()].iter().any(|name| name == short_name)
     };
-    match catalog.iter().find(matches_name) {
-        Some(spec) => Ok(command_schema(spec, surface)),
+    match catalog.iter().chain([&ROOT]).find(matches_name) {
+        Some(spec) => Ok(command_schema(spec, context.surface)),
         None => Err(not_found(catalog, name)),
     }
 }
 
-/// Input and output schema of one command, as printed by `--schema`.
-pub fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
+/// Input and output schema of one command. The output is the whole answer, in each envelope that the surface prints.
+fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
+    let envelopes: &[(&str, Envelope)] = match surface {
+        Surface::CommandLine => {
+            &[("cli", Envelope::Agent), ("standard", Envelope::Standard), ("tool", Envelope::Tool)]
+        }
+        Surface::Server => &[("tool", Envelope::Tool)],
+    };
+    let output: Map<String, Value> = envelopes
+        .iter()
+        .filter_map(|(name, envelope)| Some(((*name).to_owned(), answer_schema(*envelope, spec)?)))
+        .collect();
     json!({
         "command": spec.name(),
         "is_available": spec.is_available(),
         "input": spec.inputs().published_schema(surface),
-        "output": spec.output_schema(),
+        "output": output,
     })
 }
 

@@ -11,9 +11,11 @@ use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::status::RunningTask;
 use crate::output::data::task::TaskResult;
+use crate::output::envelopes::answer_schema::answer_schema;
 use crate::output::envelopes::schema as envelope_schema;
 use crate::output::values::UtcTime;
 use crate::spec::Category;
+use crate::spec::formats::Envelope;
 
 const SCHEMA: &str = "codex://schema/v3.6/";
 const TEMPLATE: &str = "codex://environment-template/";
@@ -29,6 +31,12 @@ pub fn templates() -> Vec<ResourceTemplate> {
         ResourceTemplate::new(uri, name).with_description(about).with_mime_type(kind)
     };
     vec![
+        template(
+            "codex://schema/v3.6/{name}/v1",
+            "schema",
+            "The answers of a command, such as local.status",
+            "application/schema+json",
+        ),
         template(
             "codex://environment-template/{name}",
             "environment_template",
@@ -86,7 +94,11 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     if let Some(name) = uri.strip_prefix(SCHEMA).and_then(|rest| rest.strip_suffix("/v1")) {
         let schema = match Category::ALL.into_iter().find(|category| category.name() == name) {
             Some(category) => Some(envelope_schema::tool(category)),
-            None => (name == "error").then(envelope_schema::tool_error),
+            None if name == "error" => Some(envelope_schema::tool_error()),
+            None => {
+                let command = context.catalog().iter().find(|spec| spec.name() == name);
+                command.and_then(|spec| answer_schema(Envelope::Tool, spec))
+            }
         };
         return schema
             .map(|schema| contents(uri, "application/schema+json", pretty(&schema)))

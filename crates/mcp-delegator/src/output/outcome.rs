@@ -25,6 +25,9 @@ use crate::spec::{Category, CommandSpec, Shape};
 /// The message about a batch of which some items failed.
 pub const SOME_ITEMS_FAILED: &str = "Some items failed; the others succeeded.";
 
+/// The key of the agent's exit code in the data; `exit_code` is that of this program.
+pub const AGENT_EXIT_CODE: &str = "agent_exit_code";
+
 /// Something the caller should know although the command succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Warning {
@@ -129,7 +132,7 @@ pub enum IncompleteReason {
 }
 
 impl IncompleteReason {
-    fn to_error(&self) -> AppError {
+    pub fn to_error(&self) -> AppError {
         let message = "The time budget of this call is over; the task continues.";
         let expired = AppError::new(ErrorCode::Incomplete, message);
         match self {
@@ -249,6 +252,8 @@ pub struct CommandOutput {
     pub message: Option<String>,
     /// Overrides the shape of the command, for commands with several.
     pub shape: Option<Shape>,
+    /// The paths of `--fields`; the data has no others.
+    pub selected_fields: Vec<String>,
     /// Describes the data for readers.
     pub describe: fn(&Value) -> Document,
 }
@@ -266,6 +271,7 @@ impl CommandOutput {
             child: None,
             message: None,
             shape: None,
+            selected_fields: Vec::new(),
             describe: Document::from_value,
         }
     }
@@ -368,6 +374,15 @@ impl Outcome {
             | Completion::Failed(_, Some(data)) => Some(data),
             Completion::Done(_) | Completion::NotModified | Completion::Failed(_, None) => None,
         }
+    }
+
+    /// Data with the exit code of the agent, for envelopes that have no other field for it.
+    pub fn with_agent_exit_code(&self, data: &Value) -> Value {
+        let mut data = data.clone();
+        if let (Some(child), Some(object)) = (&self.output.child, data.as_object_mut()) {
+            object.entry(AGENT_EXIT_CODE).or_insert(json!(child.code));
+        }
+        data
     }
 
     /// The error in tool responses. An expired wait and a partial batch are results there: clients give up after a minute,

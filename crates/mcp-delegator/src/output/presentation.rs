@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use delegator_config::Config;
 use delegator_domain::terminal;
@@ -12,9 +13,8 @@ use serde_json::{Map, Value};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document};
 use crate::output::documents::{error as error_document, human, meta_facts};
-use crate::output::envelopes::schema as envelope_schema;
 use crate::output::envelopes::{
-    cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
+    answer_schema, cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
 };
 use crate::output::outcome::{Completion, Outcome};
 use crate::output::printer;
@@ -186,13 +186,9 @@ impl Presentation {
             && matches!(self.screen.representation, Representation::Formatted(Format::Json | Format::Jsonl))
     }
 
-    /// Renders an outcome and validates its envelope. The schema requires fields that `--fields` may remove, so an
-    /// envelope with selected fields is not validated.
+    /// Renders an outcome and validates it against the published schema.
     pub fn render(&self, outcome: &Outcome) -> RenderedOutput {
-        match outcome.data().or(outcome.failure_data()) {
-            Some(_) if self.has_selected_fields => self.render_draft(outcome),
-            _ => self.render_with(outcome, check_contract),
-        }
+        self.render_with(outcome, check_contract)
     }
 
     /// Renders without validation, for example to measure the size.
@@ -203,14 +199,16 @@ impl Presentation {
     fn render_with(&self, outcome: &Outcome, check: EnvelopeCheck) -> RenderedOutput {
         let rendering = self.rendering_for(outcome);
         match rendering.representation {
-            Representation::Raw => self.raw(outcome),
+            Representation::Raw => self.raw(outcome, check),
             Representation::Formatted(Format::Human) => self.human(outcome),
             Representation::Formatted(Format::Markdown) => {
                 RenderedOutput { body: self.markdown(outcome), remarks: Vec::new() }
             }
             Representation::Formatted(Format::Json) => self.json(outcome, rendering.envelope, check),
             Representation::Formatted(Format::Jsonl) => {
-                let lines: Vec<String> = jsonl::render(outcome, self.stream).iter().map(json_text).collect();
+                let (items, ending) = jsonl::render(outcome, self.stream);
+                check(Envelope::Agent, outcome, &ending);
+                let lines: Vec<String> = items.iter().chain([&ending]).map(json_text).collect();
                 RenderedOutput { body: lines.join("\n"), remarks: Vec::new() }
             }
         }
@@ -266,7 +264,7 @@ impl Presentation {
         text
     }
 
-    fn raw(&self, outcome: &Outcome) -> RenderedOutput {
+    fn raw(&self, outcome: &Outcome, check: EnvelopeCheck) -> RenderedOutput {
         let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.output.warnings) };
         // A message for a person must not be mixed into the command's own format.
         let message = outcome.output.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
@@ -275,7 +273,11 @@ impl Presentation {
             // Stdout contains the command's own format or nothing; a program gets the envelope on stderr.
             remarks.push(match self.stderr_is_terminal {
                 true => human::error(&error),
-                false => json_text(&cli_envelope::render(outcome)),
+                false => {
+                    let envelope = cli_envelope::render(outcome);
+                    check(Envelope::Agent, outcome, &envelope);
+                    json_text(&envelope)
+                }
             });
         }
         RenderedOutput { body: outcome.output.raw.clone().unwrap_or_default(), remarks }
@@ -307,12 +309,17 @@ fn data_only(outcome: &Outcome) -> RenderedOutput {
     RenderedOutput { body, remarks }
 }
 
-/// Validates an envelope against its published schema. A violation is a bug of this program: a debug build panics, a
-/// release build logs it and sends the envelope, because the caller needs the data more than its form.
+/// Validates an answer against its published schema. A violation is a bug of this program: a debug build aborts, a
+/// release build logs it and sends the answer, because the caller needs the data more than its form.
 fn check_contract(envelope: Envelope, outcome: &Outcome, value: &Value) {
-    let violations = envelope_schema::check(envelope, outcome.command.category, value);
-    debug_assert!(violations.is_empty(), "an envelope violates its schema: {violations:?}\n{value}");
-    for violation in violations {
-        tracing::error!(command = outcome.command.name(), violation, "an envelope violates its schema");
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let violations = answer_schema::check(envelope, outcome.command, value);
+    for violation in &violations {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::error!(command = outcome.command.name(), violation, count, "an answer violates its schema");
+    }
+    // A panic would become another answer, or end only the thread that prints.
+    if cfg!(debug_assertions) && !violations.is_empty() {
+        std::process::abort();
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, Problem};
 use crate::output::outcome::{SizeUnit, Truncation};
@@ -81,6 +81,15 @@ impl From<Truncation> for TruncationFacts {
             max_bytes: (unit == SizeUnit::Bytes).then_some(max_size),
             max_characters: (unit == SizeUnit::Characters).then_some(max_size),
             original_size,
+        }
+    }
+}
+
+/// Adds the fields of `facts` that an object does not have yet.
+pub(super) fn add_missing(object: &mut Map<String, Value>, facts: &impl Serialize) {
+    if let Value::Object(facts) = json!(facts) {
+        for (key, value) in facts {
+            object.entry(key).or_insert(value);
         }
     }
 }

@@ -219,6 +219,8 @@ pub struct CommandSpec {
     pub details: &'static str,
     pub category: Category,
     pub shape: Shape,
+    /// The shape of the data of some calls, for example of a list instead of one item.
+    pub other_shape: Option<Shape>,
     pub danger: Danger,
     pub idempotent: bool,
     pub network: bool,
@@ -262,6 +264,7 @@ impl CommandSpec {
             details: "",
             category: Category::RegistryInfo,
             shape: Shape::Show("result"),
+            other_shape: None,
             danger: Danger::Mutating,
             idempotent: false,
             network: false,

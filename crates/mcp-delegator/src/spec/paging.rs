@@ -26,7 +26,7 @@ pub struct Paging {
 }
 
 /// Which part of a list the output contains.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Page {
     #[serde(rename = "page")]
     pub number: usize,

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use delegator_testkit::program::wait_for_output;
+use delegator_testkit::program::{output_of, wait_for_output};
 use delegator_testkit::stage::{Stage, is_alive, successful_turn, task_processes};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use crate::{PROGRAM, scripted_stage, terminal_states};
 fn run_with_variables(stage: &Stage, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
     let mut command = stage.world.command(["local", "run", "x", "--envelope", "tool"]);
     command.envs(variables.iter().copied());
-    let output = command.output().unwrap();
-    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+    let run = output_of(&mut command);
+    (run.exit, run.json())
 }
 
 #[test]

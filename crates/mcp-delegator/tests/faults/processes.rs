@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use delegator_testkit::program::output_of;
 use delegator_testkit::stage::{Stage, is_alive, pids, successful_turn, task_processes, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -140,8 +141,7 @@ fn f16_every_terminal_state_removes_the_cgroup() {
     stage.write_program("scrap", "x");
     let invalid_program = stage.root().join("scrap");
     let mut command = stage.world.command(["local", "run", "x"]);
-    let output = command.env("MCP_DELEGATOR_CODEX_BIN", invalid_program).output().unwrap();
-    let failed_start: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed_start = output_of(command.env("MCP_DELEGATOR_CODEX_BIN", invalid_program)).json();
     let failed_start = failed_start["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
     for id in [&cancelled, &timed_out, &failed_start] {
         assert_eq!(cgroup_of(id), None);

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use delegator_testkit::answers;
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
@@ -138,6 +139,7 @@ impl Client {
                 }
             };
             assert!(message.get("unreadable").is_none(), "not a message on stdout: {message}");
+            answers::check(&message);
             if matches(&message) {
                 return message;
             }

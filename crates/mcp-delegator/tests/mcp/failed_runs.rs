@@ -1,5 +1,6 @@
 //! What a model receives when a task it waits for does not complete: the same facts in Markdown and JSON.
 
+use delegator_testkit::program::wait_for_output;
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
@@ -189,9 +190,9 @@ fn a_cancelled_cli_run_exits_130_with_partial_results() {
     let status = stage.run_json(&["local", "status"]);
     let id = status["data"]["tasks"][0]["task_id"].as_str().unwrap_or_else(|| panic!("{status}")).to_owned();
     stage.run_json(&["local", "cancel", &id]);
-    let ended = running.wait_with_output().unwrap();
-    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
-    assert_eq!((ended.status.code(), &result["error"]["code"]), (Some(130), &json!("CANCELLED")), "{result}");
+    let ended = wait_for_output(running);
+    let result = ended.json();
+    assert_eq!((ended.exit, &result["error"]["code"]), (Some(130), &json!("CANCELLED")), "{result}");
     assert_eq!(result["meta"]["failure_data"]["final_message"], "so far", "{result}");
     // With --exit-status the state of the task is the error of the wait.
     let waited = stage.world.run(["local", "wait", &id, "--exit-status", "--envelope", "tool"]);

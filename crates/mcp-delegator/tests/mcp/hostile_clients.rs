@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use delegator_testkit::program::wait_for_output;
 use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
@@ -127,10 +128,9 @@ fn a_client_that_does_not_read_blocks_only_itself() {
     assert_eq!(status["data"]["summary"]["running"], 1, "{status}");
     // When the client reads again, all responses arrive.
     drop(input);
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let replies: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(output.status.success() && !replies.is_empty());
+    let run = wait_for_output(child);
+    let replies: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(run.exit == Some(0) && !replies.is_empty());
     crate::client::release_agents(&stage);
     let id = status["data"]["tasks"][0]["task_id"].as_str().unwrap();
     assert_eq!(stage.wait(id)["data"]["state"], "completed");

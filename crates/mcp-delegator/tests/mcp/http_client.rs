@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
+use delegator_testkit::answers;
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
@@ -233,11 +234,15 @@ impl HttpResponse {
 
     /// The JSON-RPC messages: one body, or the events of a stream.
     pub(crate) fn messages(&self) -> Vec<Value> {
-        if let Ok(message) = serde_json::from_str(&self.body) {
-            return vec![message];
-        }
-        let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
+        let messages = match serde_json::from_str(&self.body) {
+            Ok(message) => vec![message],
+            Err(_) => {
+                let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+                data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
+            }
+        };
+        messages.iter().for_each(answers::check);
+        messages
     }
 
     /// The response among the messages.

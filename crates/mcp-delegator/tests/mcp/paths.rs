@@ -1,6 +1,7 @@
 //! Paths in tool calls come from a model: they must be regular files beneath `allowed_roots`, and never the server's own
 //! standard input.
 
+use delegator_testkit::program::output_of;
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
@@ -98,8 +99,7 @@ fn a_standard_input_that_is_a_file_is_not_a_source() {
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     std::fs::write(&script, format!("{initialize}\n{ready}\n{call}\n")).unwrap();
     let mut command = stage.world.command(["serve", "--toolsets", "extra"]);
-    let output = command.stdin(std::fs::File::open(&script).unwrap()).output().unwrap();
-    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stdout = output_of(command.stdin(std::fs::File::open(&script).unwrap())).stdout;
     let response =
         stdout.lines().find(|line| line.contains(r#""id":2"#)).unwrap_or_else(|| panic!("{stdout}"));
     assert!(response.contains("standard input") && !response.contains("clientInfo"), "{response}");

@@ -22,7 +22,8 @@ fn schemas_and_tasks_can_be_listed_and_read() {
             listed.as_array().unwrap().iter().map(|item| item["uri"].as_str().unwrap()).collect();
         let schemas: Vec<&&str> = uris.iter().filter(|uri| uri.starts_with("codex://schema/v3.6/")).collect();
         assert_eq!(schemas.len(), 6, "{uris:?}");
-        for uri in schemas {
+        // The template names the schemas of the commands.
+        for uri in schemas.into_iter().chain([&"codex://schema/v3.6/local.status/v1"]) {
             let schema: Value =
                 serde_json::from_str(read(&mut client, uri)["text"].as_str().unwrap()).unwrap();
             jsonschema::validator_for(&schema).unwrap();
@@ -45,7 +46,12 @@ fn schemas_and_tasks_can_be_listed_and_read() {
             result(client.request("resources/templates/list", json!({})))["resourceTemplates"].clone();
         let uri_templates: Vec<&str> =
             templates.as_array().unwrap().iter().map(|item| item["uriTemplate"].as_str().unwrap()).collect();
-        for uri in ["codex://task/{id}", "codex://task/{id}/events", "codex://environment-template/{name}"] {
+        for uri in [
+            "codex://schema/v3.6/{name}/v1",
+            "codex://task/{id}",
+            "codex://task/{id}/events",
+            "codex://environment-template/{name}",
+        ] {
             assert!(uri_templates.contains(&uri), "{uri_templates:?}");
         }
     }

@@ -308,81 +308,83 @@ fn ends_word(rest: &str) -> bool {
 mod tests {
     use super::*;
 
+    const MESSAGES: &[(&str, Option<FailureKind>)] = &[
+        ("unexpected status 401 Unauthorized: Incorrect API key provided, url: http://x", Some(Auth)),
+        (
+            "unexpected status 403 Forbidden: You do not have access to this resource, url: http://x",
+            Some(Auth),
+        ),
+        ("unexpected status 402 Payment Required: Payment required, url: http://x", Some(UsageLimit)),
+        ("unexpected status 503 Service Unavailable: unavailable, url: http://x", Some(Network)),
+        ("unexpected status 404 Not Found: The model `gpt-9` does not exist, url: http://x", Some(BadModel)),
+        ("unexpected status 404 Not Found: no such page, url: http://x/401", None),
+        (
+            "unexpected status 429 Too Many Requests: {\"error\":{\"type\":\"usage_limit_reached\"}}",
+            Some(UsageLimit),
+        ),
+        ("exceeded retry limit, last status: 429 Too Many Requests, request id: 401", Some(RateLimit)),
+        ("Reconnecting... 2/2 (exceeded retry limit, last status: 429 Too Many Requests)", Some(RateLimit)),
+        ("Reconnecting... waiting for network (Connection failed: error sending request)", Some(Network)),
+        (
+            "stream error: exceeded retry limit, last status: 401 Unauthorized; retrying 1/5 in 200ms",
+            Some(Auth),
+        ),
+        ("You\u{2019}ve hit your usage limit. Try again later.", Some(UsageLimit)),
+        (
+            "You've hit your usage limit for GPT-9. Switch to another model now, or try again later.",
+            Some(UsageLimit),
+        ),
+        ("Your workspace is out of credits. Add credits to continue.", Some(UsageLimit)),
+        ("Quota exceeded. Check your plan and billing details.", Some(UsageLimit)),
+        (
+            "To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.",
+            Some(UsageLimit),
+        ),
+        ("rate limit exceeded: Rate limit reached for gpt-5.1 in organization org-AAA", Some(RateLimit)),
+        ("stream disconnected before completion: Rate limit reached for gpt-5.1", Some(RateLimit)),
+        ("stream disconnected before completion: Something failed upstream", Some(Network)),
+        ("stream disconnected before completion", Some(Network)),
+        (
+            "We\u{2019}re currently experiencing high demand, which may cause temporary errors.",
+            Some(RateLimit),
+        ),
+        ("Selected model is at capacity. Please try a different model.", Some(RateLimit)),
+        ("Your access token could not be refreshed because your refresh token has expired.", Some(Auth)),
+        ("Missing environment variable: `OPENAI_API_KEY`.", Some(Auth)),
+        (
+            "{\"detail\": \"The 'gpt-9' model is not supported when using Codex with a ChatGPT account.\"}",
+            Some(BadModel),
+        ),
+        ("{\"error\": {\"message\": \"x\", \"code\": \"model_not_found\"}}", Some(BadModel)),
+        (
+            "{\"error\": {\"message\": \"Unsupported parameter: 'foo'\", \"code\": \"unsupported_parameter\"}}",
+            None,
+        ),
+        ("sandbox error: seccomp setup error", Some(Sandbox)),
+        ("Connection failed: error sending request", Some(Network)),
+        ("Request timed out.", Some(Network)),
+    ];
+
     #[test]
     fn messages_of_events_have_their_kind() {
-        let cases = [
-            ("unexpected status 401 Unauthorized: Incorrect API key provided, url: http://x", Some(Auth)),
-            (
-                "unexpected status 403 Forbidden: You do not have access to this resource, url: http://x",
-                Some(Auth),
-            ),
-            ("unexpected status 402 Payment Required: Payment required, url: http://x", Some(UsageLimit)),
-            ("unexpected status 503 Service Unavailable: unavailable, url: http://x", Some(Network)),
-            (
-                "unexpected status 404 Not Found: The model `gpt-9` does not exist, url: http://x",
-                Some(BadModel),
-            ),
-            ("unexpected status 404 Not Found: no such page, url: http://x/401", None),
-            (
-                "unexpected status 429 Too Many Requests: {\"error\":{\"type\":\"usage_limit_reached\"}}",
-                Some(UsageLimit),
-            ),
-            ("exceeded retry limit, last status: 429 Too Many Requests, request id: 401", Some(RateLimit)),
-            (
-                "Reconnecting... 2/2 (exceeded retry limit, last status: 429 Too Many Requests)",
-                Some(RateLimit),
-            ),
-            ("Reconnecting... waiting for network (Connection failed: error sending request)", Some(Network)),
-            (
-                "stream error: exceeded retry limit, last status: 401 Unauthorized; retrying 1/5 in 200ms",
-                Some(Auth),
-            ),
-            ("You\u{2019}ve hit your usage limit. Try again later.", Some(UsageLimit)),
-            (
-                "You've hit your usage limit for GPT-9. Switch to another model now, or try again later.",
-                Some(UsageLimit),
-            ),
-            ("Your workspace is out of credits. Add credits to continue.", Some(UsageLimit)),
-            ("Quota exceeded. Check your plan and billing details.", Some(UsageLimit)),
-            (
-                "To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.",
-                Some(UsageLimit),
-            ),
-            ("rate limit exceeded: Rate limit reached for gpt-5.1 in organization org-AAA", Some(RateLimit)),
-            ("stream disconnected before completion: Rate limit reached for gpt-5.1", Some(RateLimit)),
-            ("stream disconnected before completion: Something failed upstream", Some(Network)),
-            ("stream disconnected before completion", Some(Network)),
-            (
-                "We\u{2019}re currently experiencing high demand, which may cause temporary errors.",
-                Some(RateLimit),
-            ),
-            ("Selected model is at capacity. Please try a different model.", Some(RateLimit)),
-            ("Your access token could not be refreshed because your refresh token has expired.", Some(Auth)),
-            ("Missing environment variable: `OPENAI_API_KEY`.", Some(Auth)),
-            (
-                "{\"detail\": \"The 'gpt-9' model is not supported when using Codex with a ChatGPT account.\"}",
-                Some(BadModel),
-            ),
-            ("{\"error\": {\"message\": \"x\", \"code\": \"model_not_found\"}}", Some(BadModel)),
-            (
-                "{\"error\": {\"message\": \"Unsupported parameter: 'foo'\", \"code\": \"unsupported_parameter\"}}",
-                None,
-            ),
-            ("sandbox error: seccomp setup error", Some(Sandbox)),
-            ("Connection failed: error sending request", Some(Network)),
-            ("Request timed out.", Some(Network)),
-            // Words that do not begin the message, or are part of a longer one, decide nothing.
-            ("Invalid prompt: 429 token expired", None),
-            ("request timed out rows were deleted", None),
-            ("overloaded functions are not supported", None),
-            ("the model file model.py was not found", None),
-            ("stream disconnected before completions were read", None),
-            ("Codex ran out of room in the model's context window.", None),
-            ("Incomplete response returned, reason: max_output_tokens", None),
-            ("", None),
-        ];
-        for (message, expected) in cases {
+        for &(message, expected) in MESSAGES {
             assert_eq!(reported_failure(message, None), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn words_that_do_not_begin_a_message_decide_nothing() {
+        for message in [
+            "Invalid prompt: 429 token expired",
+            "request timed out rows were deleted",
+            "overloaded functions are not supported",
+            "the model file model.py was not found",
+            "stream disconnected before completions were read",
+            "Codex ran out of room in the model's context window.",
+            "Incomplete response returned, reason: max_output_tokens",
+            "",
+        ] {
+            assert_eq!(reported_failure(message, None), None, "{message}");
         }
     }
 

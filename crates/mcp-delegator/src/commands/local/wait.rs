@@ -69,6 +69,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "State working: time limit passed; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
+    other_shape: Some(Shape::List("tasks")),
     danger: Danger::Safe,
     idempotent: true,
     open_ended: true,

@@ -3,26 +3,83 @@
 //! People and models trust an error message as ours and act on it. So it never contains text written by an agent; that
 //! text is data, in a field named after its author.
 
+use std::collections::BTreeSet;
+
 use delegator_domain::task::FailureKind;
 use delegator_engine::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::error::ErrorCode;
 use crate::output::data::error_context::Position;
+use crate::output::data::verification::VerificationData;
 use crate::output::data::{output, task};
 use crate::output::values::UtcTime;
 
 /// Maximum characters of an agent's text that are quoted.
 const MAX_QUOTED_CHARS: usize = 2_000;
 
-/// The context of the error of a task that did not complete.
+/// The known keys of an error's context; each error has those that apply to it, and may have others.
 #[derive(Debug, JsonSchema)]
-pub struct TaskErrorContext {
+pub struct ErrorContextKeys {
     #[serde(flatten)]
     pub timeout: Option<TimeoutContext>,
     #[serde(flatten)]
     pub failure: Option<FailureContext>,
+    #[serde(flatten)]
+    pub subject: Option<ErrorSubject>,
+}
+
+/// What an error is about.
+#[derive(Debug, JsonSchema)]
+pub struct ErrorSubject {
+    pub task_id: String,
+    /// The tasks, if the call was about several.
+    pub task_ids: Vec<String>,
+    /// The task that uses the work tree.
+    pub busy_task_id: String,
+    /// Processes of the task that could not be killed.
+    pub survivors: Vec<i32>,
+    pub thread_id: String,
+    /// The known thread with the most similar id.
+    pub nearest_thread_id: String,
+    /// The state of the task.
+    pub state: String,
+    /// Task ids that match an abbreviated one.
+    pub candidates: Vec<String>,
+    pub agent: String,
+    pub env_id: String,
+    /// The command that is not available.
+    pub command: String,
+    /// The unknown words of the command line.
+    pub typed: String,
+    /// The input or flag with the problem.
+    pub field: String,
+    /// The stored input that could not be read.
+    pub input: Map<String, Value>,
+    /// The unknown setting.
+    pub key: String,
+    /// The unknown name.
+    pub name: String,
+    pub uri: String,
+    pub path: String,
+    /// An example of a valid file.
+    pub sample: String,
+    /// The name of the system's error.
+    pub errno: String,
+    /// The user declined to confirm the call.
+    pub declined: bool,
+    pub verification: VerificationData,
+    /// How far the clock jumped.
+    pub jumped_by_hours: i64,
+    /// The restore point that undoes an incomplete restore.
+    pub undo_point: String,
+}
+
+/// The names of all kinds of errors.
+pub fn kind_names() -> BTreeSet<&'static str> {
+    ErrorCode::ALL.iter().map(|code| code.facts().kind.name()).collect()
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

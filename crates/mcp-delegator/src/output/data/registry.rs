@@ -12,13 +12,13 @@ use crate::output::values::UtcTime;
 #[derive(Debug, JsonSchema)]
 pub struct RegistryInfo {
     #[serde(flatten)]
-    pub environments: EnvironmentList,
+    pub environments: Option<EnvironmentList>,
     #[serde(flatten)]
-    pub guide: GithubGuide,
+    pub guide: Option<GithubGuide>,
     #[serde(flatten)]
-    pub cleanup: CleanupCounts,
+    pub cleanup: Option<CleanupCounts>,
     #[serde(flatten)]
-    pub cancelled: CancelledTask,
+    pub cancelled: Option<CancelledTask>,
     #[serde(flatten)]
     pub batch: Option<BatchResult>,
 }

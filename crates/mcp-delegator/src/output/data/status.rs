@@ -22,15 +22,11 @@ pub const ENDED: &str = "recently_completed";
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
 
-/// The tool envelope omits a list without tasks.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct StatusSnapshot {
     pub summary: StatusCounts,
-    #[schemars(length(min = 1), extend("x-optional" = true))]
     pub tasks: Vec<RunningTask>,
-    #[schemars(length(min = 1), extend("x-optional" = true))]
     pub queue: Vec<QueuedTask>,
-    #[schemars(length(min = 1), extend("x-optional" = true))]
     pub recently_completed: Vec<EndedTask>,
     /// Set by [`count_not_listed`].
     #[serde(skip_serializing_if = "Option::is_none")]

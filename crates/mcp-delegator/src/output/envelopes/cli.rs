@@ -1,35 +1,91 @@
 //! The CLI envelope (`--envelope agent`): one compact line with five keys that are always present.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ExitCode};
 use crate::output::call_syntax::CallSyntax;
-use crate::output::outcome::{Completion, Outcome};
-use crate::output::values::{TruncationFacts, milliseconds, problems, rfc3339};
-use crate::spec::CommandSpec;
+use crate::output::data::failure::{ErrorContextKeys, kind_names};
+use crate::output::outcome::{Completion, Outcome, Warning};
+use crate::output::values::{
+    ProblemData, TruncationFacts, UtcTime, add_missing, milliseconds, problems, rfc3339,
+};
 use crate::spec::command_exit_codes::is_retryable;
+use crate::spec::paging::Page;
 use crate::spec::version::PRODUCT_VERSION;
+use crate::spec::{CommandSpec, output_schema};
 
 pub const SCHEMA_VERSION: &str = "1.0";
+
+/// `meta`; the facts of the command are added to it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Meta {
+    command: String,
+    request_id: String,
+    /// When the call started.
+    timestamp: UtcTime,
+    duration_ms: u64,
+    exit_code: u8,
+    tool_version: &'static str,
+    schema_version: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    not_modified: bool,
+    #[serde(flatten)]
+    truncation: Option<TruncationFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pagination: Option<Page>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warning_details: Vec<Warning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_context: Option<ErrorContextData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix_command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+    /// The data that accompanies the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    failure_data: Option<Value>,
+    /// The fields that the call selected; the data has no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ErrorContextData {
+    #[serde(flatten)]
+    #[schemars(with = "ErrorContextKeys")]
+    context: Map<String, Value>,
+    #[schemars(extend("enum" = kind_names()))]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<ProblemData>,
+}
+
+/// The data in the last line of a stream of items.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct StreamEnd {
+    pub count: usize,
+}
+
+pub fn meta_schema() -> Value {
+    output_schema::<Meta>().to_value()
+}
 
 pub fn render(outcome: &Outcome) -> Value {
     let exit = outcome.exit();
     let error = outcome.error();
     json!({
         "ok": exit == ExitCode::Success,
-        "data": outcome.data().map(|data| with_child_exit(outcome, data)),
+        "data": outcome.data().map(|data| outcome.with_agent_exit_code(data)),
         "error": error.as_ref().map(|error| error_detail(error, outcome.command)),
         "warnings": outcome.output.warnings.iter().map(|w| format!("{}: {}", w.code, w.message)).collect::<Vec<_>>(),
         "meta": meta(outcome, error.as_ref(), exit),
     })
-}
-
-fn with_child_exit(outcome: &Outcome, data: &Value) -> Value {
-    let mut data = data.clone();
-    if let (Some(child), Some(object)) = (&outcome.output.child, data.as_object_mut()) {
-        object.entry("agent_exit_code").or_insert(json!(child.code));
-    }
-    data
 }
 
 /// The keys of an error are fixed; all other facts go into `meta`.
@@ -59,56 +115,38 @@ fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
 }
 
 fn meta(outcome: &Outcome, error: Option<&AppError>, exit: ExitCode) -> Value {
+    let output = &outcome.output;
     let mut meta = Map::new();
-    let mut put = |key: &str, value: Value| {
-        meta.entry(key).or_insert(value);
-    };
-    put("command", outcome.command.name().into());
-    put("request_id", outcome.request_id.to_string().into());
-    put("timestamp", rfc3339(outcome.started).into());
-    put("duration_ms", milliseconds(outcome.duration).into());
-    put("exit_code", exit.number().into());
-    put("tool_version", PRODUCT_VERSION.into());
-    put("schema_version", SCHEMA_VERSION.into());
-    if outcome.output.completion == Completion::NotModified {
-        put("not_modified", true.into());
-    }
-    for (key, value) in json!(outcome.truncated.map(TruncationFacts::from)).as_object().into_iter().flatten()
-    {
-        put(key, value.clone());
-    }
-    if let Some(cursor) = outcome.output.next_cursor() {
-        put("cursor", cursor.into());
-    }
-    if let Some(page) = &outcome.output.page {
-        put("pagination", json!(page));
-    }
-    if !outcome.output.warnings.is_empty() {
-        put("warning_details", json!(outcome.output.warnings));
-    }
-    if let Some(error) = error {
-        error_meta(error, &mut put);
-    }
-    if let Some(payload) = outcome.failure_data() {
-        put("failure_data", with_child_exit(outcome, payload));
-    }
-    for (key, value) in &outcome.output.facts {
-        put(key, value.clone());
-    }
+    add_missing(
+        &mut meta,
+        &Meta {
+            command: outcome.command.name(),
+            request_id: outcome.request_id.to_string(),
+            timestamp: UtcTime(rfc3339(outcome.started)),
+            duration_ms: milliseconds(outcome.duration),
+            exit_code: exit.number(),
+            tool_version: PRODUCT_VERSION,
+            schema_version: SCHEMA_VERSION,
+            not_modified: output.completion == Completion::NotModified,
+            truncation: outcome.truncated.map(Into::into),
+            cursor: output.next_cursor().map(str::to_owned),
+            pagination: output.page.clone(),
+            warning_details: output.warnings.clone(),
+            error_context: error.map(error_context),
+            fix_command: error.and_then(|error| error.fix_command.clone()),
+            retry_after_ms: error.and_then(AppError::retry_after).map(milliseconds),
+            failure_data: outcome.failure_data().map(|data| outcome.with_agent_exit_code(data)),
+            fields: output.selected_fields.clone(),
+        },
+    );
+    add_missing(&mut meta, &output.facts);
     Value::Object(meta)
 }
 
-fn error_meta(error: &AppError, put: &mut impl FnMut(&str, Value)) {
-    let mut context = error.context.clone();
-    context.entry("kind").or_insert(error.code.facts().kind.name().into());
-    if !error.problems.is_empty() {
-        context.insert("problems".into(), json!(problems(error)));
-    }
-    put("error_context", Value::Object(context));
-    if let Some(command) = &error.fix_command {
-        put("fix_command", command.clone().into());
-    }
-    if let Some(wait) = error.retry_after() {
-        put("retry_after_ms", milliseconds(wait).into());
+fn error_context(error: &AppError) -> ErrorContextData {
+    ErrorContextData {
+        context: error.context.clone(),
+        kind: error.code.facts().kind.name(),
+        problems: problems(error),
     }
 }

@@ -1,31 +1,146 @@
 //! The standard envelope: sorted and indented, for files and diffs.
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::{AppError, ExitCode};
+use crate::error::{AppError, ErrorCode, ExitCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::failure::{ErrorContextKeys, kind_names};
 use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED, Warning};
-use crate::output::values::{milliseconds, problems, rfc3339, seconds};
-use crate::spec::Shape;
+use crate::output::values::{
+    ProblemData, TruncationFacts, UtcTime, add_missing, milliseconds, problems, rfc3339, seconds,
+};
 use crate::spec::paging::Page;
 use crate::spec::version::PRODUCT_VERSION;
+use crate::spec::{Shape, output_schema};
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+pub struct StandardEnvelope {
+    success: bool,
+    timestamp: UtcTime,
+    #[schemars(regex(pattern = "^[a-z][a-z0-9]*(_[a-z0-9]+)*$"))]
+    command: String,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    data: Option<Value>,
+    error: Option<StandardError>,
+    #[schemars(with = "Metadata")]
+    metadata: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+struct StandardError {
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = error_types()))]
+    kind: &'static str,
+    #[schemars(length(min = 1))]
+    message: String,
+    details: ErrorDetails,
+    #[schemars(regex(pattern = r"^E_[A-Z]+_\d{3}$"))]
+    code: &'static str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ErrorDetails {
+    #[serde(flatten)]
+    #[schemars(with = "ErrorContextKeys")]
+    context: Map<String, Value>,
+    #[schemars(extend("enum" = kind_names()))]
+    kind: &'static str,
+    /// The first invalid input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    /// Its value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<ProblemData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redirect: Option<Redirect>,
+    /// The data that accompanies the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    failure_data: Option<Value>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Metadata {
+    #[schemars(regex(pattern = r"^\d+\.\d+\.\d+"))]
+    version: &'static str,
+    /// In seconds.
+    #[schemars(range(min = 0))]
+    execution_time: f64,
+    warnings: Vec<Warning>,
+    request_id: String,
+    exit_code: u8,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    not_modified: bool,
+    #[serde(flatten)]
+    truncation: Option<TruncationFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pagination: Option<Page>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+    /// The fields that the call selected; the data has no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
+}
+
+/// The data of an action.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = false))]
+struct ActionData<'a> {
+    action: &'static str,
+    result: &'a Value,
+    /// In seconds.
+    #[schemars(range(min = 0))]
+    duration: f64,
+    message: String,
+}
+
+/// The part of a list that its data contains.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListCounts {
+    total_count: usize,
+    filtered_count: usize,
+    #[schemars(range(min = 1))]
+    page: usize,
+    page_size: usize,
+    /// That the list is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+fn error_types() -> BTreeSet<&'static str> {
+    ErrorCode::ALL.iter().map(|code| code.facts().standard.0).collect()
+}
 
 pub fn render(outcome: &Outcome) -> Value {
     // A partial batch is a success in this envelope, unlike in the exit code and in `ok` of the CLI envelope.
     let partial = matches!(outcome.output.completion, Completion::Partial(_));
     let error = outcome.error().filter(|_| !partial);
     let data = match &outcome.output.completion {
-        Completion::Done(data) => Some(shaped(outcome, data)),
+        Completion::Done(data) => Some(shaped(outcome, &outcome.with_agent_exit_code(data))),
         Completion::Partial(data) => Some(data.clone()),
         Completion::Incomplete(..) | Completion::NotModified | Completion::Failed(..) => None,
     };
-    json!({
-        "success": error.is_none(),
-        "timestamp": rfc3339(outcome.emitted),
-        "command": outcome.command.name().replace(['.', '-'], "_"),
-        "data": data,
-        "error": error.as_ref().map(|error| error_object(error, outcome)),
-        "metadata": metadata(outcome, error.as_ref()),
+    json!(StandardEnvelope {
+        success: error.is_none(),
+        timestamp: UtcTime(rfc3339(outcome.emitted)),
+        command: outcome.command.name().replace(['.', '-'], "_"),
+        data,
+        metadata: metadata(outcome, error.as_ref()),
+        error: error.map(|error| error_object(error, outcome)),
     })
 }
 
@@ -52,11 +167,11 @@ fn shaped(outcome: &Outcome, data: &Value) -> Value {
     match outcome.output.shape.unwrap_or(outcome.command.shape) {
         Shape::List(plural) => list(plural, data, outcome.output.page.as_ref()),
         Shape::Show(singular) => json!({ singular: data }),
-        Shape::Action(action) => json!({
-            "action": action,
-            "result": data,
-            "duration": seconds(outcome.duration),
-            "message": outcome.output.message.clone().unwrap_or_else(|| action.replace('_', " ")),
+        Shape::Action(action) => json!(ActionData {
+            action,
+            result: data,
+            duration: seconds(outcome.duration),
+            message: outcome.output.message.clone().unwrap_or_else(|| action.replace('_', " ")),
         }),
     }
 }
@@ -65,65 +180,117 @@ fn list(plural: &str, data: &Value, page: Option<&Page>) -> Value {
     let mut data = data.as_object().cloned().unwrap_or_default();
     let listed = data.get(plural).and_then(Value::as_array).map_or(0, Vec::len);
     let page = page.cloned().unwrap_or_else(|| Page::whole(listed));
-    data.insert("total_count".into(), page.total.into());
-    data.insert("filtered_count".into(), page.filtered.into());
-    data.insert("page".into(), page.number.into());
-    data.insert("page_size".into(), page.size.into());
-    if listed == 0 && data.contains_key(plural) {
-        data.entry("message").or_insert(format!("No {} found", plural.replace('_', " ")).into());
-    }
+    let is_empty = listed == 0 && data.contains_key(plural);
+    add_missing(
+        &mut data,
+        &ListCounts {
+            total_count: page.total,
+            filtered_count: page.filtered,
+            page: page.number,
+            page_size: page.size,
+            message: is_empty.then(|| format!("No {} found", plural.replace('_', " "))),
+        },
+    );
     Value::Object(data)
 }
 
-fn error_object(error: &AppError, outcome: &Outcome) -> Value {
-    let facts = error.code.facts();
-    let mut details = error.context.clone();
-    details.entry("kind").or_insert(facts.kind.name().into());
-    if let Some(first) = error.problems.first() {
-        details.insert("field".into(), first.field.clone().into());
-        details.insert("value".into(), first.value.clone().unwrap_or_default());
-        details.insert("problems".into(), json!(problems(error)));
+/// The schema of data in this shape.
+pub fn shaped_schema(shape: Shape, mut data: Value) -> Value {
+    match shape {
+        Shape::List(plural) => {
+            let counts = output_schema::<ListCounts>().to_value();
+            for part in ["properties", "required"] {
+                merge(&mut data[part], &counts[part]);
+            }
+            merge(&mut data["required"], &json!([plural]));
+            data
+        }
+        Shape::Show(singular) => json!({
+            "type": "object",
+            "properties": { singular: data },
+            "required": [singular],
+            "additionalProperties": false,
+        }),
+        Shape::Action(action) => {
+            let mut schema = output_schema::<ActionData<'_>>().to_value();
+            schema["properties"]["action"] = json!({ "const": action });
+            schema["properties"]["result"] = data;
+            schema
+        }
     }
-    if let Some(suggestion) = &error.suggestion {
-        details.insert("suggestion".into(), CallSyntax::Commands.sentence(suggestion).into());
-    }
-    if let Some(detail) = &error.detail {
-        details.entry("detail").or_insert(detail.clone().into());
-    }
-    if let Some(redirect) = &error.redirect {
-        details.insert("suggestion".into(), redirect.command.clone().into());
-        details.insert("redirect".into(), json!(redirect));
-    }
-    if let Some(payload) = outcome.failure_data() {
-        details.insert("failure_data".into(), payload.clone());
-    }
-    let (kind, code) = facts.standard;
-    json!({"type": kind, "message": error.message, "details": details, "code": code})
 }
 
-fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Value {
+/// A key that only data in this shape has.
+pub fn distinctive_key(shape: Shape) -> &'static str {
+    match shape {
+        Shape::List(_) => "total_count",
+        Shape::Show(singular) => singular,
+        Shape::Action(_) => "action",
+    }
+}
+
+/// Adds the keys or items that are missing.
+fn merge(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(object), Value::Object(more)) => {
+            for (key, value) in more {
+                object.entry(key).or_insert(value.clone());
+            }
+        }
+        (Value::Array(items), Value::Array(more)) => {
+            let missing: Vec<Value> = more.iter().filter(|item| !items.contains(item)).cloned().collect();
+            items.extend(missing);
+        }
+        (into, more) => *into = more.clone(),
+    }
+}
+
+fn error_object(error: AppError, outcome: &Outcome) -> StandardError {
+    let facts = error.code.facts();
+    let (kind, code) = facts.standard;
+    let suggestion = error.suggestion.as_ref().map(|suggestion| CallSyntax::Commands.sentence(suggestion));
+    let redirect = error.redirect.clone();
+    let first = error.problems.first();
+    StandardError {
+        kind,
+        details: ErrorDetails {
+            kind: facts.kind.name(),
+            field: first.map(|problem| problem.field.clone()),
+            value: first.map(|problem| problem.value.clone().unwrap_or_default()),
+            problems: problems(&error),
+            suggestion: redirect.as_ref().map(|redirect| redirect.command.clone()).or(suggestion),
+            detail: error.detail,
+            redirect,
+            failure_data: outcome.failure_data().map(|data| outcome.with_agent_exit_code(data)),
+            context: error.context,
+        },
+        message: error.message,
+        code,
+    }
+}
+
+fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Map<String, Value> {
     let mut warnings = outcome.output.warnings.clone();
     if outcome.exit() == ExitCode::PartialFailure {
         warnings.push(Warning::new("W_PARTIAL_001", SOME_ITEMS_FAILED));
     }
     let mut metadata = Map::new();
-    metadata.insert("version".into(), PRODUCT_VERSION.into());
-    metadata.insert("execution_time".into(), seconds(outcome.duration).into());
-    metadata.insert("warnings".into(), json!(warnings));
-    metadata.insert("request_id".into(), outcome.request_id.to_string().into());
-    metadata.insert("exit_code".into(), outcome.exit().number().into());
-    if outcome.output.completion == Completion::NotModified {
-        metadata.insert("not_modified".into(), true.into());
-    }
-    if let Some(page) = &outcome.output.page {
-        metadata.insert("pagination".into(), json!(page));
-    }
-    metadata.extend(outcome.output.next_cursor().map(|cursor| ("cursor".to_owned(), cursor.into())));
-    if let Some(wait) = error.and_then(AppError::retry_after) {
-        metadata.insert("retry_after_ms".into(), milliseconds(wait).into());
-    }
-    for (key, value) in &outcome.output.facts {
-        metadata.entry(key).or_insert(value.clone());
-    }
-    Value::Object(metadata)
+    add_missing(
+        &mut metadata,
+        &Metadata {
+            version: PRODUCT_VERSION,
+            execution_time: seconds(outcome.duration),
+            warnings,
+            request_id: outcome.request_id.to_string(),
+            exit_code: outcome.exit().number(),
+            not_modified: outcome.output.completion == Completion::NotModified,
+            truncation: outcome.truncated.map(Into::into),
+            cursor: outcome.output.next_cursor().map(str::to_owned),
+            pagination: outcome.output.page.clone(),
+            retry_after_ms: error.and_then(AppError::retry_after).map(milliseconds),
+            fields: outcome.output.selected_fields.clone(),
+        },
+    );
+    add_missing(&mut metadata, &outcome.output.facts);
+    metadata
 }

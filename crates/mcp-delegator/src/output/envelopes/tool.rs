@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{AppError, ErrorCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::batch::{self, BatchResult};
-use crate::output::data::failure::TaskErrorContext;
+use crate::output::data::failure::{ErrorContextKeys, kind_names};
 use crate::output::outcome::{ChildExit, Completion, Outcome, Warning};
 use crate::output::values::{ProblemData, TruncationFacts, UtcTime, milliseconds, problems, rfc3339};
 use crate::spec::Category;
@@ -65,6 +65,9 @@ struct ToolMeta<M> {
     /// The exit code of the agent.
     #[serde(flatten)]
     child: Option<ChildExit>,
+    /// The fields that the call selected; the data has no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -82,9 +85,9 @@ struct ToolError {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorDetails {
     #[serde(flatten)]
-    #[schemars(with = "TaskErrorContext")]
+    #[schemars(with = "ErrorContextKeys")]
     context: Map<String, Value>,
-    #[schemars(extend("x-optional" = true))]
+    #[schemars(extend("enum" = kind_names(), "x-optional" = true))]
     kind: &'static str,
     #[schemars(extend("x-optional" = true))]
     code: &'static str,
@@ -130,7 +133,10 @@ pub fn render(outcome: &Outcome, prefix: &str, syntax: CallSyntax<'_>) -> Value 
     })
 }
 
-/// `data` is always an object. Three arrays of a status snapshot are omitted when they are empty.
+/// The lists of a status snapshot that this envelope omits when they are empty.
+pub const OMITTED_IF_EMPTY: [&str; 3] = ["tasks", "queue", "recently_completed"];
+
+/// `data` is always an object.
 fn data(outcome: &Outcome) -> Map<String, Value> {
     let mut object = match outcome.output.completion.parts() {
         (Some(Value::Object(object)), _) => object.clone(),
@@ -139,8 +145,7 @@ fn data(outcome: &Outcome) -> Map<String, Value> {
     };
     if outcome.command.category == Category::StatusSnapshot {
         object.retain(|key, value| {
-            !(["tasks", "queue", "recently_completed"].contains(&key.as_str())
-                && value.as_array().is_some_and(Vec::is_empty))
+            !(OMITTED_IF_EMPTY.contains(&key.as_str()) && value.as_array().is_some_and(Vec::is_empty))
         });
     }
     object
@@ -159,6 +164,7 @@ fn meta(outcome: &Outcome, failed: bool) -> ToolMeta<&Map<String, Value>> {
         wait_expired: matches!(output.completion, Completion::Incomplete(..)),
         truncation: outcome.truncated.map(Into::into),
         child: output.child.clone().filter(|_| is_wait && !failed),
+        fields: output.selected_fields.clone(),
     }
 }
 

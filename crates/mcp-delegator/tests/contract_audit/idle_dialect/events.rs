@@ -262,7 +262,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                 || {
                     equals(
                         &run_events(&["normalize", "--format", "json"], STREAM).json(),
-                        "/data/lines_read",
+                        "/data/read_line_count",
                         6,
                     )
                 },

@@ -12,6 +12,7 @@ mod progress;
 mod refusals;
 mod registry;
 mod running_tasks;
+mod standard_answers;
 mod stopped_tasks;
 
 pub(crate) use all_tools::{ALL_TOOLS, CATEGORIES};
@@ -23,6 +24,7 @@ pub(crate) use progress::PROGRESS;
 pub(crate) use refusals::REFUSALS;
 pub(crate) use registry::REGISTRY;
 pub(crate) use running_tasks::{COMPLETED_COUNT, MANY, MANY_TASKS, STATUS};
+pub(crate) use standard_answers::{STANDARD_ANSWERS, UNKNOWN_TASK};
 pub(crate) use stopped_tasks::{CANCELLED, TIMED_OUT};
 
 use std::path::Path;

@@ -214,5 +214,27 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
                 assert_eq!(found, all);
             },
         ),
+        works(
+            86,
+            "The shape of `data` in this envelope is published",
+            "Answers of a list, a show and an action command validate against `schema NAME`, which requires their keys",
+            || {
+                let session = session();
+                for (name, args, key) in [
+                    ("config.show", &["config", "show"][..], "settings"),
+                    ("local.status", &["local", "status"], "snapshot"),
+                    ("cleanup-registry", &["cleanup-registry", "--dry-run"], "action"),
+                ] {
+                    let schema = session.stage.run_json(&["schema", name, "--json"]);
+                    let schema = at(&schema, "/data/output/standard");
+                    let validator = jsonschema::validator_for(schema).unwrap();
+                    let run = session.stage.world.run([args, &["--envelope", "standard"]].concat());
+                    let mut answer = run.document();
+                    assert!(validator.is_valid(&answer), "{name}: {answer}");
+                    answer["data"].as_object_mut().unwrap().shift_remove(key).unwrap();
+                    assert!(!validator.is_valid(&answer), "{name} without {key}: {answer}");
+                }
+            },
+        ),
     ],
 }];
