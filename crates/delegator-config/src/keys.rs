@@ -147,6 +147,11 @@ pub(crate) fn agent_fields() -> impl Iterator<Item = (&'static str, &'static Key
     KEYS.iter().filter_map(|key| key.agent_field().map(|field| (field, key)))
 }
 
+/// The default of a setting that has a fixed one, for the description of an input with the same meaning.
+pub fn built_in_default(name: &str) -> Option<Value> {
+    find(name).map(|key| key.default.value(0)).filter(|default| !default.is_null())
+}
+
 pub(crate) fn find(name: &str) -> Option<&'static Key> {
     settings().find(|key| key.name == name)
 }

@@ -39,7 +39,9 @@ use resolve::Layer;
 
 pub use config::{Config, SourcedSetting};
 pub use files::replace_text;
-pub use keys::{DefaultValue, KEYS, Key, ProjectRight, Scope, TextFormat, VARIABLE_PREFIX, ValueKind};
+pub use keys::{
+    DefaultValue, KEYS, Key, ProjectRight, Scope, TextFormat, VARIABLE_PREFIX, ValueKind, built_in_default,
+};
 pub use locations::{environments_file, state_dir};
 pub use origin::{Origin, Source};
 pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};

@@ -206,21 +206,12 @@ fn annotations_match_the_effects_of_each_command() {
     for name in ["status", "wait", "results"].map(|verb| format!("_codex_local_{verb}")) {
         assert_eq!(of(&name)["readOnlyHint"], true, "{name}");
     }
+    // Destructive and open world are the defaults of MCP, so they are not stated.
     for name in ["_codex_local_cancel", "_codex_cleanup_registry"] {
-        let hints = of(name);
-        assert_eq!(
-            (&hints["destructiveHint"], &hints["idempotentHint"]),
-            (&json!(true), &json!(true)),
-            "{name}"
-        );
+        assert_eq!(of(name), json!({"idempotentHint": true, "openWorldHint": false}), "{name}");
     }
     for name in ["_codex_local_run", "_codex_local_exec", "_codex_local_resume", "_codex_cloud_submit"] {
-        let hints = of(name);
-        assert_eq!(
-            (&hints["destructiveHint"], &hints["openWorldHint"]),
-            (&json!(false), &json!(true)),
-            "{name}"
-        );
+        assert_eq!(of(name), json!({"destructiveHint": false}), "{name}");
     }
 }
 
@@ -415,4 +406,31 @@ fn the_longest_task_is_counted_in_characters() {
     let accepted =
         validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
     assert!(accepted.is_ok(), "{accepted:?}");
+}
+
+#[test]
+fn frequently_used_inputs_are_properties_of_their_tools() {
+    for (name, inputs) in [
+        ("local_status", &["working_dir", "labels", "limit", "cursor"][..]),
+        ("local_wait", &["max_output_bytes"]),
+        ("local_results", &["max_output_bytes", "events_cursor"]),
+        ("local_run", &["verify"]),
+        ("local_exec", &["verify"]),
+        ("local_resume", &["verify"]),
+    ] {
+        let spec = default_specs().into_iter().find(|spec| spec.snake_name() == name).unwrap();
+        let tool = tool_schema::tool_definition(spec, "_codex_", Format::Markdown);
+        for input in inputs {
+            assert!(tool["inputSchema"]["properties"][input].is_object(), "{name} {input}");
+        }
+    }
+}
+
+#[test]
+fn a_default_in_a_schema_is_not_filled_in() {
+    let object = json!({"task": "x"}).as_object().unwrap().clone();
+    let exec = &commands::local::exec::SPEC;
+    assert_eq!(exec.inputs().get("hard_timeout_sec").unwrap().default(), Some(&json!(1200)));
+    let valid = validation::validate(exec, object, vec![], None).unwrap();
+    assert_eq!(valid.get("hard_timeout_sec"), None, "the configured limit would not count");
 }

@@ -327,7 +327,15 @@ fn the_shapes_of_the_standard_envelope() {
 fn paging_warnings_and_truncation_are_in_every_envelope() {
     let schemas = json!({"schemas": [{"name": "a", "describes": "A"}]});
     let mut output = CommandOutput { shape: Some(Shape::List("schemas")), ..CommandOutput::done(schemas) };
-    output.page = Some(Page { number: 2, size: 2, total: 9, filtered: 8, next_cursor: Some("abc".into()) });
+    output.page = Some(Page {
+        number: 2,
+        size: 2,
+        total: 9,
+        filtered: 8,
+        next_cursor: Some("abc".into()),
+        list: "schemas",
+        cursors: vec![],
+    });
     output.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
     let outcome = Outcome {
         truncated: Some(Truncation { max_size: 100, unit: SizeUnit::Bytes, original_size: 1000 }),

@@ -114,6 +114,12 @@ fn report_duplicates(checker: &mut Checker<'_>, prefix: &str, entries: &[Entry])
     }
 }
 
+/// The value of a field that an entry does not have; `None` if there is none.
+pub fn field_default(name: &str) -> Option<Value> {
+    let (_, _, default) = FIELDS.iter().find(|(field, ..)| *field == name)?;
+    Some(default.value(0)).filter(|default| !default.is_null())
+}
+
 /// Problems of an entry that is not in the file yet; keys are the names of its fields, or `id`.
 pub fn entry_problems(id: &str, entry: &Map<String, Value>) -> Vec<Problem> {
     let to_problem = |value_problem: ValueProblem| {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::problem::{ConfigError, ConfigWarning};
 
-pub use check::{entry_problems, new_entry};
+pub use check::{entry_problems, field_default, new_entry};
 pub use file::{add, read, remove};
 
 /// Which service runs the tasks of an environment.

@@ -12,7 +12,7 @@ use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
 
 use crate::app::{logging, signals};
-use crate::commands::context::{Context, Surface, sources};
+use crate::commands::context::{Context, sources};
 use crate::commands::local::attach::complete;
 use crate::commands::{CommandList, help, schema, version};
 use crate::error::panic::catch_panics;
@@ -26,10 +26,9 @@ use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
-use crate::spec::formats::Format;
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
-use crate::spec::{CommandSpec, PreflightContext, ROOT};
+use crate::spec::{CommandSpec, PreflightContext, ROOT, Surface};
 
 /// A parsed command line with its command resolved.
 struct ParsedCall {
@@ -175,7 +174,7 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
     if let Some(source) = &parsed.globals.input_json {
         object = stdin::merge_input_json(source, object)?;
     }
-    let format = stdin::take_format(&mut object, &Format::ALL, &mut parsed.problems);
+    let format = stdin::take_format(&mut object, Surface::CommandLine.formats(), &mut parsed.problems);
     parsed.globals.format = parsed.globals.format.or(format);
     Ok(object)
 }

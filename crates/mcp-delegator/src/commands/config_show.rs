@@ -104,8 +104,7 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
         project_file: text(&config.project_file),
         state_dir: text(&context.state_dir),
     };
-    let mut output = CommandOutput::done(data);
-    output.page = Some(page);
+    let mut output = CommandOutput::done(data).with_page("settings", page);
     // The warnings of the call itself are added to every response.
     let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
     output

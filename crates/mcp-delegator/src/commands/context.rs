@@ -8,16 +8,9 @@ use delegator_engine::ConnectionPool;
 
 use crate::commands::CommandList;
 use crate::output::screen::Screen;
+use crate::spec::Surface;
 use crate::spec::catalog::Catalog;
 use crate::spec::process::Process;
-
-/// Origin of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Surface {
-    CommandLine,
-    /// An MCP server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
-    Server,
-}
 
 /// What a command handler may use.
 #[derive(Debug)]

@@ -13,14 +13,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::commands::context::{Context, Surface};
+use crate::commands::context::Context;
 use crate::commands::events::source::open_allowed_file;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, Shape};
+use crate::spec::{CommandSpec, Example, Shape, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Import {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use delegator_config::built_in_default;
 use delegator_domain::history_rewriting;
 use delegator_domain::task::{EnvPolicyName, Mode, TaskId};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -140,11 +141,11 @@ pub struct AgentInputs {
     pub model: Option<String>,
     /// Idle limit, in seconds
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 86_400), extend("x-default" = 300))]
+    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec")))]
     pub idle_timeout_sec: Option<u32>,
     /// Hard limit, in seconds
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 86_400), extend("x-default" = 1200))]
+    #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec")))]
     pub hard_timeout_sec: Option<u32>,
     /// Name of a configured agent (default: the thread's, or codex)
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,11 +153,11 @@ pub struct AgentInputs {
     pub agent: Option<String>,
     /// Where the agent works: in the directory itself, or in its own git worktree
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unbuilt" = true))]
+    #[schemars(extend("x-unbuilt" = true, "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
-    /// Command, as an argv list, that mcp-delegator runs in the agent's sandbox after completion to check the work
+    /// Command that checks the work afterwards; a list or one string
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "x-words" = true, "default" = null))]
+    #[schemars(extend("items" = non_empty_strings(), "x-words" = true, "default" = null))]
     pub verify: Vec<String>,
     /// JSON Schema of the agent's final message
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,9 @@ use crate::spec::command_exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Toolset, tool_schema};
+use crate::spec::{
+    self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Surface, Toolset, tool_schema,
+};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -53,7 +55,7 @@ pub struct CommandEntry {
     pub summary: &'static str,
     pub description: String,
     pub is_available: bool,
-    /// Name of the MCP tool; null for commands that are not tools.
+    /// Name of the MCP tool; null for commands that no server offers as a tool.
     pub tool: Option<String>,
     pub toolset: Option<&'static str>,
     pub category: &'static str,
@@ -63,7 +65,10 @@ pub struct CommandEntry {
     pub is_person_required: bool,
     pub has_raw_output: bool,
     pub introduced: &'static str,
+    /// The inputs, for calls of the surface on which the manifest is read.
     pub input_schema: Value,
+    /// Inputs of which a call has exactly one; empty for most commands.
+    pub exactly_one_of: Vec<&'static str>,
     /// Inputs that are declared but not available yet.
     pub unavailable_inputs: Vec<String>,
     /// Inputs that may be given by position, in order.
@@ -112,7 +117,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         .catalog()
         .iter()
         .filter(|spec| !input.available_only || spec.is_available())
-        .map(|spec| describe_command(spec, prefix))
+        .map(|spec| describe_command(spec, prefix, context.surface))
         .collect();
     let etag = fingerprint(&json!([PRODUCT_VERSION, exit_codes(&spec::ROOT), commands]));
     if input.etag.as_deref() == Some(&etag) {
@@ -129,14 +134,11 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
         exit_codes: exit_codes(&spec::ROOT),
         commands,
     };
-    let mut output = CommandOutput::done(manifest).fact("etag", etag).fact("count", count);
-    output.page = Some(page);
-    Ok(output)
+    Ok(CommandOutput::done(manifest).with_page("commands", page).fact("etag", etag).fact("count", count))
 }
 
-fn describe_command(spec: &'static CommandSpec, prefix: &str) -> CommandEntry {
+fn describe_command(spec: &'static CommandSpec, prefix: &str, surface: Surface) -> CommandEntry {
     let inputs = spec.inputs();
-    let is_tool = spec.toolset != Toolset::Hidden;
     let names = |include: fn(&spec::Property) -> bool| {
         inputs
             .properties
@@ -149,9 +151,9 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> CommandEntry {
         name: spec.name(),
         path: spec.path.to_vec(),
         summary: spec.about,
-        description: spec.details.to_owned(),
+        description: spec.full_details(),
         is_available: spec.is_available(),
-        tool: is_tool.then(|| spec.tool_name(prefix)),
+        tool: spec.is_tool().then(|| spec.tool_name(prefix)),
         toolset: spec.toolset.name(),
         category: spec.category.name(),
         danger_level: spec.danger.name(),
@@ -160,11 +162,12 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str) -> CommandEntry {
         is_person_required: spec.requires_person,
         has_raw_output: spec.raw == RawOutput::Always,
         introduced: "3.6.0",
-        input_schema: inputs.published_schema(),
+        input_schema: inputs.published_schema(surface),
+        exactly_one_of: spec.exactly_one_of.to_vec(),
         unavailable_inputs: names(|property| property.unavailable),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
-        mcp: is_tool.then(|| tool_schema::tool_definition(spec, prefix, Format::Markdown)),
+        mcp: spec.is_tool().then(|| tool_schema::tool_definition(spec, prefix, Format::Markdown)),
         exit_codes: exit_codes(spec),
         examples: spec
             .examples

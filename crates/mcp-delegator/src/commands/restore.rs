@@ -59,6 +59,7 @@ pub struct Restore {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
+    exactly_one_of: &["task_id", "list"],
     details: "Restores files, permissions, directories and index in every work tree the task could write to. Files \
               that did not exist are removed; files that the restore point excludes are never touched. HEAD and its \
               branch move only with --force. The current state is saved first: --undo returns to it. Refused while \
@@ -101,14 +102,12 @@ pub const COMMAND: Command =
 
 fn check(input: &Value) -> Vec<Problem> {
     let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
-    let has_task = input.get("task_id").is_some_and(|task| !task.is_null());
     let mut problems = Vec::new();
     let mut refuse = |code, field: &'static str, problem: &str, hint: &str| {
         problems.push(Problem::new(code, field, problem).suggest(Some(hint)));
     };
     if is_true("list") {
-        let other = ["undo", "force", "drop"].into_iter().find(|key| is_true(key));
-        if let Some(field) = other.or(has_task.then_some("task_id")) {
+        if let Some(field) = ["undo", "force", "drop"].into_iter().find(|key| is_true(key)) {
             refuse(
                 ErrorCode::InvalidValue,
                 field,
@@ -117,10 +116,6 @@ fn check(input: &Value) -> Vec<Problem> {
             );
         }
         return problems;
-    }
-    if !has_task {
-        let hint = "Give task_id; with list set to true, the tasks with restore points here are listed.";
-        refuse(ErrorCode::MissingArgument, "task_id", "is missing", hint);
     }
     if let Some(field) = ["undo", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
         refuse(

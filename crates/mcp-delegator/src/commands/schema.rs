@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::commands::context::{Context, Surface};
+use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
@@ -17,7 +17,9 @@ use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Envelope;
 use crate::spec::paging::{Paging, fingerprint, paginate};
-use crate::spec::{Category, CommandSpec, Danger, Example, FormerName, ROOT, RawOutput, Shape, Toolset};
+use crate::spec::{
+    Category, CommandSpec, Danger, Example, FormerName, ROOT, RawOutput, Shape, Surface, Toolset,
+};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
@@ -85,9 +87,8 @@ fn run(context: &Context<'_>, input: SchemaInputs) -> Result<CommandOutput, AppE
     let query = json!({"command": "schema", "etag": etag});
     let (schemas, page) = paginate(schema_names(context.catalog()), &input.paging, &query)?;
     let text = schemas.iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join("\n");
-    let mut output =
-        CommandOutput::done(SchemaOutput { schemas: Some(schemas) }).raw(text).fact("etag", etag);
-    output.page = Some(page);
+    let output = CommandOutput::done(SchemaOutput { schemas: Some(schemas) }).with_page("schemas", page);
+    let mut output = output.raw(text).fact("etag", etag);
     output.shape = Some(Shape::List("schemas"));
     Ok(output)
 }
@@ -110,7 +111,8 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
     names
 }
 
-/// Finds a schema by id, envelope name, dotted path, command line path or tool name.
+/// Finds a schema by id, envelope name, dotted path, command line path or tool name. Under its tool name, a command has
+/// the inputs of the tool.
 fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
     let (catalog, prefix) = (context.catalog(), &context.config.settings.tool_prefix);
     let short_name = name
@@ -127,11 +129,11 @@ fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
     if let Some(category) = Category::ALL.into_iter().find(|category| category.name() == short_name) {
         return Ok(envelope_schema::tool(category));
     }
+    if let Some(spec) = catalog.iter().find(|spec| spec.is_tool() && spec.tool_name(prefix) == short_name) {
+        return Ok(command_schema(spec, Surface::Server));
+    }
     let matches_name = |spec: &&'static CommandSpec| {
-        spec.name() == short_name
-            || spec.cli_path() == short_name
-            || spec.snake_name() == short_name
-            || spec.tool_name(prefix) == short_name
+        [spec.name(), spec.cli_path(), spec.snake_name()].iter().any(|name| name == short_name)
     };
     match catalog.iter().chain([&ROOT]).find(matches_name) {
         Some(spec) => Ok(command_schema(spec, context.surface)),
@@ -154,7 +156,7 @@ fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
     json!({
         "command": spec.name(),
         "is_available": spec.is_available(),
-        "input": spec.inputs().published_schema(),
+        "input": spec.inputs().published_schema(surface),
         "output": output,
     })
 }
@@ -175,8 +177,8 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
 
 fn describe(data: &Value) -> Document {
     if !data["schemas"].is_array() {
-        return Document::default()
-            .block(Block::Verbatim(serde_json::to_string_pretty(data).unwrap_or_default()));
+        // Compact: the size limit of a tool response counts indentation, and a truncated schema is a wrong one.
+        return Document::default().block(Block::Verbatim(data.to_string()));
     }
     let rows = rows(&data["schemas"], &["name", "describes"]);
     Document::titled("Schemas").block(Block::Table { columns: vec!["name", "describes"], rows })

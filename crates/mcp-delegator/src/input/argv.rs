@@ -9,7 +9,6 @@ use std::ffi::OsString;
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use delegator_domain::similar_names;
-use delegator_transcript::shell;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
@@ -265,11 +264,8 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
     let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
-            [only] if property.is_argv && is_command_text(only) => match shell::split(only) {
-                Some(argv) if !argv.is_empty() => json!(argv),
-                Some(_) => return Err(problem("must not be blank")),
-                None => return Err(problem("has an unclosed quote")),
-            },
+            // `validation` splits a command in one string, wherever it comes from.
+            [only] if property.is_argv => parse_json(only, '[').unwrap_or_else(|| only.as_str().into()),
             [only] => parse_json(only, '[').unwrap_or_else(|| json!([only])),
             several => json!(several),
         }),
@@ -286,11 +282,6 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
         PropertyType::Object => parse_object(property, &texts[0]),
         PropertyType::Text => Ok(texts[0].clone().into()),
     }
-}
-
-/// Whether the value is a command line in one string. It is split like a shell would, without expansion.
-fn is_command_text(text: &str) -> bool {
-    text.contains(char::is_whitespace) && parse_json(text, '[').is_none()
 }
 
 fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> {

@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ArgGroup, Command};
 
 use crate::input::globals;
 use crate::spec::catalog::{Catalog, group_about};
@@ -53,18 +53,21 @@ impl TypedValueParser for LenientParser {
     }
 }
 
-/// The complete tree. Declared commands are included but hidden.
+/// The complete tree, for help, manual pages and completions. Declared commands are included but hidden, and required
+/// inputs are marked.
 pub fn root(catalog: Catalog) -> Command {
-    build_tree(catalog, |_| true)
+    build_tree(catalog, |spec| mark_required(command_with_inputs(spec), spec))
 }
 
-/// The tree for these arguments: commands that they do not mention have no inputs. Building the inputs of all commands
-/// takes longer than most calls.
+/// The tree for parsing these arguments: commands that they do not mention have no inputs. Building the inputs of all
+/// commands takes longer than most calls.
 pub fn for_args(catalog: Catalog, args: &[OsString]) -> Command {
-    build_tree(catalog, |spec| args.iter().any(|word| spec.path.first().is_some_and(|name| word == name)))
+    let is_mentioned =
+        |spec: &CommandSpec| args.iter().any(|word| spec.path.first().is_some_and(|name| word == name));
+    build_tree(catalog, |spec| if is_mentioned(spec) { command_with_inputs(spec) } else { command_for(spec) })
 }
 
-fn build_tree(catalog: Catalog, with_inputs: impl Fn(&CommandSpec) -> bool) -> Command {
+fn build_tree(catalog: Catalog, build: impl Fn(&'static CommandSpec) -> Command) -> Command {
     let mut root = Command::new(PROGRAM)
         .about("Delegate coding tasks to coding agents and get verified results")
         .disable_help_flag(true)
@@ -74,8 +77,7 @@ fn build_tree(catalog: Catalog, with_inputs: impl Fn(&CommandSpec) -> bool) -> C
         .after_help(AFTER_HELP)
         .args(globals::args());
     for spec in catalog.iter() {
-        let command = command_for(spec, with_inputs(spec));
-        root = add_command(catalog, root, command, spec.path);
+        root = add_command(catalog, root, build(spec), spec.path);
     }
     root
 }
@@ -127,11 +129,12 @@ fn new_group(catalog: Catalog, name: &'static str) -> Command {
     Command::new(name).about(group_about(&[name])).disable_help_subcommand(true).hide(is_unavailable)
 }
 
-fn command_for(spec: &'static CommandSpec, with_inputs: bool) -> Command {
+fn command_for(spec: &'static CommandSpec) -> Command {
     let name = spec.path.last().copied().unwrap_or(PROGRAM);
     let mut command = Command::new(name).about(spec.about).hide(!spec.is_available());
-    if !spec.details.is_empty() {
-        command = command.long_about(format!("{}. {}", spec.about, spec.details));
+    let details = spec.full_details();
+    if !details.is_empty() {
+        command = command.long_about(format!("{}. {details}", spec.about));
     }
     if !spec.examples.is_empty() {
         let examples: Vec<String> = spec
@@ -141,9 +144,11 @@ fn command_for(spec: &'static CommandSpec, with_inputs: bool) -> Command {
             .collect();
         command = command.after_help(format!("Examples:\n{}", examples.join("\n")));
     }
-    if !with_inputs {
-        return command;
-    }
+    command
+}
+
+fn command_with_inputs(spec: &'static CommandSpec) -> Command {
+    let mut command = command_for(spec);
     for property in spec.inputs().properties {
         if property.positional {
             command = command.arg(positional_arg(&property));
@@ -151,6 +156,24 @@ fn command_for(spec: &'static CommandSpec, with_inputs: bool) -> Command {
         command = command.arg(flag_arg(&property));
     }
     command
+}
+
+/// Marks the inputs that a call must have, so that the usage line shows them.
+fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
+    let inputs = spec.inputs();
+    let id_of = |property: &Property| match property.positional {
+        true => positional_id(&property.name),
+        false => property.name.clone(),
+    };
+    for property in inputs.properties.iter().filter(|property| property.required) {
+        command = command.mut_arg(id_of(property), |arg| arg.required(true));
+    }
+    let alternatives: Vec<String> =
+        spec.exactly_one_of.iter().filter_map(|name| inputs.get(name)).map(id_of).collect();
+    match alternatives.is_empty() {
+        true => command,
+        false => command.group(ArgGroup::new("alternatives").args(alternatives).required(true)),
+    }
 }
 
 fn flag_arg(property: &Property) -> Arg {
@@ -210,12 +233,13 @@ fn positional_arg(property: &Property) -> Arg {
 
 fn help_text(property: &Property) -> String {
     if property.positional {
-        return format!("Same as [{}]", property.name.to_uppercase());
+        let name = property.name.to_uppercase();
+        return if property.required { format!("Same as <{name}>") } else { format!("Same as [{name}]") };
     }
     let text = description_with_bounds(property);
     match property.kind {
         _ if property.required => format!("{text} [required]"),
-        _ if property.is_argv => format!("{text} [one string, or repeated for each argument]"),
+        _ if property.is_argv => format!("{text} [repeatable, once for each word]"),
         PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
         _ => text,
     }

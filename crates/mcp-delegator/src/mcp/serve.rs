@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use delegator_config::ToolFormat;
+use delegator_config::{ToolFormat, built_in_default};
 use delegator_engine::ConnectionPool;
 use delegator_engine::wait_thread::WaitThread;
 use rmcp::handler::server::ServerHandler;
@@ -38,9 +38,9 @@ pub struct Serve {
     /// File with the bearer token for HTTP (default: http-token in the state directory, created on first use)
     #[schemars(length(min = 1, max = 4096))]
     pub token_file: Option<PathBuf>,
-    /// Toolsets to serve: local, cloud, registry (the default three), extra, codex-compat
+    /// Toolsets to serve: local, cloud, registry, extra, codex-compat
     #[serde(default)]
-    #[schemars(extend("default" = null))]
+    #[schemars(extend("default" = built_in_default("toolsets")))]
     pub toolsets: Vec<String>,
     /// Serve only these tools
     #[serde(default)]
@@ -53,12 +53,15 @@ pub struct Serve {
     /// Serve only read-only tools
     #[serde(default)]
     pub read_only: bool,
-    /// Format of responses to calls without format (default markdown)
+    /// Format of responses to calls without format
     #[serde(default)]
-    #[schemars(schema_with = "tool_formats")]
+    #[schemars(schema_with = "tool_formats", extend("default" = built_in_default("default_format")))]
     pub default_format: Option<ToolFormat>,
-    /// Prefix of the tool names (default _codex_)
-    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{0,32}$"))]
+    /// Prefix of the tool names
+    #[schemars(
+        regex(pattern = "^[A-Za-z0-9_-]{0,32}$"),
+        extend("default" = built_in_default("tool_prefix"))
+    )]
     pub tool_prefix: Option<String>,
     /// Declare output schemas in the tool list (with --default-format json)
     #[serde(default)]

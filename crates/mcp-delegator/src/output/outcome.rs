@@ -296,6 +296,9 @@ impl CommandOutput {
 
     /// Sets the cursor and the number of tasks that are not listed, after lists were built or truncated.
     pub fn update_cursors(&mut self) {
+        if let (Some(page), (Some(data), _)) = (&mut self.page, self.completion.parts()) {
+            page.end_after(data[page.list].as_array().map_or(0, Vec::len));
+        }
         if let (Some(cursors), (Some(data), _)) = (&self.list_cursors, self.completion.parts_mut()) {
             self.next_cursor = cursors.next_cursor(data);
             count_not_listed(data, &cursors.lists);
@@ -311,6 +314,11 @@ impl CommandOutput {
     pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// States which part of the list with this name the data contains.
+    pub fn with_page(self, list: &'static str, page: Page) -> Self {
+        CommandOutput { page: Some(Page { list, ..page }), ..self }
     }
 
     pub fn raw(mut self, text: String) -> Self {

@@ -2,7 +2,8 @@
 //!
 //! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no `$ref`, no
 //! unknown keys. Properties may carry markers (`x-…`) that control how the command line and the MCP tool offer them;
-//! markers never appear in a published schema.
+//! markers never appear in a published schema. A `default` is the built-in one, also where the configuration can set
+//! another: help, tool list and schemas are the same for every configuration. Validation never fills it in.
 //!
 //! | marker | meaning |
 //! |---|---|
@@ -11,16 +12,15 @@
 //! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
-//! | `x-words` | an argv list; the command line also accepts it as one string |
+//! | `x-words` | an argv list; one string is split like a shell would |
 //! | `x-unbuilt` | declared, but not available in this version |
 //! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
-//! | `x-default` | the default value, unless the configuration sets another |
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::spec::CommandSpec;
+use crate::spec::{CommandSpec, Surface};
 
 pub fn schema_of<I: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
@@ -63,8 +63,6 @@ pub struct Property {
     pub is_argv: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
-    /// Default that comes from the configuration, not from the input type.
-    pub configured_default: Option<Value>,
     /// The schema of the value, without our markers.
     pub schema: Value,
 }
@@ -86,7 +84,15 @@ impl Property {
 
     /// The default value, if the input has one.
     pub fn default(&self) -> Option<&Value> {
-        self.schema.get("default").or(self.configured_default.as_ref())
+        self.schema.get("default")
+    }
+
+    pub fn is_accepted_on(&self, surface: Surface) -> bool {
+        surface == Surface::CommandLine || !self.command_line_only
+    }
+
+    pub fn is_required_on(&self, surface: Surface) -> bool {
+        self.required || (surface == Surface::Server && self.is_source)
     }
 
     /// The flag's long name: `working_dir` is `--working-dir`.
@@ -99,6 +105,8 @@ impl Property {
 #[derive(Debug, Clone)]
 pub struct InputSchema {
     pub properties: Vec<Property>,
+    /// Which of the inputs a call must have, if `required` cannot express it: clients refuse `anyOf` at the top level.
+    rule: Option<String>,
 }
 
 impl InputSchema {
@@ -111,11 +119,15 @@ impl InputSchema {
             .map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
             .unwrap_or_default();
         let properties = root.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-        let properties = properties
-            .into_iter()
-            .map(|(name, schema)| parse_property(&name, schema, required.contains(&name)))
-            .collect();
-        InputSchema { properties }
+        let parse = |(name, schema): (String, Value)| {
+            let mut property = parse_property(&name, schema, required.contains(&name));
+            // Until a command is available, only the inputs that it requires take up space in the tool list.
+            let is_needed = property.required || spec.exactly_one_of.contains(&name.as_str());
+            property.advanced |= !spec.is_available() && !is_needed;
+            property
+        };
+        let properties = properties.into_iter().map(parse).collect();
+        InputSchema { properties, rule: spec.alternatives_rule() }
     }
 
     pub fn get(&self, name: &str) -> Option<&Property> {
@@ -126,17 +138,26 @@ impl InputSchema {
         self.properties.iter().map(|property| property.name.as_str())
     }
 
-    /// The published schema: the inputs, `options` and `format`.
-    pub fn published_schema(&self) -> Value {
+    /// The published schema: the inputs, `options` and `format`, as far as calls of this surface may have them.
+    pub fn published_schema(&self, surface: Surface) -> Value {
         let mut schema = self.to_value();
+        self.insert_required(surface, &mut schema);
+        if let Some(rule) = &self.rule {
+            schema["description"] = rule.as_str().into();
+        }
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.retain(|name, _| self.get(name).is_some_and(|input| input.is_accepted_on(surface)));
             if self.properties.iter().any(|property| property.advanced) {
                 let description = "Rarely needed inputs may also be given in this object.";
                 properties.insert("options".into(), json!({"type": "object", "description": description}));
             }
-            let description = "Output format; the flag --format takes precedence.";
-            let formats = json!({"type": "string", "enum": ["human", "markdown", "json", "jsonl"], "description": description});
-            properties.entry("format").or_insert(formats);
+            let description = match surface {
+                Surface::CommandLine => "Output format; the flag --format takes precedence.",
+                Surface::Server => "Output format.",
+            };
+            let formats: Vec<&str> = surface.formats().iter().map(|format| format.name()).collect();
+            let format = json!({"type": "string", "enum": formats, "description": description});
+            properties.entry("format").or_insert(format);
         }
         schema
     }
@@ -150,13 +171,18 @@ impl InputSchema {
                 (property.name.clone(), with_description(&property.schema, &property.description))
             })
             .collect();
-        let required: Vec<&str> =
-            self.properties.iter().filter(|property| property.required).map(|p| p.name.as_str()).collect();
         let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
-        if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
-            object.insert("required".into(), json!(required));
-        }
+        self.insert_required(Surface::CommandLine, &mut schema);
         schema
+    }
+
+    /// Adds the names of the required inputs to a schema.
+    pub fn insert_required(&self, surface: Surface, schema: &mut Value) {
+        let required = self.properties.iter().filter(|property| property.is_required_on(surface));
+        let required: Vec<&str> = required.map(|property| property.name.as_str()).collect();
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
     }
 }
 
@@ -178,7 +204,6 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
     let (positional, stdin, is_source) = (marker("x-positional"), marker("x-stdin"), marker("x-source"));
     let (advanced, unavailable, is_argv) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
-    let configured_default = schema.as_object_mut().and_then(|object| object.shift_remove("x-default"));
     let description = schema
         .as_object_mut()
         .and_then(|object| object.shift_remove("description"))
@@ -199,7 +224,6 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         command_line_only,
         is_argv,
         shows_length,
-        configured_default,
         schema,
     }
 }

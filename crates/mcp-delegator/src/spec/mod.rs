@@ -27,6 +27,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem};
+use formats::Format;
 pub use input_schema::{InputSchema, Property, PropertyType};
 pub use output_schema::output_schema;
 use process::Process;
@@ -103,6 +104,24 @@ impl Danger {
             Danger::Safe => "safe",
             Danger::Mutating => "mutating",
             Danger::Destructive => "destructive",
+        }
+    }
+}
+
+/// Where a call comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    CommandLine,
+    /// An MCP server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
+    Server,
+}
+
+impl Surface {
+    /// The formats that a caller may select.
+    pub fn formats(self) -> &'static [Format] {
+        match self {
+            Surface::CommandLine => &Format::ALL,
+            Surface::Server => &[Format::Markdown, Format::Json],
         }
     }
 }
@@ -217,6 +236,8 @@ pub struct CommandSpec {
     pub examples: &'static [Example],
     pub former_names: &'static [FormerName],
     pub input: fn() -> schemars::Schema,
+    /// Inputs of which a call has exactly one. The first is the usual one.
+    pub exactly_one_of: &'static [&'static str],
     /// Rules between inputs that a schema cannot express.
     pub check: fn(&Value) -> Vec<Problem>,
     /// Checks the input against configuration and file system. It must not change anything.
@@ -256,6 +277,7 @@ impl CommandSpec {
             examples: &[],
             former_names: &[],
             input: input_schema::schema_of::<I>,
+            exactly_one_of: &[],
             check: |_| Vec::new(),
             preflight: |_, _| Vec::new(),
             output: output_schema::<Map<String, Value>>,
@@ -293,6 +315,28 @@ impl CommandSpec {
             [] => PROGRAM.to_owned(),
             _ => format!("{prefix}{}", self.snake_name()),
         }
+    }
+
+    /// Whether some MCP server can offer the command as a tool: a program must be able to call it, without a person or a
+    /// terminal. Of the commands that are only declared, the default toolsets have a tool, which fails.
+    pub fn is_tool(&self) -> bool {
+        self.toolset != Toolset::Hidden
+            && !self.requires_person
+            && !self.streams
+            && (self.is_available() || self.toolset != Toolset::Extra)
+    }
+
+    /// `Give either task_id or task_ids.`, if the command has such a rule.
+    pub fn alternatives_rule(&self) -> Option<String> {
+        (!self.exactly_one_of.is_empty())
+            .then(|| format!("Give either {}.", self.exactly_one_of.join(" or ")))
+    }
+
+    /// The details in help, manifest and tool list: how the command behaves, and which inputs it needs.
+    pub fn full_details(&self) -> String {
+        let rule = self.alternatives_rule();
+        let sentences = [Some(self.details), rule.as_deref()];
+        sentences.into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     pub fn inputs(&self) -> InputSchema {

@@ -1,7 +1,8 @@
 //! Pagination with opaque cursors.
 //!
-//! A cursor contains the page number, the page size and a fingerprint of the query it belongs to. A cursor of another
-//! query, or one made by hand, is refused; otherwise it would silently return the wrong items.
+//! A cursor contains the index of the next item, the number of its page, the limit of the query and a fingerprint of it. A
+//! cursor of another query, or one made by hand, is refused; otherwise it would silently return the wrong items. Every item
+//! has a cursor, because a page that exceeds the size limit of the output ends after any of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,13 +39,34 @@ pub struct Page {
     pub filtered: usize,
     #[serde(skip)]
     pub next_cursor: Option<String>,
+    /// The list's name in the data.
+    #[serde(skip)]
+    pub list: &'static str,
+    /// The cursor after each item of this page.
+    #[serde(skip)]
+    pub cursors: Vec<String>,
 }
 
 impl Page {
+    /// Continues after this many items, if the page has more.
+    pub fn end_after(&mut self, shown: usize) {
+        if let (Some(last), true) = (shown.checked_sub(1), shown < self.cursors.len()) {
+            self.next_cursor = self.cursors.get(last).cloned();
+        }
+    }
+
     /// The only page of a list that is never split.
     pub fn whole(count: usize) -> Page {
         let size = count.max(MAX_PAGE_SIZE as usize);
-        Page { number: 1, size, total: count, filtered: count, next_cursor: None }
+        Page {
+            number: 1,
+            size,
+            total: count,
+            filtered: count,
+            next_cursor: None,
+            list: "",
+            cursors: Vec::new(),
+        }
     }
 }
 
@@ -54,27 +76,46 @@ pub fn fingerprint(value: &Value) -> String {
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Where a page begins.
+struct PageStart {
+    index: usize,
+    number: usize,
+    limit: Option<usize>,
+}
+
 /// Returns one page of `items`.
 pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
-    let (limit, cursor) = (paging.limit, paging.cursor.as_deref());
-    let (number, size) = match cursor {
-        Some(cursor) => decode(cursor, query)?,
-        None => (1, limit.unwrap_or(MAX_PAGE_SIZE) as usize),
+    let limit = paging.limit.map(|limit| limit as usize);
+    let PageStart { index, number, limit } = match paging.cursor.as_deref() {
+        None => PageStart { index: 0, number: 1, limit },
+        Some(cursor) => continued_page(cursor, limit, items.len(), query)?,
     };
-    // Another limit would shift the pages that the cursor counts.
-    if cursor.is_some() && limit.is_some_and(|limit| limit as usize != size) {
+    let (total, size) = (items.len(), limit.unwrap_or(MAX_PAGE_SIZE as usize));
+    let items: Vec<T> = items.into_iter().skip(index).take(size).collect();
+    let end = index + items.len();
+    let cursors: Vec<String> = (index + 1..=end)
+        .map(|next| encode(&PageStart { index: next, number: number + 1, limit }, query))
+        .collect();
+    let next_cursor = cursors.last().filter(|_| end < total).cloned();
+    Ok((items, Page { number, size, total, filtered: total, next_cursor, list: "", cursors }))
+}
+
+/// The page at a cursor. It keeps the limit of the first page.
+fn continued_page(
+    cursor: &str,
+    limit: Option<usize>,
+    total: usize,
+    query: &Value,
+) -> Result<PageStart, AppError> {
+    let start = decode(cursor, query)?;
+    if start.limit.is_some() && limit.is_some() && limit != start.limit {
         return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor was created with another limit.")
             .suggest("Repeat the limit of the first call, or start again without a cursor."));
     }
-    let total = items.len();
-    let first = (number - 1) * size;
-    if cursor.is_some() && first >= total {
+    if start.index >= total {
         return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor points past the end."));
     }
-    let more = first + size < total;
-    let next_cursor = more.then(|| encode(number + 1, size, query));
-    let items = items.into_iter().skip(first).take(size).collect();
-    Ok((items, Page { number, size, total, filtered: total, next_cursor }))
+    Ok(PageStart { limit: start.limit.or(limit), ..start })
 }
 
 /// A cursor into growing lists: it contains a position in each of them, not a page number.
@@ -95,13 +136,11 @@ pub fn cursor_positions<const N: usize>(cursor: &str, query: &Value) -> Result<[
     }
 }
 
-/// Covers every field of the cursor, so that an altered cursor is detected.
-fn page_fingerprint(number: usize, size: usize, query: &Value) -> String {
-    fingerprint(&json!([number, size, query]))
-}
-
-fn encode(number: usize, size: usize, query: &Value) -> String {
-    hex(&format!("1.{number}.{size}.{}", page_fingerprint(number, size, query)))
+fn encode(start: &PageStart, query: &Value) -> String {
+    let fields = [start.number, start.limit.unwrap_or(0), start.index];
+    let [number, limit, index] = fields;
+    // The fingerprint covers every field, so that an altered cursor is detected.
+    hex(&format!("1.{number}.{limit}.{index}.{}", fingerprint(&json!([fields, query]))))
 }
 
 fn hex(plain: &str) -> String {
@@ -113,17 +152,18 @@ fn invalid_cursor(reason: &str) -> AppError {
         .suggest("Use the cursor of the previous response unchanged, or start again without a cursor.")
 }
 
-fn decode(cursor: &str, query: &Value) -> Result<(usize, usize), AppError> {
+fn decode(cursor: &str, query: &Value) -> Result<PageStart, AppError> {
     let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
-    let ["1", number, size, given] = parts.as_slice() else {
+    let ["1", number, limit, index, given] = parts.as_slice() else {
         return Err(invalid_cursor("is not valid"));
     };
-    match (number.parse::<u32>(), size.parse::<u32>()) {
-        (Ok(number @ 1..), Ok(size @ 1..))
-            if *given == page_fingerprint(number as usize, size as usize, query) =>
+    let fields = [number, limit, index].map(|field| field.parse::<u32>().map(|field| field as usize));
+    match fields {
+        [Ok(number), Ok(limit), Ok(index)]
+            if *given == fingerprint(&json!([[number, limit, index], query])) =>
         {
-            Ok((number as usize, size as usize))
+            Ok(PageStart { index, number, limit: (limit > 0).then_some(limit) })
         }
         _ => Err(invalid_cursor("belongs to another query")),
     }
@@ -177,6 +217,15 @@ mod tests {
         for (cursor, question) in [(&cursor, json!({})), (&other, query.clone()), (&"zz".to_owned(), query)] {
             assert_eq!(cursor_positions::<2>(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
         }
+    }
+
+    #[test]
+    fn a_shortened_page_continues_after_its_last_item() {
+        let all: Vec<usize> = (0..10).collect();
+        let (items, page) = paginate(all.clone(), &paging(None, None), &json!("a")).unwrap();
+        assert_eq!((items.len(), page.next_cursor, page.size), (10, None, 1000));
+        let (items, page) = paginate(all, &paging(None, Some(&page.cursors[3])), &json!("a")).unwrap();
+        assert_eq!((items, page.number, page.total), ((4..10).collect(), 2, 10));
     }
 
     proptest! {

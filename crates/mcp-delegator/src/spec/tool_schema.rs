@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType};
+use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType, Surface};
 
 /// The definition as returned by `tools/list`.
 pub fn tool_definition(spec: &CommandSpec, prefix: &str, default_format: Format) -> Value {
@@ -20,31 +20,28 @@ pub fn tool_definition(spec: &CommandSpec, prefix: &str, default_format: Format)
     })
 }
 
+/// The hints that differ from the defaults of MCP.
 pub fn annotations(spec: &CommandSpec) -> Value {
-    let mut hints = Map::new();
-    // MCP's defaults are "not read-only" and "not idempotent", so only the opposite is stated. A read-only tool is never
-    // destructive.
-    if spec.is_safe() {
-        hints.insert("readOnlyHint".into(), true.into());
-    } else {
-        hints.insert("destructiveHint".into(), (spec.danger == Danger::Destructive).into());
-    }
-    if spec.idempotent {
-        hints.insert("idempotentHint".into(), true.into());
-    }
-    hints.insert("openWorldHint".into(), spec.network.into());
-    Value::Object(hints)
+    // The defaults of MCP: not read-only, destructive, not idempotent, open world. For a read-only tool, destructive and
+    // idempotent mean nothing.
+    let is_read_only = spec.is_safe();
+    let hints = [
+        ("readOnlyHint", true, is_read_only),
+        ("destructiveHint", false, spec.danger == Danger::Mutating),
+        ("idempotentHint", true, spec.idempotent && !is_read_only),
+        ("openWorldHint", false, !spec.network),
+    ];
+    let stated = hints.into_iter().filter(|(_, _, differs)| *differs);
+    stated.map(|(hint, value, _)| (hint.to_owned(), Value::Bool(value))).collect()
 }
 
 fn description(spec: &CommandSpec) -> String {
-    match spec.details {
-        "" => format!("{}.", spec.about),
-        details => format!("{}. {details}", spec.about),
-    }
+    let availability = if spec.is_available() { "" } else { " Not available yet." };
+    format!("{}.{availability} {}", spec.about, spec.full_details()).trim_end().to_owned()
 }
 
 fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
-    let is_offered = |property: &&Property| !property.unavailable && !property.command_line_only;
+    let is_offered = |property: &&Property| !property.unavailable && property.is_accepted_on(Surface::Server);
     let offered = || inputs.properties.iter().filter(is_offered);
     let mut properties: Map<String, Value> = offered()
         .filter(|property| !property.advanced)
@@ -57,14 +54,11 @@ fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
             json!({"type": "object", "description": options_description(&advanced)}),
         );
     }
-    let formats = ["markdown", "json"].map(|name| (name, name == default_format.name()));
+    let formats: Vec<(&str, bool)> =
+        Surface::Server.formats().iter().map(|format| (format.name(), *format == default_format)).collect();
     properties.insert("format".into(), json!({"type": "string", "description": choices_text(&formats)}));
-    let is_required = |property: &&Property| property.required || property.is_source;
-    let required: Vec<&str> = offered().filter(is_required).map(|p| p.name.as_str()).collect();
     let mut schema = json!({"type": "object", "properties": properties});
-    if let (false, Some(object)) = (required.is_empty(), schema.as_object_mut()) {
-        object.insert("required".into(), json!(required));
-    }
+    inputs.insert_required(Surface::Server, &mut schema);
     schema
 }
 
@@ -107,7 +101,11 @@ fn description_with_notes(property: &Property, extra: Vec<String>) -> String {
 fn append_notes(text: &str, notes: &[String]) -> String {
     match notes {
         [] => text.to_owned(),
-        notes => format!("{text} ({})", notes.join(", ")),
+        // One pair of parentheses, also if the description states a default that is not a value.
+        notes => match text.strip_suffix(')') {
+            Some(open) => format!("{open}, {})", notes.join(", ")),
+            None => format!("{text} ({})", notes.join(", ")),
+        },
     }
 }
 
@@ -123,6 +121,10 @@ fn notes(property: &Property) -> Vec<String> {
     match property.default() {
         Some(Value::String(text)) => notes.push(format!("default {text}")),
         Some(value @ (Value::Bool(true) | Value::Number(_))) => notes.push(format!("default {value}")),
+        Some(Value::Array(items)) if !items.is_empty() => {
+            let names: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            notes.push(format!("default {}", names.join(",")));
+        }
         _ => {}
     }
     notes

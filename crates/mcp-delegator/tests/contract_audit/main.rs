@@ -59,6 +59,7 @@ fn every_statement_has_one_row() {
         for row in document.rows() {
             assert!(missing.remove(&row.number), "{}-{} is no statement, or twice", document.id, row.number);
         }
+        assert!(missing.is_empty(), "{}: no row for {missing:?}", document.id);
     }
 }
 

@@ -20,6 +20,7 @@ mod long_queues;
 mod markdown;
 mod paths;
 mod plain_agents;
+mod reflection;
 mod resources_and_prompts;
 mod sdks;
 mod shutdown;

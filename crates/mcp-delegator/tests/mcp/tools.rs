@@ -152,9 +152,7 @@ fn defaults_and_ranges_are_in_the_descriptions() {
     }
     assert!(text("_codex_local_run", "task").contains("1..100000 chars"));
     let options = text("_codex_local_run", "options");
-    for description in
-        ["idempotency_key (1..128 chars)", "call_budget_sec (1..86400, default 50)", "verify (a command)"]
-    {
+    for description in ["idempotency_key (1..128 chars)", "call_budget_sec (1..86400, default 50)"] {
         assert!(options.contains(description), "{description}: {options}");
     }
     let turned = list_with_args(&quick_stage(), &["--default-format", "json"]);
@@ -167,7 +165,13 @@ fn annotations_match_the_effects_of_each_tool() {
     let tools = list_with_args(&quick_stage(), &[]);
     for tool in &tools {
         let name = tool["name"].as_str().unwrap();
-        let hint = |key: &str| tool["annotations"][key].as_bool();
+        // A hint that is not stated has the default of MCP.
+        let defaults = json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true});
+        let hint = |key: &str| tool["annotations"].get(key).unwrap_or(&defaults[key]).as_bool();
+        for (key, default) in defaults.as_object().unwrap() {
+            assert_ne!(tool["annotations"].get(key), Some(default), "{tool} repeats a default");
+        }
+        assert!(tool["annotations"].as_object().is_some_and(|hints| !hints.is_empty()), "{tool}");
         let reads = ["status", "wait", "results", "list_environments", "github_setup"];
         let ends = name.ends_with("cancel") || name.ends_with("cleanup_registry");
         if reads.iter().any(|ending| name.ends_with(ending)) {

@@ -182,8 +182,8 @@ fn an_unknown_input_suggests_a_known_one() {
         }
     }
     assert!(
-        suggestion("_codex_cloud_list_environments", "foo").ends_with("are format."),
-        "only format is accepted"
+        suggestion("_codex_cloud_list_environments", "foo").ends_with("are cursor, format."),
+        "only these are accepted"
     );
 }
 

@@ -3,20 +3,20 @@
 use delegator_config::environments;
 
 use crate::commands::context::{Context, sources};
-use crate::commands::env::{describe_list, list_output};
+use crate::commands::env::{ListInputs, describe_list, list_output};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("environments"),
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Cloud,
-    failures: &[ErrorCode::NotFound],
-    ..CommandSpec::new::<NoInputs, EnvironmentList>(
+    failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
+    ..CommandSpec::new::<ListInputs, EnvironmentList>(
         &["cloud", "list-environments"],
         "List the environments for cloud tasks",
     )
@@ -25,6 +25,6 @@ pub const SPEC: CommandSpec = CommandSpec {
 pub const COMMAND: Command =
     Command { describe: describe_list, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
-fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    Ok(list_output(&environments::read(&sources(context.process))?))
+fn run(context: &Context<'_>, inputs: ListInputs) -> Result<CommandOutput, AppError> {
+    list_output(&environments::read(&sources(context.process))?, inputs)
 }

@@ -19,7 +19,7 @@ pub const WAIT: CommandSpec = CommandSpec {
     network: true,
     open_ended: true,
     toolset: Toolset::Cloud,
-    check: local::wait::check,
+    exactly_one_of: local::wait::SPEC.exactly_one_of,
     output: local::wait::SPEC.output,
     ..CommandSpec::declare::<local::wait::Wait>(&["cloud", "wait"], "Wait until a cloud task ends")
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_config::environments::{self, OnLost, Provider};
+use delegator_config::environments::{self, OnLost, Provider, field_default};
 use delegator_config::environments_file;
 use delegator_domain::task::Mode;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::context::{Context, sources};
 use crate::commands::env::{describe_one, edit_output};
-use crate::commands::inputs::choices;
+use crate::commands::inputs::{choices, modes};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::registry::ChangedEnvironment;
@@ -37,9 +37,9 @@ pub struct EnvAdd {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2000))]
     pub description: Option<String>,
-    /// Provider that runs the tasks (default: codex-cloud)
+    /// Provider that runs the tasks
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "providers")]
+    #[schemars(schema_with = "providers", extend("default" = field_default("provider")))]
     pub provider: Option<Provider>,
     /// Branch
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,25 +49,25 @@ pub struct EnvAdd {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub setup: Option<String>,
-    /// Sandbox mode of its tasks: read-only, workspace-write (default), danger-full-access
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>", length(min = 1, max = 32))]
+    /// Sandbox mode of its tasks
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "modes", extend("default" = field_default("mode")))]
     pub mode: Option<Mode>,
     /// Labels that a worker must have, as key=value
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
-    /// Queue priority of its tasks; higher runs first (default: 0)
+    /// Queue priority of its tasks; higher runs first
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = -1_000_000, max = 1_000_000))]
+    #[schemars(range(min = -1_000_000, max = 1_000_000), extend("default" = field_default("priority")))]
     pub priority: Option<i32>,
-    /// What happens to a task whose worker is lost (default: fail)
+    /// What happens to a task whose worker is lost
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "on_lost_actions")]
+    #[schemars(schema_with = "on_lost_actions", extend("default" = field_default("on_lost")))]
     pub on_lost: Option<OnLost>,
-    /// Maximum number of workers that claim a task, one after another (default: 2)
+    /// Maximum number of workers that claim a task, one after another
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 100))]
+    #[schemars(range(min = 1, max = 100), extend("default" = field_default("max_claims")))]
     pub max_claims: Option<u32>,
     /// Push the branch of a finished task
     #[serde(default)]

@@ -3,25 +3,25 @@
 use delegator_config::environments;
 
 use crate::commands::context::{Context, sources};
-use crate::commands::env::{describe_list, list_output};
+use crate::commands::env::{ListInputs, describe_list, list_output};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::registry::EnvironmentList;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape};
+use crate::spec::{CommandSpec, Danger, Shape};
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Reports every problem with line and column; unknown fields are warnings.",
     danger: Danger::Safe,
     idempotent: true,
     shape: Shape::List("environments"),
-    failures: &[ErrorCode::NotFound],
-    ..CommandSpec::new::<NoInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
+    failures: &[ErrorCode::NotFound, ErrorCode::InvalidCursor],
+    ..CommandSpec::new::<ListInputs, EnvironmentList>(&["env", "check"], "Check the environments file")
 };
 
 pub const COMMAND: Command =
     Command { describe: describe_list, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
-fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    Ok(list_output(&environments::read(&sources(context.process))?))
+fn run(context: &Context<'_>, inputs: ListInputs) -> Result<CommandOutput, AppError> {
+    list_output(&environments::read(&sources(context.process))?, inputs)
 }

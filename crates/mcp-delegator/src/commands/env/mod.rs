@@ -7,23 +7,36 @@ pub mod remove;
 use std::path::Path;
 
 use delegator_config::environments::{Environment, Environments};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
+use crate::error::AppError;
 use crate::output::data::registry::{ChangedEnvironment, EnvironmentData, EnvironmentList};
 use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
-use crate::spec::paging::Page;
+use crate::spec::paging::{Paging, paginate};
 
-/// Output with all environments.
-pub fn list_output(environments: &Environments) -> CommandOutput {
+/// Inputs of the commands that list environments.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct ListInputs {
+    /// Cursor of the previous page
+    #[schemars(length(min = 1, max = 512))]
+    pub cursor: Option<String>,
+}
+
+/// Output with the environments, or with those after the cursor.
+pub fn list_output(environments: &Environments, inputs: ListInputs) -> Result<CommandOutput, AppError> {
     let items: Vec<EnvironmentData> = environments.all.iter().map(Into::into).collect();
     let count = items.len();
+    let query = json!(["environments", items]);
+    let (items, page) = paginate(items, &Paging { limit: None, cursor: inputs.cursor }, &query)?;
     let mut output = CommandOutput::done(EnvironmentList { environments: items })
+        .with_page("environments", page)
         .fact("count", count)
         .fact("source", environments.file.display().to_string());
-    output.page = Some(Page::whole(count));
     output.warnings = warnings(environments);
-    output
+    Ok(output)
 }
 
 /// Warnings about unknown fields in the file.

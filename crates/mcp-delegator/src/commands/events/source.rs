@@ -12,10 +12,11 @@ use delegator_engine::{Engine, EngineError, dialect_of};
 use delegator_registry::TaskFile;
 use delegator_transcript::Dialect;
 
-use crate::commands::context::{Context, Surface};
+use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::engine::file_problem;
 use crate::error::{AppError, ErrorCode, Problem, io_error};
+use crate::spec::Surface;
 
 /// Size of one read; large enough that system calls do not dominate.
 const CHUNK: usize = 256 * 1024;

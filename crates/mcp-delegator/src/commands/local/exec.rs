@@ -34,7 +34,7 @@ pub struct Exec {
     pub agent: AgentInputs,
     /// Number of agents that attempt the task, each in its own worktree
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 4), extend("x-advanced" = true, "x-unbuilt" = true))]
+    #[schemars(range(min = 1, max = 4), extend("x-advanced" = true, "x-unbuilt" = true, "default" = 1))]
     pub attempts: Option<u8>,
 }
 

@@ -33,12 +33,12 @@ pub struct Results {
     /// Include last 50 events
     #[serde(default)]
     pub include_events: bool,
-    /// Size limit of the output, both streams together
+    /// Limit of the output in bytes
     #[serde(default = "super::output_budget")]
-    #[schemars(range(min = 1024, max = 1_048_576), extend("x-advanced" = true))]
+    #[schemars(range(min = 1024, max = 1_048_576))]
     pub max_output_bytes: u32,
-    /// Older events: next_cursor of the events in the previous response
-    #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
+    /// Older events: events.next_cursor
+    #[schemars(length(min = 1, max = 512))]
     pub events_cursor: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use delegator_domain::task::Mode;
 use delegator_engine::{Capabilities, EngineError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, SubmissionInputs, THREAD_ID, TaskRef, check_agent_inputs};
@@ -26,7 +26,7 @@ use crate::spec::{Category, CommandSpec, Shape, Toolset};
 pub struct Resume {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
-    /// Thread id (or task_id)
+    /// Thread id
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = THREAD_ID))]
     pub thread_id: Option<String>,
@@ -57,7 +57,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TaskNotFound,
         ErrorCode::ThreadNotFound,
     ],
-    check,
+    exactly_one_of: &["thread_id", "task_id"],
+    check: check_agent_inputs,
     preflight: resumed_agent_problems,
     ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
@@ -67,22 +68,6 @@ pub const COMMAND: Command = Command {
     prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
-
-fn check(input: &Value) -> Vec<Problem> {
-    let mut problems = check_agent_inputs(input);
-    match (input.get("thread_id"), input.get("task_id")) {
-        (Some(_), Some(_)) => problems.push(
-            Problem::new(ErrorCode::InvalidValue, "task_id", "cannot be given together with thread_id")
-                .suggest(Some("Give either thread_id or task_id.")),
-        ),
-        (None, None) => problems.push(
-            Problem::new(ErrorCode::MissingArgument, "thread_id", "is missing, and so is task_id")
-                .suggest(Some("Give either thread_id or task_id.")),
-        ),
-        _ => {}
-    }
-    problems
-}
 
 fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

@@ -3,6 +3,7 @@
 //! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far. The end of
 //! the call never ends the task. Modes that write require `confirm`.
 
+use delegator_config::built_in_default;
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, WaitOutcome};
@@ -47,7 +48,7 @@ pub struct Run {
     pub agent: AgentInputs,
     /// Return after this many seconds, even if the task is still running; CLI: no limit
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "x-default" = 50))]
+    #[schemars(range(min = 1, max = 86_400), extend("x-advanced" = true, "default" = built_in_default("call_budget_sec")))]
     pub call_budget_sec: Option<u32>,
 }
 

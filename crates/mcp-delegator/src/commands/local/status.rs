@@ -15,7 +15,7 @@ use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::commands::context::{Context, Surface};
+use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
@@ -26,7 +26,7 @@ use crate::output::data::status::{
 use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::paging::cursor_positions;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, Danger, Shape, Surface, Toolset};
 
 /// Filters shared by the local and the cloud command.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -35,11 +35,11 @@ pub struct StatusInputs {
     #[schemars(extend("x-positional" = true))]
     pub task_id: Option<TaskRef>,
     /// Only tasks in or below this directory
-    #[schemars(length(min = 1, max = 4096), extend("x-advanced" = true))]
+    #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
-    /// Only tasks with all of these labels
+    /// Only tasks with these labels
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true, "default" = null))]
+    #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
     /// Only this state
     #[serde(default)]
@@ -47,13 +47,13 @@ pub struct StatusInputs {
     pub state: Option<State>,
     /// Maximum number of finished tasks
     #[serde(default = "five")]
-    #[schemars(range(min = 1, max = 1000), extend("x-advanced" = true))]
+    #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
     /// Last 5 lines of running tasks
     #[serde(default)]
     pub verbose: bool,
     /// Cursor of the previous page
-    #[schemars(length(min = 1, max = 512), extend("x-advanced" = true))]
+    #[schemars(length(min = 1, max = 512))]
     pub cursor: Option<String>,
 }
 
@@ -61,9 +61,8 @@ pub struct StatusInputs {
 pub struct Status {
     #[serde(flatten)]
     pub filter: StatusInputs,
-    /// Show tokens and time per task, label and day
+    /// Tokens and time per task, label and day
     #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
     pub usage: bool,
 }
 

@@ -7,11 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+use delegator_config::built_in_default;
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, EngineError, TaskFiles, WaitOutcome};
 use delegator_registry::Task;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
@@ -22,7 +23,7 @@ use crate::commands::local::tasks::{
     engine, first_ended, refresh, resolve_targets, resolve_task, task_result,
 };
 use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, Problem};
+use crate::error::{AppError, ErrorCode};
 use crate::output::data::batch::Batch;
 use crate::output::data::task::{
     RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
@@ -33,7 +34,7 @@ use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
-    /// Task id (or task_ids)
+    /// Task id
     #[schemars(extend("x-positional" = true))]
     pub task_id: Option<TaskRef>,
     /// Several tasks
@@ -45,17 +46,17 @@ pub struct Wait {
     #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all"))]
     pub until: WaitGoal,
     /// Seconds to wait; CLI: no limit
-    #[schemars(range(min = 1, max = 3600), extend("x-default" = 50))]
+    #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec")))]
     pub timeout_sec: Option<u32>,
     /// Include output
     #[serde(default)]
     pub include_output: bool,
-    /// Size limit of that output, both streams together
+    /// Limit of that output in bytes
     #[serde(default)]
     #[schemars(
         with = "u32",
         range(min = 1024, max = 1_048_576),
-        extend("x-advanced" = true, "default" = super::output_budget())
+        extend("default" = super::output_budget())
     )]
     pub max_output_bytes: Option<u32>,
     /// Return an error if the task did not complete (exit 80, 10 or 130)
@@ -65,7 +66,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "State working: the time limit passed first; call again.",
+    details: "State working: time limit passed; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::List("tasks")),
@@ -83,7 +84,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutIdle,
         ErrorCode::TimeoutHard,
     ],
-    check,
+    exactly_one_of: &["task_id", "task_ids"],
     ..CommandSpec::new::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
@@ -92,25 +93,6 @@ pub const COMMAND: Command = Command {
     prepare: Some(|input| prepare(input, run)),
     ..Command::new(&SPEC)
 };
-
-pub fn check(input: &Value) -> Vec<Problem> {
-    // A value of the wrong type counts as given; the schema reports its type.
-    let has_list = match input.get("task_ids") {
-        Some(Value::Array(ids)) => !ids.is_empty(),
-        given => given.is_some(),
-    };
-    match (input.get("task_id").is_some(), has_list) {
-        (true, true) => vec![
-            Problem::new(ErrorCode::InvalidValue, "task_ids", "cannot be given together with task_id")
-                .suggest(Some("Put all ids into task_ids.")),
-        ],
-        (false, false) => vec![
-            Problem::new(ErrorCode::MissingArgument, "task_id", "is missing, and so is task_ids")
-                .suggest(Some("Give either task_id or task_ids.")),
-        ],
-        _ => Vec::new(),
-    }
-}
 
 fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;

@@ -86,7 +86,7 @@ pub fn validate(
     let inputs = &input_validator.inputs;
     let mut problems = earlier_problems;
     let object = spelling::normalize_names(inputs, object, &mut problems);
-    let input = Value::Object(object);
+    let mut input = Value::Object(object);
     // At most one problem per input: the first.
     let mut add_new = |found: Vec<Problem>| {
         let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
@@ -94,6 +94,7 @@ pub fn validate(
     };
     add_new(nul::nul_problems(inputs, &input));
     add_new(input_validator.violations(&input));
+    add_new(alternatives_problem(spec, &input).into_iter().collect());
     add_new((spec.check)(&input));
     add_new(unavailable_inputs(inputs, &input));
     add_new(preflight_context.map(|around| (spec.preflight)(&input, around)).unwrap_or_default());
@@ -102,6 +103,10 @@ pub fn validate(
         return Err(AppError::from_problems(problems));
     }
     refuse_unavailable(spec)?;
+    if let Some(object) = input.as_object_mut() {
+        // Those that remain have their default value, which changes nothing.
+        object.retain(|name, _| inputs.get(name).is_none_or(|property| !property.unavailable));
+    }
     Ok(ValidInput(input))
 }
 
@@ -124,7 +129,7 @@ fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
     )
     .suggest(Suggestion::with_call(
         "Run {call} to list the available commands.",
-        NextCall::new(&["manifest"]),
+        NextCall::new(&["manifest"]).with("available_only", true),
     ))
     .context("command", spec.name()))
 }
@@ -153,11 +158,35 @@ pub fn refuse_command_line_only_inputs(
     if problems.is_empty() { Ok(()) } else { Err(AppError::from_problems(problems)) }
 }
 
+/// A call must have exactly one of the alternatives of the command.
+fn alternatives_problem(spec: &CommandSpec, input: &Value) -> Option<Problem> {
+    let rule = spec.alternatives_rule()?;
+    let is_given = |name: &&&str| match input.get(**name) {
+        Some(Value::Array(items)) => !items.is_empty(),
+        // A value of the wrong type counts as given; the schema reports its type.
+        value => value.is_some_and(|value| *value != Value::Bool(false)),
+    };
+    let given: Vec<&&str> = spec.exactly_one_of.iter().filter(is_given).collect();
+    let problem = match (given.as_slice(), spec.exactly_one_of) {
+        ([first, second, ..], _) => {
+            let problem = format!("cannot be given together with {first}");
+            Problem::new(ErrorCode::InvalidValue, **second, problem)
+        }
+        ([], [first, others @ ..]) => {
+            let problem = format!("is missing, and so is {}", others.join(", "));
+            Problem::new(ErrorCode::MissingArgument, *first, problem)
+        }
+        _ => return None,
+    };
+    Some(problem.suggest(Some(rule)))
+}
+
+/// Unavailable inputs with another value than their default.
 fn unavailable_inputs(inputs: &InputSchema, input: &Value) -> Vec<Problem> {
-    let given = inputs
-        .properties
-        .iter()
-        .filter(|property| property.unavailable && input.get(&property.name).is_some());
+    let given = inputs.properties.iter().filter(|property| {
+        let value = input.get(&property.name);
+        property.unavailable && value.is_some() && value != property.default()
+    });
     let message = format!("is not available in version {PRODUCT_VERSION}");
     given
         .map(|property| {

@@ -11,7 +11,7 @@ use delegator_engine::ConnectionPool;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value};
 
-use crate::commands::context::{Context, Surface};
+use crate::commands::context::Context;
 use crate::commands::{CommandList, PreparedCall};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, Problem};
@@ -26,10 +26,8 @@ use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, truncate_to_fit};
 use crate::spec::formats::Format;
 use crate::spec::process::Process;
-use crate::spec::{CommandSpec, PreflightContext};
+use crate::spec::{CommandSpec, PreflightContext, Surface};
 
-/// Formats a tool can respond in.
-const FORMATS: [Format; 2] = [Format::Markdown, Format::Json];
 /// Clients truncate or divert texts beyond about 50,000 characters.
 const MAX_TEXT: usize = 48_000;
 /// Characters for everything but the output, when the caller sets `max_output_bytes`.
@@ -91,7 +89,7 @@ impl ServerState {
     ) -> Result<AdmittedCall, RefusedCall> {
         let preflight = PreflightContext::new(&self.config, &self.process, self.state_dir.as_deref());
         let mut problems: Vec<Problem> = Vec::new();
-        let requested = stdin::take_format(&mut object, &FORMATS, &mut problems);
+        let requested = stdin::take_format(&mut object, Surface::Server.formats(), &mut problems);
         let call = ToolCall::new(spec, requested.unwrap_or(self.toolbox.default_format()));
         let admitted = || {
             let input = validation::validate(spec, object, problems, Some(&preflight))?;

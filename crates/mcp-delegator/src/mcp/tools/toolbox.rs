@@ -12,7 +12,7 @@ use crate::mcp::codex_compat::{self, CompatTool};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, ServedTools, Toolset, tool_schema};
+use crate::spec::{CommandSpec, ServedTools, tool_schema};
 
 /// The user's selection of tools.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ const DEFAULT_TOOLSETS: [&str; 3] = ["local", "cloud", "registry"];
 impl Toolbox {
     /// Refuses unknown names; all of them are reported together.
     pub fn select(catalog: Catalog, selection: &ToolSelection) -> Result<Toolbox, AppError> {
-        let all: Vec<&'static CommandSpec> = catalog.iter().filter(|spec| can_be_tool(spec)).collect();
+        let all: Vec<&'static CommandSpec> = catalog.iter().filter(|spec| spec.is_tool()).collect();
         let mut problems = Vec::new();
         for toolset in &selection.toolsets {
             if !TOOLSETS.contains(&toolset.as_str()) {
@@ -138,15 +138,6 @@ impl Toolbox {
         }
         Some(tool)
     }
-}
-
-/// Whether a program can call the command without a person or a terminal.
-fn can_be_tool(spec: &CommandSpec) -> bool {
-    let is_extra = spec.toolset == Toolset::Extra;
-    spec.toolset.name().is_some()
-        && !spec.requires_person
-        && !spec.streams
-        && (spec.is_available() || !is_extra)
 }
 
 fn is_served(spec: &CommandSpec, selection: &ToolSelection) -> bool {

@@ -62,11 +62,12 @@ fn effects(effects: SideEffects) -> &'static str {
 /// `docs/commands.md`.
 pub fn commands(catalog: Catalog) -> String {
     let mut page = String::from(
-        "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\n\
+        "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\
+         A default is the built-in one; the configuration can set others ([configuration.md](configuration.md)).\n\n\
          | command | tool | available | what it does |\n|---|---|---|---|\n",
     );
     for spec in catalog.iter() {
-        let tool = spec.toolset.name().map_or("-".to_owned(), |_| format!("`{}`", spec.tool_name("_codex_")));
+        let tool = if spec.is_tool() { format!("`{}`", spec.tool_name("_codex_")) } else { "-".to_owned() };
         let available = if spec.is_available() { "yes" } else { "not yet" };
         page.push_str(&format!("| `{}` | {tool} | {available} | {} |\n", spec.cli_path(), spec.about));
     }
@@ -77,8 +78,9 @@ pub fn commands(catalog: Catalog) -> String {
 }
 
 fn section(spec: &CommandSpec) -> String {
-    let details = if spec.details.is_empty() { String::new() } else { format!(" {}", spec.details) };
-    let mut text = format!("\n## {}\n\n{}.{details}\n", spec.cli_path(), spec.about);
+    let details = spec.full_details();
+    let mut text =
+        format!("\n## {}\n\n{}\n", spec.cli_path(), format!("{}. {details}", spec.about).trim_end());
     let inputs = spec.inputs().properties;
     if !inputs.is_empty() {
         text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");

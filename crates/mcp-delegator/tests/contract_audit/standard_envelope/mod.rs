@@ -1,6 +1,7 @@
 //! The rows of the document "Standard envelope".
 
 mod failures;
+mod format;
 mod reflection;
 mod responses;
 mod values;
@@ -10,5 +11,5 @@ crate::row::document! {
     "Standard envelope",
     "JSON of commands in files: sorted, indented, with a shape per kind of command.",
     86 statements in
-    responses values failures reflection
+    responses values failures format reflection
 }

@@ -131,8 +131,12 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 109,
                 "A task in `queue` has `estimated_start_ms`",
-                "An integer when the duration of other tasks is known",
-                || assert!(integer(&STATUS.full, "/data/queue/0/estimated_start_ms") > 0),
+                "When the duration of other tasks is known: more than 0, and not before that of the task in front",
+                || {
+                    let start =
+                        |place| integer(&STATUS.full, &format!("/data/queue/{place}/estimated_start_ms"));
+                    assert!(start(0) > 0 && start(0) <= start(1), "{} and {}", start(0), start(1));
+                },
             ),
             works(
                 110,
