@@ -47,7 +47,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("logs"),
     danger: Danger::Safe,
     idempotent: true,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId],
+    failures: &[ErrorCode::TaskNotFound],
     examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "the agent's output" }],
     ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show the output of a task's agent")
 };

@@ -49,10 +49,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_retried"),
     network: true,
     failures: &[
-        ErrorCode::Unsupported,
-        ErrorCode::PolicyBlocked,
-        ErrorCode::DependencyMissing,
-        ErrorCode::DependencyVersion,
         ErrorCode::WrongState,
         ErrorCode::NotReady,
         ErrorCode::TaskNotFound,

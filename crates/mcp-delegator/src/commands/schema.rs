@@ -21,6 +21,9 @@ use crate::spec::{
     Category, CommandSpec, Danger, Example, FormerName, ROOT, RawOutput, Shape, Surface, Toolset,
 };
 
+/// Begins the address of every schema.
+pub const SCHEMA_URI: &str = "codex://schema/v3.6/";
+
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct SchemaInputs {
     /// Name of the schema (default: list all names)
@@ -111,14 +114,14 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
     names
 }
 
-/// Finds a schema by id, envelope name, dotted path, command line path or tool name. Under its tool name, a command has
+/// Finds a schema by address, id, envelope name, dotted path, command line path or tool name. Under its tool name, a command has
 /// the inputs of the tool.
-fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
+pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
     let (catalog, prefix) = (context.catalog(), &context.config.settings.tool_prefix);
     let short_name = name
-        .strip_prefix("codex://schema/v3.6/")
+        .strip_prefix(SCHEMA_URI)
         .or_else(|| name.strip_prefix("codex/v3.6/"))
-        .map(|rest| rest.trim_end_matches("/v1"))
+        .map(|rest| rest.strip_suffix("/v1").unwrap_or(rest))
         .unwrap_or(name);
     match short_name {
         "agent" | "002" | "ResponseEnvelope" => return Ok(envelope_schema::agent()),

@@ -8,16 +8,13 @@ use serde_json::{Value, json};
 use crate::commands::cloud::environment_template::{self, Template};
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
+use crate::commands::schema::{SCHEMA_URI, find_schema};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::status::RunningTask;
 use crate::output::data::task::TaskResult;
-use crate::output::envelopes::answer_schema::answer_schema;
-use crate::output::envelopes::schema as envelope_schema;
 use crate::output::values::UtcTime;
 use crate::spec::Category;
-use crate::spec::formats::Envelope;
 
-const SCHEMA: &str = "codex://schema/v3.6/";
 const TEMPLATE: &str = "codex://environment-template/";
 const TASK: &str = "codex://task/";
 const EVENTS: &str = "/events";
@@ -34,8 +31,8 @@ pub fn templates() -> Vec<ResourceTemplate> {
         template(
             "codex://schema/v3.6/{name}/v1",
             "schema",
-            "The answers of a command, such as local.status",
-            "application/schema+json",
+            "An envelope, or the inputs and answers of a command such as local.status",
+            "application/json",
         ),
         template(
             "codex://environment-template/{name}",
@@ -56,7 +53,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
 /// The schemas, the templates, and the newest tasks.
 pub fn list(context: &Context<'_>) -> Vec<Resource> {
     let schema = |name: &str, about: String| {
-        Resource::new(format!("{SCHEMA}{name}/v1"), format!("schema_{name}"))
+        Resource::new(format!("{SCHEMA_URI}{name}/v1"), format!("schema_{name}"))
             .with_description(about)
             .with_mime_type("application/schema+json")
     };
@@ -91,18 +88,12 @@ pub fn complete_task_ids(context: &Context<'_>, prefix: &str) -> Result<Vec<Stri
 }
 
 pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppError> {
-    if let Some(name) = uri.strip_prefix(SCHEMA).and_then(|rest| rest.strip_suffix("/v1")) {
-        let schema = match Category::ALL.into_iter().find(|category| category.name() == name) {
-            Some(category) => Some(envelope_schema::tool(category)),
-            None if name == "error" => Some(envelope_schema::tool_error()),
-            None => {
-                let command = context.catalog().iter().find(|spec| spec.name() == name);
-                command.and_then(|spec| answer_schema(Envelope::Tool, spec))
-            }
-        };
-        return schema
-            .map(|schema| contents(uri, "application/schema+json", pretty(&schema)))
-            .ok_or_else(|| unknown(uri));
+    if uri.starts_with(SCHEMA_URI) {
+        let schema = find_schema(context, uri)?;
+        // A command has several schemas, so the document that contains them is not one itself.
+        let kind =
+            if schema.get("$schema").is_some() { "application/schema+json" } else { "application/json" };
+        return Ok(contents(uri, kind, pretty(&schema)));
     }
     if let Some(name) = uri.strip_prefix(TEMPLATE) {
         let template = Template::named(name).ok_or_else(|| unknown(uri))?;

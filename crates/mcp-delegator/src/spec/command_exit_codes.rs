@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::error::error_code::ErrorKind;
 use crate::error::{AppError, ErrorCode, ExitCode, Retryable, SideEffects};
-use crate::spec::{CommandSpec, Property};
+use crate::spec::{Category, CommandSpec, Property};
 
 /// Failures that any command can have.
 const COMMON_FAILURES: &[ErrorCode] = &[
@@ -29,6 +29,14 @@ const COMMON_FAILURES: &[ErrorCode] = &[
     ErrorCode::TypoCorrected,
     ErrorCode::Interrupted,
     ErrorCode::Terminated,
+];
+
+/// Failures of a command that starts an agent.
+const START_FAILURES: &[ErrorCode] = &[
+    ErrorCode::Unsupported,
+    ErrorCode::PolicyBlocked,
+    ErrorCode::DependencyMissing,
+    ErrorCode::DependencyVersion,
 ];
 
 /// One entry of a command's exit code map.
@@ -78,6 +86,12 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
     }
     if spec.is_available() {
         codes.extend(spec.failures);
+        if spec.category == Category::ExecutionAck {
+            codes.extend(START_FAILURES);
+        }
+        if inputs.properties.iter().any(|property| property.name == "idempotency_key") {
+            codes.push(ErrorCode::IdempotencyMismatch);
+        }
     }
     if !spec.former_names.is_empty() {
         codes.push(ErrorCode::CommandRenamed);

@@ -231,7 +231,7 @@ pub struct CommandSpec {
     pub streams: bool,
     pub toolset: Toolset,
     pub requires_person: bool,
-    /// Failures besides those that any command can have.
+    /// Failures besides those that any command can have, and those that follow from its category and inputs.
     pub failures: &'static [ErrorCode],
     pub examples: &'static [Example],
     pub former_names: &'static [FormerName],

@@ -427,5 +427,13 @@ fn every_schema_can_be_read_completely() {
             assert_ne!(response["isError"], true, "{schema}: {response}");
             assert!(!text(&response).contains("W_TRUNCATION_001"), "{schema} as {format}");
         }
+        let uri = format!("codex://schema/v3.6/{}/v1", schema["name"].as_str().unwrap());
+        let resource = result(client.request("resources/read", json!({"uri": uri})))["contents"][0].clone();
+        let is_command = schema["describes"].as_str().unwrap().starts_with("Input");
+        let document: Value = serde_json::from_str(resource["text"].as_str().unwrap()).unwrap();
+        let by_name = client.call("_codex_schema", json!({"name": schema["name"], "format": "markdown"}));
+        assert!(text(&by_name).contains(&document.to_string()), "{uri}");
+        assert_eq!(resource["mimeType"] == "application/json", document["$schema"].is_null(), "{uri}");
+        assert!(!is_command || document["output"]["tool"].is_object(), "{uri}");
     }
 }

@@ -44,14 +44,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_submitted"),
     network: true,
     toolset: Toolset::Local,
-    failures: &[
-        ErrorCode::ConfirmationRequired,
-        ErrorCode::Unsupported,
-        ErrorCode::PolicyBlocked,
-        ErrorCode::DependencyMissing,
-        ErrorCode::DependencyVersion,
-        ErrorCode::IdempotencyMismatch,
-    ],
+    failures: &[ErrorCode::ConfirmationRequired],
     check: check_agent_inputs,
     preflight: agent_problems,
     examples: &[Example {

@@ -49,7 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Local,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor, ErrorCode::NotReady],
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor, ErrorCode::NotReady],
     ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show a finished task's results")
 };
 

@@ -61,11 +61,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: &[
         ErrorCode::ConfirmationRequired,
-        ErrorCode::Unsupported,
-        ErrorCode::PolicyBlocked,
-        ErrorCode::DependencyMissing,
-        ErrorCode::DependencyVersion,
-        ErrorCode::IdempotencyMismatch,
         ErrorCode::Unauthenticated,
         ErrorCode::QuotaExhausted,
         ErrorCode::TimeoutIdle,

@@ -76,7 +76,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Local,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::InvalidCursor],
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor],
     ..CommandSpec::new::<Status, StatusSnapshot>(
         &["local", "status"],
         "Show running, queued and recent tasks",
