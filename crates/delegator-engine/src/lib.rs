@@ -45,7 +45,7 @@ pub use delegator_git::{GitError, LeftOut, RestoreError, RestorePoint};
 pub use delegator_supervisor::agent::health::{HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
-    parse_task_marker, sign_in_command, variable_access,
+    parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
 pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};

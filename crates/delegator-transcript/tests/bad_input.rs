@@ -323,6 +323,16 @@ fn a_message_of_an_over_long_line_is_marked_truncated() {
 }
 
 #[test]
+fn an_error_without_an_end_of_its_turn_is_bounded() {
+    let message = "m".repeat(1 << 20);
+    let line = format!(r#"{{"id":"1","msg":{{"type":"error","message":"{message}"}}}}"#);
+    match summarize(line.as_bytes()).outcome {
+        StreamOutcome::Failed { message, .. } => assert_eq!(message.len(), 64 << 10),
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+#[test]
 fn a_stray_done_among_codex_exec_events_decides_nothing() {
     let failed = "{\"type\":\"turn.started\"}\n{\"type\":\"turn.failed\",\"error\":{\"message\":\"m\"}}\n{\"type\":\"done\"}\n";
     assert_eq!(

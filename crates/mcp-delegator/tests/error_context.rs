@@ -297,7 +297,8 @@ fn a_huge_error_message_of_nested_causes_is_judged_and_bounded() {
     };
     let start = line("session_meta", json!({"id": "01a1dca3-fd12-7200-9e8a-f2f52ed5a6c6", "cwd": "/"}));
     let error = line("event_msg", json!({"type": "error", "message": message}));
-    let session = stage.world.write("project/session.jsonl", &format!("{start}\n{error}\n"));
+    stage.world.write("project/session.jsonl", &format!("{start}\n{error}\n"));
+    let session = stage.world.project().join("session.jsonl");
     let imported = stage.run_json(&["import", session.to_str().unwrap()]);
     let id = imported["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{imported}"));
     let results = stage.run_json(&["local", "results", id]);

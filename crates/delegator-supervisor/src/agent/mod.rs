@@ -28,7 +28,7 @@ use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities};
-pub(crate) use codex::{ErrorMessage, Link, Message, StderrLine};
+pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
 pub use environment::{
     MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
     variable_access,
@@ -203,4 +203,9 @@ pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLi
 /// The command that signs in to an agent, for messages. Only known for the built-in agent.
 pub fn sign_in_command(agent: &str) -> Option<&'static str> {
     (agent == BUILT_IN_AGENT).then_some(codex::SIGN_IN_COMMAND)
+}
+
+/// What to do about a sandbox that failed with this message of the agent, if the cause is known.
+pub fn sandbox_advice(message: &str) -> Option<&'static str> {
+    codex::sandbox_advice(message)
 }

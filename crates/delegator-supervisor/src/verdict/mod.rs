@@ -17,14 +17,11 @@ use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_transcript::{ErrorCode, Report, StreamOutcome};
 use jiff::Zoned;
 
-use crate::agent::reported_failure;
+use crate::agent::{NO_SANDBOX_HELPER, reported_failure};
 pub use retry_time::retry_time;
 pub use signals::signal_name;
 pub use stderr::{RefusedCalls, StderrDigest};
 pub(crate) use verification::verification_outcome;
-
-const NO_SANDBOX_HELPER: &str = "CODEX_HOME lies below the temporary directory, where codex creates no sandbox helper, \
-                         so sandboxed commands fail silently; move CODEX_HOME";
 
 /// Why the supervisor ended the run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,10 @@ use delegator_domain::task::FailureKind;
 
 use super::failures::{kind_of_plain_line, printed_failure};
 
+/// The meaning of [`StderrLine::NoSandboxHelper`], for users.
+pub(crate) const NO_SANDBOX_HELPER: &str = "CODEX_HOME lies below the temporary directory, where codex creates no \
+    sandbox helper, so sandboxed commands fail silently; move CODEX_HOME";
+
 const ROUTER_PREFIX: &str = "ERROR codex_core::tools::router: ";
 
 /// What a line says.
@@ -42,7 +46,7 @@ pub(crate) fn parse_line(line: &str) -> StderrLine<'_> {
     if let Some((_, call)) = line.split_once(ROUTER_PREFIX) {
         return StderrLine::Refusal(call.strip_prefix("error=").unwrap_or(call));
     }
-    if line.contains("Refusing to create helper binaries") {
+    if is_about_missing_helper(line) {
         return StderrLine::NoSandboxHelper;
     }
     let is_log = is_log_line(line);
@@ -60,6 +64,16 @@ pub(crate) fn parse_line(line: &str) -> StderrLine<'_> {
         kind,
         is_active_writer: line.contains("already has an active writer"),
     })
+}
+
+fn is_about_missing_helper(line: &str) -> bool {
+    line.contains("Refusing to create helper binaries")
+}
+
+/// What to do about a sandbox that failed with this message, if the cause is known.
+pub(crate) fn sandbox_advice(message: &str) -> Option<&'static str> {
+    is_about_missing_helper(message)
+        .then_some("Set CODEX_HOME to a directory that is not below the temporary directory.")
 }
 
 /// `2026-11-15T00:38:42.656307Z …`

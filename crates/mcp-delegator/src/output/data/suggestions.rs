@@ -4,7 +4,7 @@
 //! marks, on one line, truncated.
 
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
-use delegator_engine::sign_in_command;
+use delegator_engine::{sandbox_advice, sign_in_command};
 
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::values::UtcTime;
@@ -83,12 +83,12 @@ fn by_kind(
             None => "No model was requested, so the agent's own configuration selects this one: set model."
                 .to_owned(),
         },
-        FailureKind::Sandbox if message.contains("Refusing to create helper binaries") => {
-            "Set CODEX_HOME to a directory that is not below the temporary directory.".to_owned()
-        }
-        FailureKind::Sandbox => format!(
-            "Mode {mode} needs a sandbox, which did not work here: install bubblewrap or allow user namespaces."
-        ),
+        FailureKind::Sandbox => match sandbox_advice(message) {
+            Some(advice) => advice.to_owned(),
+            None => format!(
+                "Mode {mode} needs a sandbox, which did not work here: install bubblewrap or allow user namespaces."
+            ),
+        },
         FailureKind::UntrustedDirectory => {
             "Run it in a git repository, or set skip_git_repo_check to true.".to_owned()
         }

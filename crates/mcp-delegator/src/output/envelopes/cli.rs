@@ -98,6 +98,7 @@ fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
         object.insert("detail".into(), detail.clone().into());
     }
     object.insert("retryable".into(), retryable.into());
+    // The contract has it only for retryable errors; `meta.retry_after_ms` has the time for all.
     if let (true, Some(wait)) = (retryable, error.retry_after()) {
         object.insert(
             "retry_after".into(),
