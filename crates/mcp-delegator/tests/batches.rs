@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 use delegator_testkit::program::RunOutput;
-use delegator_testkit::stage::{Stage, successful_turn};
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -190,7 +190,60 @@ fn wait_for_any_task_reports_unknown_ids_with_the_first_result() {
     assert_eq!(waited.exit, Some(3), "{waited:?}");
     let data = waited.json()["meta"]["failure_data"].clone();
     assert_eq!((&data["task_id"], &data["state"]), (&json!(good), &json!("completed")), "{data}");
-    assert_eq!(items(&data), [(good.as_str(), true, None), (UNKNOWN, false, Some("TASK_NOT_FOUND"))]);
+    assert_eq!(items(&data), [(UNKNOWN, false, Some("TASK_NOT_FOUND")), (good.as_str(), true, None)]);
+}
+
+#[test]
+fn wait_for_any_task_leaves_no_task_out() {
+    let stage = stage();
+    let (one, slow) = (ended(&stage, "x"), exec(&stage, "wait"));
+    let two = exec(&stage, "fail");
+    let status = || stage.run_json(&["local", "status"])["data"].clone();
+    wait_until("both have ended", || status()["summary"]["recently_completed"] == 2);
+    let known =
+        ["local", "wait", "--until", "any", "--task-ids", &slow, "--task-ids", &two, "--task-ids", &one];
+    let waited = run(&stage, &known);
+    let envelope = waited.json();
+    assert_eq!((waited.exit, &envelope["data"]["task_id"]), (Some(0), &json!(one)), "{waited:?}");
+    assert_eq!(
+        (&envelope["meta"]["ended"], &envelope["meta"]["pending"]),
+        (&json!([one, two]), &json!([slow]))
+    );
+    assert!(human(&stage, &known).stdout.contains(&two));
+    // Only the task whose result was returned counts as read.
+    assert_eq!(status()["unread"]["task_ids"], json!([two]));
+
+    let waited = run(&stage, &[&known[..], &["--task-ids", UNKNOWN]].concat());
+    let data = waited.json()["meta"]["failure_data"].clone();
+    assert_eq!((waited.exit, counts(&data)[0]), (Some(3), &json!(4)), "{waited:?}");
+    let expected = [
+        (slow.as_str(), true, None),
+        (two.as_str(), true, None),
+        (one.as_str(), true, None),
+        (UNKNOWN, false, Some("TASK_NOT_FOUND")),
+    ];
+    assert_eq!(items(&data), expected, "{data}");
+    assert_eq!(run(&stage, &["cancel", "--all"]).exit, Some(0));
+}
+
+#[test]
+fn a_task_that_was_cancelled_before_is_not_counted() {
+    let stage = stage();
+    let (before, now) = (exec(&stage, "wait"), exec(&stage, "wait"));
+    assert_eq!(run(&stage, &["cancel", &before]).json()["data"]["count"], 1);
+    for (ids, count, would, did) in [
+        (vec![before.as_str()], 0, "No task would be cancelled", "No task was cancelled"),
+        (vec![&before, &now], 1, "1 of 2 tasks would be cancelled", "1 of 2 tasks cancelled"),
+    ] {
+        let args = [&["cancel"], &ids[..]].concat();
+        for (args, summary) in [([&args[..], &["--dry-run"]].concat(), would), (args.clone(), did)] {
+            let cancelled = run(&stage, &args);
+            let data = cancelled.json()["data"].clone();
+            assert_eq!(cancelled.exit, Some(0), "{cancelled:?}");
+            assert_eq!((&data["count"], &data["summary"]), (&json!(count), &json!(summary)), "{data}");
+            assert_eq!(data["successful"], ids.len(), "{data}");
+        }
+    }
 }
 
 /// The rule is the same for one id by position, one in a list, and several.

@@ -8,17 +8,27 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 
+use super::blocking::WaitOutcome;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
 
+/// A task that is cancelled or still being ended; one that ended in another state is [`EngineError::AlreadyEnded`].
 #[derive(Debug)]
 pub struct CancelReport {
     pub task: Task,
     pub previous: State,
+    /// The task was cancelled before this call.
+    pub was_cancelled: bool,
     /// The task did not end before the timeout.
     pub still_ending: bool,
+}
+
+/// A stored cancel request, and the task before it.
+pub(crate) struct Requested {
+    previous: State,
+    was_cancelled: bool,
 }
 
 impl Engine {
@@ -30,13 +40,7 @@ impl Engine {
         timeout: Duration,
     ) -> Result<CancelReport, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
-        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
-        let previous = self.store_cancel_request(&mut registry, id, reason)?;
-        // A queued task that is cancelled may have blocked others.
-        self.promote(&mut registry).map_err(EngineError::in_cleanup)?;
-        let outcome =
-            self.wait(id, Some(Instant::now() + timeout), |_| {}).map_err(EngineError::in_cleanup)?;
-        Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
+        self.cancel_all(std::slice::from_ref(id), reason, timeout)?.pop().unwrap_or_else(|| Err(unknown()))
     }
 
     /// Stores the request and returns without waiting.
@@ -44,7 +48,8 @@ impl Engine {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         self.store_cancel_request(&mut registry, id, reason)?;
-        self.promote(&mut registry)
+        self.promote_after_cancel(&mut registry);
+        Ok(())
     }
 
     /// The unfinished tasks that pass a filter, newest first.
@@ -64,38 +69,60 @@ impl Engine {
             let unknown = |id: &TaskId| Err(EngineError::UnknownTask { given: id.to_string() });
             return Ok(ids.iter().map(unknown).collect());
         };
-        let requested: Vec<Result<State, EngineError>> =
+        let requested: Vec<Result<Requested, EngineError>> =
             ids.iter().map(|id| self.store_cancel_request(&mut registry, id, reason)).collect();
-        self.promote(&mut registry).map_err(EngineError::in_cleanup)?;
+        self.promote_after_cancel(&mut registry);
         let deadline = Instant::now() + timeout;
-        let wait = |(id, requested): (&TaskId, Result<State, EngineError>)| {
-            let previous = requested?;
+        let wait = |(id, requested): (&TaskId, Result<Requested, EngineError>)| {
+            let requested = requested?;
             let outcome = self.wait(id, Some(deadline), |_| {}).map_err(EngineError::in_cleanup)?;
-            Ok(CancelReport { task: outcome.task, previous, still_ending: outcome.expired })
+            report(outcome, requested)
         };
         Ok(ids.iter().zip(requested).map(wait).collect())
     }
 
-    /// Stores the request and wakes the supervisor; returns the state of the task before.
+    /// Starts tasks that a cancelled queued task has blocked.
+    fn promote_after_cancel(&self, registry: &mut Registry) {
+        // The requests are stored. If this fails, the next pass starts the tasks.
+        let _ = self.promote(registry);
+    }
+
+    /// Stores the request and wakes the supervisor.
     pub(crate) fn store_cancel_request(
         &self,
         registry: &mut Registry,
         id: &TaskId,
         reason: Option<&str>,
-    ) -> Result<State, EngineError> {
+    ) -> Result<Requested, EngineError> {
+        let first = |previous| Ok(Requested { previous, was_cancelled: false });
         match registry.request_cancel(id, reason, self.now_ms())? {
             CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
-            CancelOutcome::Cancelled => Ok(State::Queued),
-            CancelOutcome::AlreadyEnded { state: State::Cancelled } => state_before_cancel(registry, id),
+            CancelOutcome::Cancelled => first(State::Queued),
+            CancelOutcome::AlreadyEnded { state: State::Cancelled } => {
+                Ok(Requested { previous: state_before_cancel(registry, id)?, was_cancelled: true })
+            }
             CancelOutcome::AlreadyEnded { state } => {
                 Err(EngineError::AlreadyEnded { task: id.clone(), state })
             }
             CancelOutcome::Requested { state, .. } => {
                 wake_socket::wake(&registry.dir().task(id));
                 crash_point(CrashPoint::SupervisorWoken);
-                Ok(state)
+                first(state)
             }
         }
+    }
+}
+
+/// The result of a cancel that was requested before the task ended. The state that was recorded first is final, so the task
+/// may have ended in another one.
+fn report(outcome: WaitOutcome, requested: Requested) -> Result<CancelReport, EngineError> {
+    let WaitOutcome { task, expired: still_ending } = outcome;
+    let Requested { previous, was_cancelled } = requested;
+    match task.state {
+        state if state.is_terminal() && state != State::Cancelled => {
+            Err(EngineError::AlreadyEnded { task: task.id, state })
+        }
+        _ => Ok(CancelReport { task, previous, was_cancelled, still_ending }),
     }
 }
 

@@ -134,19 +134,26 @@ where
 /// Cancels all tasks of the call; the error states what became of each.
 fn cancel(attached: &AttachedTasks) -> AppError {
     let tasks = &attached.reattach.tasks;
-    let sentence = |task: &TaskId, result: Result<CancelReport, EngineError>| match result {
-        Ok(_) => format!("Task {task} was cancelled."),
-        Err(error) => format!("Task {task} could not be cancelled: {error}."),
-    };
     let message = match attached.engine.cancel_all(tasks, Some("Ctrl-C"), attached.cancel_timeout) {
         Ok(results) => {
-            let sentences = tasks.iter().zip(results).map(|(task, result)| sentence(task, result));
+            let sentences = tasks.iter().zip(results).map(|(task, result)| cancel_result(task, result));
             sentences.collect::<Vec<_>>().join(" ")
         }
         Err(error) => format!("Could not cancel {}: {error}.", attached.reattach.names()),
     };
     let (field, ids) = attached.reattach.id_field();
     AppError::new(ErrorCode::Interrupted, message).context(field, ids)
+}
+
+fn cancel_result(task: &TaskId, result: Result<CancelReport, EngineError>) -> String {
+    match result {
+        Ok(report) if report.still_ending => format!("Task {task} is still being ended."),
+        Ok(_) => format!("Task {task} was cancelled."),
+        Err(EngineError::AlreadyEnded { state, .. }) => {
+            format!("Task {task} was not cancelled: it is {}.", state.public_name())
+        }
+        Err(error) => format!("Task {task} could not be cancelled: {error}."),
+    }
 }
 
 /// What a call that is detached from its tasks knows about them, if the command returns data about tasks.
@@ -162,5 +169,19 @@ fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Valu
             Some(json!(WaitedTasks { tasks }))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::task::{State, TaskLocation};
+
+    use super::*;
+
+    #[test]
+    fn a_task_that_completed_first_is_not_reported_as_cancelled() {
+        let id = TaskId::from_random(TaskLocation::Local, [1; 16]);
+        let ended = EngineError::AlreadyEnded { task: id.clone(), state: State::Completed };
+        assert_eq!(cancel_result(&id, Err(ended)), format!("Task {id} was not cancelled: it is completed."));
     }
 }

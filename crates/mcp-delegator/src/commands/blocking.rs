@@ -44,7 +44,7 @@ pub enum AfterWait {
         /// The task was found by its idempotency key.
         replayed: bool,
     },
-    Wait(wait::Wait),
+    Wait(wait::ResolvedWait),
 }
 
 impl AfterWait {
@@ -55,7 +55,7 @@ impl AfterWait {
     ) -> Result<CommandOutput, AppError> {
         match self {
             AfterWait::Run { replayed, .. } => run::after_wait(context, outcome, *replayed),
-            AfterWait::Wait(input) => wait::after_wait(context, outcome, input),
+            AfterWait::Wait(wait) => wait::after_wait(context, outcome, wait),
         }
     }
 }

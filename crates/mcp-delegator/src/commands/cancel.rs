@@ -19,7 +19,7 @@ use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::attach::max_cancel_time;
 use crate::commands::local::cancel::{still_ending, survivors, survivors_warning};
 use crate::commands::local::status::absolute_dir;
-use crate::commands::local::tasks::{Targets, engine, resolve_targets};
+use crate::commands::local::tasks::{Targets, engine, mark_read, resolve_targets};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::batch::{self, Batch, BatchResult};
@@ -59,7 +59,7 @@ pub struct CancelMany {
 pub struct CancelledTasks {
     pub operation: &'static str,
     pub dry_run: bool,
-    /// Tasks that are cancelled now, or would be.
+    /// Tasks that were cancelled by this call, or would be.
     pub count: usize,
     /// The result in one sentence.
     pub summary: String,
@@ -203,38 +203,31 @@ fn cancel(
 ) -> Result<CommandOutput, AppError> {
     let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
     let mut reports = engine.cancel_all(&ids, reason, timeout)?.into_iter();
-    let (mut batch, mut tasks, mut warnings) = (Batch::default(), Vec::new(), Vec::new());
+    let (mut batch, mut tasks, mut warnings, mut count) = (Batch::default(), Vec::new(), Vec::new(), 0);
     for (target, id) in targets {
         let report = id.and_then(|id| {
             let unknown = || EngineError::UnknownTask { given: id.to_string() };
             Ok(reports.next().unwrap_or_else(|| Err(unknown()))?)
         });
-        let report = match report.and_then(|report| check_cancelled(report, timeout)) {
+        let report = match report {
+            Ok(report) if report.still_ending => {
+                batch.failed(target, still_ending(&report.task, timeout));
+                continue;
+            }
             Ok(report) => report,
             Err(error) => {
                 batch.failed(target, error);
                 continue;
             }
         };
-        engine.mark_read(&report.task.id)?;
+        warnings.extend(mark_read(engine, &report.task.id));
+        count += usize::from(!report.was_cancelled);
         let entry = CancelledEntry::of(&report.task, Some(&report));
         batch.succeeded(target, ItemState { state: entry.state, previous_state: entry.previous_state });
         warnings.extend(survivors_warning(&entry.task_id, survivors(&report)));
         tasks.push(entry);
     }
-    let count = tasks.len();
     Ok(CommandOutput { warnings, ..output(batch, tasks, count, false) })
-}
-
-/// An error if the task ended in another way, or has not ended yet.
-fn check_cancelled(report: CancelReport, timeout: Duration) -> Result<CancelReport, AppError> {
-    if report.still_ending {
-        return Err(still_ending(&report.task, timeout));
-    }
-    match report.task.state {
-        State::Cancelled => Ok(report),
-        _ => Err(already_ended(&report.task)),
-    }
 }
 
 fn already_ended(task: &Task) -> AppError {

@@ -225,10 +225,7 @@ pub struct TaskRef(#[schemars(regex(pattern = TASK_ID))] String);
 impl TaskRef {
     /// The reference in a text that no schema has checked.
     pub fn from_text(text: &str) -> Option<TaskRef> {
-        let digits = text.strip_prefix("T-local-").or_else(|| text.strip_prefix("T-cloud-"))?;
-        let is_allowed = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-');
-        let is_valid = (1..=64).contains(&digits.len()) && digits.bytes().all(is_allowed);
-        is_valid.then(|| TaskRef(text.to_owned()))
+        jsonschema::is_valid(&json!({"pattern": TASK_ID}), &json!(text)).then(|| TaskRef(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {

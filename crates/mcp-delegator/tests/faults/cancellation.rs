@@ -75,8 +75,10 @@ fn run_race(stage: &Stage, engine: &Engine, number: u64, chance: u64) -> String 
         // The start is observed up to 2 ms late, so the cancel comes between 2 ms after the end and 6 ms before it.
         std::thread::sleep(Duration::from_millis(works_ms.saturating_sub(chance / 9)));
         match engine.cancel(&id, None, Duration::from_secs(30)) {
-            Ok(cancelled) => assert!(!cancelled.still_ending, "{id}"),
-            Err(EngineError::AlreadyEnded { .. }) => {}
+            Ok(cancelled) => {
+                assert_eq!((cancelled.still_ending, cancelled.task.state), (false, State::Cancelled), "{id}")
+            }
+            Err(EngineError::AlreadyEnded { state, .. }) => assert_ne!(state, State::Cancelled, "{id}"),
             Err(error) => panic!("{id}: {error}"),
         }
         let state = wait(engine, &id);

@@ -1,8 +1,15 @@
 //! Calls that act on several tasks: per-item results in JSON and in Markdown.
 
+use std::io::Read;
+use std::process::Stdio;
+
+use delegator_domain::task::TaskId;
+use delegator_registry::{NewTask, OpenOptions, Registry, StateDir};
+use delegator_testkit::program::wait_for_output;
+use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
-use crate::client::{Client, V2025_11, V2026_07, quick_stage, result, text, waiting_stage};
+use crate::client::{Client, V2025_11, V2026_07, quick_stage, release_agents, result, text, waiting_stage};
 
 const UNKNOWN: &str = "T-local-00000000000000000000000000000000";
 const OTHER_UNKNOWN: &str = "T-local-11111111111111111111111111111111";
@@ -78,4 +85,54 @@ fn a_task_handle_reports_unknown_ids() {
     let ended = result(client.request("tasks/get", json!({"taskId": handle})));
     let data = &ended["result"]["structuredContent"]["data"];
     assert_eq!(codes(data), [Value::Null, json!("TASK_NOT_FOUND")], "{ended}");
+}
+
+/// Adds a queued task whose id differs from the given one only at the end; returns the beginning that they share.
+fn add_similar_task(stage: &Stage, id: &str) -> String {
+    let last = if id.ends_with('0') { "1" } else { "0" };
+    let similar: TaskId = format!("{}{last}", &id[..id.len() - 1]).parse().unwrap();
+    let dir = StateDir::open(&stage.world.home().join("state"), &OpenOptions::default()).unwrap();
+    let mut registry = Registry::open(&dir).unwrap();
+    registry.set_queue_paused(true).unwrap();
+    registry.submit(&NewTask::reading(similar, "/elsewhere", "similar"), b"{}", 1).unwrap();
+    id[..20].to_owned()
+}
+
+#[test]
+fn a_task_handle_reports_an_ambiguous_id_beside_a_task_that_matches_it() {
+    let stage = quick_stage();
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let mut client = Client::connect_with(&stage, V2026_07, &[], capabilities);
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let ambiguous = add_similar_task(&stage, &id);
+    let started = client.call("_codex_local_wait", json!({"task_ids": [id, ambiguous], "format": "json"}));
+    let handle = started["taskId"].as_str().unwrap_or_else(|| panic!("{started}"));
+    let ended = result(client.request("tasks/get", json!({"taskId": handle})));
+    let results = &ended["result"]["structuredContent"]["data"]["results"];
+    assert_eq!((&results[0]["target"], &results[0]["success"]), (&json!(id), &json!(true)), "{ended}");
+    assert_eq!(
+        (&results[1]["target"], &results[1]["success"]),
+        (&json!(ambiguous), &json!(false)),
+        "{ended}"
+    );
+}
+
+#[test]
+fn an_id_that_becomes_ambiguous_during_a_wait_still_names_its_task() {
+    let stage = waiting_stage();
+    let id = stage.exec(&[]);
+    let mut command = stage.world.command(["local", "wait", "--task-ids", &id[..20]]);
+    command.env("MCP_DELEGATOR_LOG", "mcp_delegator=debug").stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut log, mut byte) = (String::new(), [0]);
+    while !log.contains("waiting for a task") {
+        assert_eq!(child.stderr.as_mut().unwrap().read(&mut byte).unwrap(), 1, "ended early: {log}");
+        log.push(char::from(byte[0]));
+    }
+    add_similar_task(&stage, &id);
+    release_agents(&stage);
+    let run = wait_for_output(child);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    assert_eq!(run.json()["data"]["tasks"][0]["task_id"], json!(id), "{run:?}");
 }

@@ -92,3 +92,29 @@ fn f36_a_busy_registry_is_a_retryable_error() {
     writer.execute_batch("ROLLBACK").unwrap();
     assert_eq!(stage.run(&["local", "run", "do it"]).exit, Some(0));
 }
+
+/// What a call has done is reported, even if the registry then refuses to mark the tasks as read or to start others.
+#[test]
+fn a_failed_write_after_the_work_is_a_warning() {
+    let stage = Stage::with_script(successful_turn(&[]));
+    let mut registry = stage.registry();
+    registry.set_queue_paused(true).unwrap();
+    let (first, second, next) = (stage.exec(&[]), stage.exec(&[]), stage.exec(&[]));
+    registry.set_queue_paused(false).unwrap();
+    // The next task cannot be started.
+    for column in ["read_at_ms", "claimed_at_ms"] {
+        let trigger = format!(
+            "CREATE TRIGGER refuse_{column} BEFORE UPDATE OF {column} ON tasks \
+             BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        );
+        Connection::open(stage.database()).unwrap().execute_batch(&trigger).unwrap();
+    }
+    let run = stage.run(&["cancel", &first, &second]);
+    let response = run.json();
+    assert_eq!((run.exit, &response["data"]["successful"]), (Some(0), &2.into()), "{run:?}");
+    assert_eq!(response["warnings"].to_string().matches("could not be marked as read").count(), 2, "{run:?}");
+    let run = stage.run(&["local", "wait", &first]);
+    assert_eq!((run.exit, &run.json()["data"]["state"]), (Some(0), &"cancelled".into()), "{run:?}");
+    let run = stage.run(&["local", "cancel", &next]);
+    assert_eq!((run.exit, &run.json()["data"]["state"]), (Some(0), &"cancelled".into()), "{run:?}");
+}

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use delegator_domain::task::State;
 use delegator_engine::CancelReport;
 use delegator_registry::Task;
 use schemars::JsonSchema;
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::attach::max_cancel_time;
-use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::local::tasks::{engine, mark_read, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
@@ -55,10 +54,6 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
     let id = resolve_task(&engine, &input.task.task_id)?;
     let timeout = max_cancel_time(context);
     let cancelled = engine.cancel(&id, input.reason.as_deref(), timeout)?;
-    // The caller knows about a task it cancelled. A task that completed first stays unread, because it has results.
-    if cancelled.task.state == State::Cancelled {
-        engine.mark_read(&id)?;
-    }
     let survivors = survivors(&cancelled);
     let record = engine.files(&id)?.record;
     let swept = record.as_ref().map(|record| record.swept).filter(|swept| swept.processes > 0);
@@ -80,6 +75,10 @@ fn run(context: &Context<'_>, input: Cancel) -> Result<CommandOutput, AppError> 
         cancelled.task.cancel.as_ref().map_or(cancelled.task.updated_at_ms, |request| request.at_ms);
     output.facts.insert("ack_ts".into(), json!(UtcTime::from_ms(acknowledged)));
     output.warnings.extend(survivors_warning(id.as_str(), survivors));
+    // The caller knows about a task it cancelled.
+    if !cancelled.still_ending {
+        output.warnings.extend(mark_read(&engine, &id));
+    }
     output.message = Some(format!("Task {id} is {}", cancelled.task.state.public_name()));
     Ok(output)
 }

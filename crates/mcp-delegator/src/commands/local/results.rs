@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, resolve_task, task_result};
+use crate::commands::local::tasks::{engine, mark_read, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::events::EventsPage;
@@ -80,7 +80,7 @@ fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError>
     let mut output = CommandOutput::done(results).with_facts(ResultFacts { count: 1 });
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
     output.warnings.extend(warnings::for_task(&task, &files));
-    engine.mark_read(&task.id)?;
+    output.warnings.extend(mark_read(&engine, &task.id));
     Ok(output)
 }
 

@@ -18,7 +18,7 @@ use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::exec::accepted_output;
-use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, refresh};
+use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, mark_read, refresh};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
@@ -129,7 +129,7 @@ pub fn after_wait(
     replayed: bool,
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let mut output = foreground_output(context, &engine, first_ended(refresh(&engine, watched)?)?)?;
+    let mut output = foreground_output(context, &engine, first_ended(&refresh(&engine, watched)?)?)?;
     if replayed {
         output.facts.insert("replayed".into(), true.into());
     }
@@ -151,7 +151,6 @@ pub fn foreground_output(
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         return Ok(CommandOutput::incomplete(ExecutionAck { progress, ..acknowledgement }, parting));
     }
-    engine.mark_read(&task.id)?;
     let data = ExecutionAck {
         summary: Some(task_data::summary(&task)),
         report: Some(TaskReport::of(&task, &files, None, context.screen.presentation.call_syntax())),
@@ -162,6 +161,7 @@ pub fn foreground_output(
         Some(error) => CommandOutput::failed(error, data),
     };
     output.warnings.extend(warnings::for_task(&task, &files));
+    output.warnings.extend(mark_read(engine, &task.id));
     output.child = task
         .ended
         .as_ref()

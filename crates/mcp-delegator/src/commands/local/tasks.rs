@@ -25,6 +25,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
 use crate::output::data::task::{OutputExcerpt, TaskResult};
+use crate::output::outcome::Warning;
 use crate::spec::paging::fingerprint;
 
 /// The engine for the state directory of this call.
@@ -295,13 +296,18 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
 }
 
 /// The task that ended first, or else the first requested one.
-pub fn first_ended(watched: GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
-    let expired = watched.expired;
+pub fn first_ended(watched: &GroupWaitOutcome) -> Result<WaitOutcome, AppError> {
     let order = |task: &Task| task.ended.as_ref().map_or(i64::MAX, |ended| ended.order);
-    let first = watched.tasks.into_iter().min_by_key(order);
-    first.map(|task| WaitOutcome { task, expired }).ok_or_else(|| {
+    let first = watched.tasks.iter().min_by_key(|task| order(task)).cloned();
+    first.map(|task| WaitOutcome { task, expired: watched.expired }).ok_or_else(|| {
         AppError::new(ErrorCode::Internal, "There was no task to wait for; this is a bug in mcp-delegator.")
     })
+}
+
+/// Marks a task as read. An error is only a warning: the response is complete without it, and the task is listed as unread.
+pub fn mark_read(engine: &Engine, id: &TaskId) -> Option<Warning> {
+    let error = engine.mark_read(id).err()?;
+    Some(Warning::new("W_REGISTRY_002", format!("{id} could not be marked as read: {error}")))
 }
 
 /// The tasks that a call names: each as given, with its id or the reason why it has none.

@@ -20,7 +20,7 @@ use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{
-    engine, first_ended, refresh, resolve_targets, resolve_task, task_result,
+    Targets, engine, first_ended, mark_read, refresh, resolve_targets, resolve_task, task_result,
 };
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
@@ -94,32 +94,41 @@ pub const COMMAND: Command = Command {
     ..Command::new(&SPEC)
 };
 
+/// A wait whose ids are resolved once: a prefix that becomes ambiguous during the wait does not change the response.
+#[derive(Debug)]
+pub struct ResolvedWait {
+    pub input: Wait,
+    /// Ids that could not be resolved are reported after the wait for the others.
+    pub targets: Targets,
+}
+
 fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
-    let ids: Vec<TaskId> = match &input.task_id {
-        Some(given) => vec![resolve_task(&engine, given)?],
-        // Ids that cannot be resolved are reported after the wait for the others.
-        None => resolve_targets(&engine, &input.task_ids).into_iter().filter_map(|(_, id)| id.ok()).collect(),
+    let targets = match &input.task_id {
+        Some(given) => resolve_task(&engine, given).map(|id| vec![(id.to_string(), Ok(id))])?,
+        None => resolve_targets(&engine, &input.task_ids),
     };
+    let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
+    let wait = ResolvedWait { input, targets };
     if ids.is_empty() {
-        return Ok(combined_output(context, &engine, &input, &[])?.into());
+        return Ok(combined_output(context, &engine, &wait, &[])?.into());
     }
-    let requested = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
+    let requested = wait.input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
-    Ok(Started::Waiting(TaskWait { ids, goal: input.until, timeout }, AfterWait::Wait(input)))
+    Ok(Started::Waiting(TaskWait { ids, goal: wait.input.until, timeout }, AfterWait::Wait(wait)))
 }
 
 pub fn after_wait(
     context: &Context<'_>,
     watched: GroupWaitOutcome,
-    input: &Wait,
+    wait: &ResolvedWait,
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
-    match (&input.task_id, input.until) {
-        (None, WaitGoal::All) => combined_output(context, &engine, input, &watched.tasks),
-        (None, WaitGoal::Any) => any_output(context, &engine, input, watched),
-        (Some(_), _) => single_output(context, &engine, input, first_ended(watched)?),
+    match (&wait.input.task_id, wait.input.until) {
+        (None, WaitGoal::All) => combined_output(context, &engine, wait, &watched.tasks),
+        (None, WaitGoal::Any) => any_output(context, &engine, wait, &watched),
+        (Some(_), _) => single_output(context, &engine, &wait.input, first_ended(&watched)?),
     }
 }
 
@@ -149,7 +158,7 @@ fn single_output(
     let mut output = output.with_facts(WaitFacts::from(RunTimes::of(&task)));
     output.warnings.extend(warnings::for_task(&task, &files));
     output.child = task_data::exit_code(&task).map(|code| ChildExit { code: Some(code) });
-    engine.mark_read(&task.id)?;
+    output.warnings.extend(mark_read(engine, &task.id));
     Ok(output)
 }
 
@@ -192,29 +201,31 @@ impl ItemState {
     }
 }
 
-/// The output for the task that ended first. Ids that could not be resolved are listed with it.
+/// The output for the task that ended first, with the ids of all that have ended or not. If an id could not be resolved,
+/// it has an item for every id.
 fn any_output(
     context: &Context<'_>,
     engine: &Engine,
-    input: &Wait,
-    watched: GroupWaitOutcome,
+    wait: &ResolvedWait,
+    watched: &GroupWaitOutcome,
 ) -> Result<CommandOutput, AppError> {
-    let pending = task_ids(watched.tasks.iter().filter(|task| !task.state.is_terminal()));
-    let waited = first_ended(watched)?;
-    let (id, item, expired) = (waited.task.id.to_string(), ItemState::of(&waited.task), waited.expired);
-    let mut output = single_output(context, engine, input, waited)?.fact("pending", pending);
-    let mut batch = Batch::default();
-    match &output.completion {
-        _ if expired => {}
-        Completion::Failed(error, _) => batch.failed(id, AppError::clone(error)),
-        _ => batch.succeeded(id, item),
-    }
-    let targets = resolve_targets(engine, &input.task_ids).into_iter();
-    let unresolved: Vec<_> = targets.filter_map(|(target, id)| Some((target, id.err()?))).collect();
-    if unresolved.is_empty() {
+    let (mut ended, pending): (Vec<&Task>, Vec<&Task>) =
+        watched.tasks.iter().partition(|task| task.state.is_terminal());
+    ended.sort_by_key(|task| task.ended.as_ref().map(|ended| ended.order));
+    let mut output = single_output(context, engine, &wait.input, first_ended(watched)?)?
+        .fact("ended", task_ids(ended.into_iter()))
+        .fact("pending", task_ids(pending.into_iter()));
+    if wait.targets.iter().all(|(_, id)| id.is_ok()) {
         return Ok(output);
     }
-    unresolved.into_iter().for_each(|(target, error)| batch.failed(target, error));
+    let mut batch = Batch::default();
+    for (target, id) in &wait.targets {
+        let task = awaited_task(&watched.tasks, id);
+        match task.and_then(|task| item_of_any(engine, &wait.input, task, watched.expired)) {
+            Ok(item) => batch.succeeded(target, item),
+            Err(error) => batch.failed(target, error),
+        }
+    }
     let (data, _) = output.completion.parts();
     let data = WaitBatch { data: data.cloned().unwrap_or_default(), batch: Some(batch.result()) };
     output.completion = match output.completion {
@@ -224,18 +235,33 @@ fn any_output(
     Ok(output)
 }
 
+/// The item of one task in a wait for any. A task that has not ended is a failure only if no other has ended.
+fn item_of_any(engine: &Engine, input: &Wait, task: &Task, expired: bool) -> Result<ItemState, AppError> {
+    let error = match task.state.is_terminal() {
+        true => exit_status_error(input, task, &engine.files(&task.id)?),
+        false => expired.then(|| not_ended(task)),
+    };
+    error.map_or_else(|| Ok(ItemState::of(task)), Err)
+}
+
+/// The awaited task of a target, or the reason why there is none.
+fn awaited_task<'a>(tasks: &'a [Task], id: &Result<TaskId, AppError>) -> Result<&'a Task, AppError> {
+    let id = id.as_ref().map_err(AppError::clone)?;
+    let unknown = || EngineError::UnknownTask { given: id.to_string() };
+    Ok(tasks.iter().find(|task| task.id == *id).ok_or_else(unknown)?)
+}
+
 /// The output for all tasks, finished or not.
 fn combined_output(
     context: &Context<'_>,
     engine: &Engine,
-    input: &Wait,
+    wait: &ResolvedWait,
     tasks: &[Task],
 ) -> Result<CommandOutput, AppError> {
     let (mut batch, mut items, mut all_warnings) = (Batch::default(), Vec::new(), Vec::new());
-    for (target, id) in resolve_targets(engine, &input.task_ids) {
-        let unknown = || EngineError::UnknownTask { given: target.clone() };
-        let task = id.and_then(|id| Ok(tasks.iter().find(|task| task.id == id).ok_or_else(unknown)?));
-        match task.and_then(|task| Ok((task, waited_item(context, engine, input, task)?))) {
+    for (target, id) in &wait.targets {
+        let task = awaited_task(tasks, id);
+        match task.and_then(|task| Ok((task, waited_item(context, engine, &wait.input, task)?))) {
             Ok((task, item)) => {
                 all_warnings.extend(item.warnings);
                 items.push(item.data);
@@ -243,12 +269,13 @@ fn combined_output(
                     Some(error) => batch.failed(target, error),
                     None => batch.succeeded(target, ItemState::of(task)),
                 }
+                // A task whose record could not be read stays unread.
+                if task.state.is_terminal() {
+                    all_warnings.extend(mark_read(engine, &task.id));
+                }
             }
             Err(error) => batch.failed(target, error),
         }
-    }
-    for task in tasks.iter().filter(|task| task.state.is_terminal()) {
-        engine.mark_read(&task.id)?;
     }
     let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
     let has_failures = batch.failed_count() > pending.len();

@@ -140,7 +140,7 @@ fn task_id_of(started: &Started) -> Result<TaskId, AppError> {
 
 fn codex_result(context: &Context<'_>, outcome: GroupWaitOutcome) -> Result<CodexResult, AppError> {
     let engine = engine(context)?;
-    let task = first_ended(refresh(&engine, outcome)?)?.task;
+    let task = first_ended(&refresh(&engine, outcome)?)?.task;
     let files = engine.files(&task.id)?;
     engine.mark_read(&task.id)?;
     let message = match task_error(&task, &files) {

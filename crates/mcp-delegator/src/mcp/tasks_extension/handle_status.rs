@@ -65,8 +65,8 @@ pub fn handle_status(
         }
         Handle::Wait(wait) => {
             let call = ToolCall::new(&commands::local::wait::SPEC, wait.options.format);
-            let input = wait.input();
-            (call.with_output(input.max_output_bytes.map(u64::from)), AfterWait::Wait(input))
+            let wait = wait.resolved(&engine);
+            (call.with_output(wait.input.max_output_bytes.map(u64::from)), AfterWait::Wait(wait))
         }
     };
     let output = after.output(context, GroupWaitOutcome { tasks, expired });

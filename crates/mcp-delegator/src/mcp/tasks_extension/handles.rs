@@ -7,15 +7,16 @@
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::Engine;
 use delegator_engine::wait_thread::WaitGoal;
+use delegator_engine::{Engine, EngineError};
 use delegator_registry::TaskFile;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::commands::blocking::{AfterWait, TaskWait};
 use crate::commands::inputs::TaskRef;
-use crate::commands::local::wait::Wait;
+use crate::commands::local::tasks::resolve_task;
+use crate::commands::local::wait::{ResolvedWait, Wait};
 use crate::error::AppError;
 use crate::spec::formats::Format;
 
@@ -105,7 +106,7 @@ fn tool_format(name: &str) -> Option<Format> {
 }
 
 impl WaitHandle {
-    fn new(wait: TaskWait, input: &Wait, format: Format) -> WaitHandle {
+    fn new(wait: TaskWait, ResolvedWait { input, targets }: &ResolvedWait, format: Format) -> WaitHandle {
         let deadline = |timeout: Duration| now_ms().saturating_add(milliseconds(timeout));
         let kind = match wait.goal {
             _ if input.task_id.is_some() => WaitKind::One,
@@ -118,9 +119,8 @@ impl WaitHandle {
             exit_status: input.exit_status,
             max_output_bytes: input.max_output_bytes,
         };
-        let is_unknown =
-            |given: &&TaskRef| !wait.ids.iter().any(|id| id.as_str().starts_with(given.as_str()));
-        let unknown = input.task_ids.iter().filter(is_unknown).cloned().collect();
+        let unresolved = targets.iter().filter(|(_, id)| id.is_err());
+        let unknown = unresolved.filter_map(|(given, _)| TaskRef::from_text(given)).collect();
         WaitHandle { ids: wait.ids, unknown, kind, options, until_ms: wait.timeout.map(deadline) }
     }
 
@@ -128,8 +128,18 @@ impl WaitHandle {
         self.until_ms.is_some_and(|until| now_ms() >= until)
     }
 
-    /// The input of the original wait.
-    pub fn input(&self) -> Wait {
+    /// The original wait. An id that had no task then is reported, even if a task with that beginning exists now.
+    pub fn resolved(&self, engine: &Engine) -> ResolvedWait {
+        let known = self.ids.iter().map(|id| (id.to_string(), Ok(id.clone())));
+        let unknown = self.unknown.iter().map(|given| {
+            let unknown = EngineError::UnknownTask { given: given.as_str().to_owned() };
+            let error = resolve_task(engine, given).err().unwrap_or_else(|| unknown.into());
+            (given.as_str().to_owned(), Err(error))
+        });
+        ResolvedWait { input: self.input(), targets: known.chain(unknown).collect() }
+    }
+
+    fn input(&self) -> Wait {
         let ResponseOptions { include_output, exit_status, max_output_bytes, .. } = self.options;
         let mut ids: Vec<TaskRef> = self.ids.iter().cloned().map(TaskRef::from).collect();
         Wait {
@@ -148,7 +158,7 @@ impl Handle {
     pub fn new(wait: TaskWait, after: AfterWait, format: Format) -> Handle {
         match after {
             AfterWait::Run { id, .. } => Handle::Run(id),
-            AfterWait::Wait(input) => Handle::Wait(WaitHandle::new(wait, &input, format)),
+            AfterWait::Wait(resolved) => Handle::Wait(WaitHandle::new(wait, &resolved, format)),
         }
     }
 

@@ -29,7 +29,11 @@ fn describes_one_task(output: &CommandOutput) -> bool {
 }
 
 fn pending(output: &CommandOutput) -> Vec<&Value> {
-    output.facts.get("pending").and_then(Value::as_array).into_iter().flatten().collect()
+    listed(output, "pending")
+}
+
+fn listed<'a>(output: &'a CommandOutput, key: &str) -> Vec<&'a Value> {
+    output.facts.get(key).and_then(Value::as_array).into_iter().flatten().collect()
 }
 
 fn facts(output: &CommandOutput) -> Vec<(String, String)> {
@@ -38,6 +42,7 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
     let position = fact("queue_position").and_then(Value::as_u64).filter(|position| *position > 0);
     let failed_with = output.child.as_ref().and_then(|child| child.code).filter(|code| *code != 0);
     let pending: Vec<String> = pending(output).into_iter().map(scalar).collect();
+    let ended: Vec<String> = listed(output, "ended").into_iter().map(scalar).collect();
     let facts = [
         ("exit code", failed_with.map(|code| code.to_string())),
         ("queue position", position.map(|position| position.to_string())),
@@ -54,6 +59,8 @@ fn facts(output: &CommandOutput) -> Vec<(String, String)> {
             "replayed",
             is_true("replayed").then(|| "yes, this is the existing task with the same key".to_owned()),
         ),
+        // One ended task is the one described.
+        ("ended", (ended.len() > 1).then(|| ended.join(", "))),
         ("pending", (!pending.is_empty()).then(|| pending.join(", "))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()

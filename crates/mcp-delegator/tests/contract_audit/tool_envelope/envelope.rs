@@ -146,15 +146,18 @@ pub(crate) const SECTIONS: &[Section] = &[
             differs(
                 15,
                 "`meta` holds small scalar values",
-                "Warnings and pending task ids have no other place in the envelope",
-                "All values of `meta` are scalars, except the lists `warnings` and `pending`",
+                "Warnings and the ids of ended and pending tasks have no other place in the envelope",
+                "All values of `meta` are scalars, except the lists `warnings`, `ended` and `pending`",
                 || {
                     let mut answers: Vec<&Value> = ALL_TOOLS.envelopes().collect();
                     answers.extend([&COMPLETED.ack, &COMPLETED.wait, &COMPLETED.results, &COMPLETED.run]);
                     for answer in answers {
                         for (key, value) in object(answer, "/meta") {
                             let is_scalar = !value.is_object() && !value.is_array();
-                            assert!(is_scalar || ["warnings", "pending"].contains(&key.as_str()), "{answer}");
+                            assert!(
+                                is_scalar || ["warnings", "ended", "pending"].contains(&key.as_str()),
+                                "{answer}"
+                            );
                         }
                     }
                     assert!(at(&COMPLETED.run, "/meta/warnings").is_array());
