@@ -11,6 +11,8 @@ use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 
+use crate::results::restore::RestoreChanges;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error(transparent)]
@@ -73,6 +75,7 @@ pub enum EngineError {
         restored: Vec<PathBuf>,
         failed: PathBuf,
         untouched: Vec<PathBuf>,
+        changes: RestoreChanges,
         source: RestoreError,
     },
     #[error("task {busy} may still write in {}", top_level.display())]

@@ -51,7 +51,7 @@ pub use delegator_supervisor::run::Snapshot;
 pub use error::{DirectoryProblem, EngineError, FileProblem};
 pub use format_version::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
-pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
+pub use results::restore::{RestoreChanges, RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};
 pub use submit::allowed_dir::resolve_allowed_dir;

@@ -25,10 +25,9 @@ pub enum ResetTime {
 }
 
 impl ErrorBody {
-    /// `None` if the text is not a JSON object.
+    /// `None` if the text does not begin with a JSON object. Codex adds text behind it, such as the id of the request.
     pub fn parse(text: &str) -> Option<ErrorBody> {
-        let text = text.trim();
-        let root: Map<String, Value> = text.starts_with('{').then(|| serde_json::from_str(text).ok())??;
+        let root: Map<String, Value> = serde_json::Deserializer::from_str(text).into_iter().next()?.ok()?;
         let wrapped =
             ["error", "detail"].iter().find_map(|key| root.get(*key).filter(|value| !value.is_null()));
         Some(match wrapped {
@@ -77,6 +76,7 @@ mod tests {
                 r#"{"detail": {"code": "c", "resets_at": 1794808752}}"#,
                 Some(("c".to_owned(), None, Some(ResetTime::AtSecond(1_794_808_752)))),
             ),
+            (r#"{"error": {"code": "c"}}, request id: 1"#, Some(("c".to_owned(), None, None))),
             ("[1]", None),
             ("{cut", None),
             ("text", None),

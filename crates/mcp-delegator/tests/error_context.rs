@@ -287,6 +287,25 @@ fn a_retry_time_in_the_past_is_zero_and_a_usage_limit_is_not_retryable() {
 }
 
 #[test]
+fn a_huge_error_message_of_nested_causes_is_judged_and_bounded() {
+    let message = "unexpected status 500: ".repeat(100_000);
+    let stage = scripted_stage(failing_turn(&[], &message));
+    let context = error_context_of_task(&stage);
+    assert_eq!(context["failure_kind"], "network");
+    let line = |kind: &str, payload: Value| {
+        json!({"timestamp": "2026-11-16T05:57:41Z", "type": kind, "payload": payload}).to_string()
+    };
+    let start = line("session_meta", json!({"id": "01a1dca3-fd12-7200-9e8a-f2f52ed5a6c6", "cwd": "/"}));
+    let error = line("event_msg", json!({"type": "error", "message": message}));
+    let session = stage.world.write("project/session.jsonl", &format!("{start}\n{error}\n"));
+    let imported = stage.run_json(&["import", session.to_str().unwrap()]);
+    let id = imported["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{imported}"));
+    let results = stage.run_json(&["local", "results", id]);
+    let context = &results["data"]["metadata"]["error_context"];
+    assert_eq!(context["failure_kind"], "network");
+}
+
+#[test]
 fn a_task_with_a_lost_supervisor_suggests_resume() {
     let stage = scripted_stage(successful_turn(&[json!({"touch_file": "ready"}), json!("silent")]));
     let id = stage.exec(&[]);

@@ -61,6 +61,26 @@ impl RestoredTree {
     }
 }
 
+/// What a restore changed in all work trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RestoreChanges {
+    None,
+    Files,
+    /// Also HEAD or its branch, at least in one work tree.
+    FilesAndHead,
+}
+
+impl RestoreChanges {
+    pub fn of_trees(trees: &[RestoredTree]) -> RestoreChanges {
+        let changed = trees.iter().filter(|tree| tree.undo.is_some());
+        changed.map(|tree| Self::of_tree(tree.head_restored)).max().unwrap_or(RestoreChanges::None)
+    }
+
+    fn of_tree(head_restored: bool) -> RestoreChanges {
+        if head_restored { RestoreChanges::FilesAndHead } else { RestoreChanges::Files }
+    }
+}
+
 /// A work tree whose restore was checked and not yet applied.
 struct CheckedTree {
     point: RestorePoint,
@@ -201,26 +221,27 @@ fn apply(
             done.push(RestoredTree::unchanged(tree));
             continue;
         };
-        let plan = tree.prepared.plan.clone();
-        if let Err(source) = tree.prepared.apply(&undo, tree.include_head) {
+        let (plan, head_restored) = (tree.prepared.plan.clone(), tree.include_head);
+        if let Err(source) = tree.prepared.apply(&undo, head_restored) {
             if trees.len() == 1 {
                 return Err(source.into());
             }
+            let here = match source {
+                // Every other error occurs before the first change.
+                RestoreError::Incomplete { .. } => RestoreChanges::of_tree(head_restored),
+                _ => RestoreChanges::None,
+            };
             let (before, rest) = trees.split_at(number);
             let after = rest.get(1..).unwrap_or_default();
             return Err(EngineError::RestoreIncomplete {
                 restored: before.to_vec(),
                 failed: tree.point.top_level,
                 untouched: after.to_vec(),
+                changes: here.max(RestoreChanges::of_trees(&done)),
                 source,
             });
         }
-        done.push(RestoredTree {
-            plan,
-            point: tree.point,
-            undo: Some(undo),
-            head_restored: tree.include_head,
-        });
+        done.push(RestoredTree { plan, point: tree.point, undo: Some(undo), head_restored });
     }
     Ok(done)
 }

@@ -6,6 +6,7 @@
 //! the caller trusts the clock.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{State, TaskId};
@@ -13,7 +14,7 @@ use delegator_registry::{Leftover, LeftoverKind, Registry};
 use delegator_supervisor::agent::Variables;
 
 use super::leftovers::MIN_LEFTOVER_AGE_MS;
-use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint, RetentionReason};
+use super::retained_points::{self, DropPolicy, Examiner, RetainedRestorePoint};
 use super::retention::{read_clocks, store_clock, stored_clock};
 use super::retention_clock::{ClockRecord, ClockVerdict, judge};
 use crate::Engine;
@@ -79,8 +80,7 @@ pub enum CleanProblem {
 
 impl CleanFailure {
     fn of_task(task: &TaskId, error: impl Into<EngineError>) -> CleanFailure {
-        let error = EngineError::in_cleanup(error.into());
-        CleanFailure { target: task.to_string(), problem: CleanProblem::Failed(error) }
+        CleanFailure { target: task.to_string(), problem: CleanProblem::Failed(error.into()) }
     }
 }
 
@@ -213,7 +213,8 @@ impl Engine {
             let is_expired =
                 |point: &RetainedRestorePoint| point.expires_at_ms.is_some_and(|at| at <= self.now_ms());
             let is_dropped = |point: &RetainedRestorePoint| {
-                request.include_restore_points || (is_trusted && is_expired(point))
+                (request.include_restore_points || (is_trusted && is_expired(point)))
+                    && Path::new(&point.repository).is_dir()
             };
             let (dropped, retained): (Vec<_>, Vec<_>) = points.into_iter().partition(is_dropped);
             report.retained_points_found = retained.len() as u64;
@@ -226,24 +227,19 @@ impl Engine {
         let policy = DropPolicy {
             expired_before_ms,
             drop_all: request.include_restore_points,
+            limit: u32::MAX,
             deadline,
             environment: &request.environment,
         };
-        let dropped = retained_points::drop_due_points(registry, self, &policy)?;
-        report.points_dropped = dropped.len();
-        report.dropped_points = truncated(dropped);
+        let pass = retained_points::drop_due_points(registry, self, &policy)?;
+        report.points_dropped = pass.dropped.len();
+        report.dropped_points = truncated(pass.dropped);
         report.retained_points_found = registry.count_restore_points()?;
         report.retained_points = retained_points::list_retained(registry, retention_ms, MAX_LISTED_POINTS)?;
         if request.include_restore_points {
-            // A restore point whose repository is missing is retained by rule: the repository may come back.
-            let failure = |point: &RetainedRestorePoint| match &point.reason {
-                RetentionReason::NotExamined { problem: Some(problem) } => {
-                    let problem = CleanProblem::NotDropped(problem.clone());
-                    Some(CleanFailure { target: point.reference.clone(), problem })
-                }
-                _ => None,
-            };
-            report.failures.extend(report.retained_points.iter().filter_map(failure));
+            let failure =
+                |(target, problem)| CleanFailure { target, problem: CleanProblem::NotDropped(problem) };
+            report.failures.extend(pass.failed.into_iter().map(failure));
         }
         Ok(())
     }
@@ -258,7 +254,7 @@ impl Engine {
     ) -> Result<Vec<RetainedRestorePoint>, EngineError> {
         let mut examiner = Examiner::new(&request.environment, deadline);
         let mut found = Vec::new();
-        for task in registry.ended_before(self.now_ms() - request.old_after_ms, DELETE_BATCH)? {
+        for task in registry.ended_before(self.now_ms() - request.old_after_ms, u32::MAX)? {
             let points = match retained_points::points_of(registry, &task) {
                 Err(error @ EngineError::StoredRecord { .. }) => {
                     report.failures.push(CleanFailure::of_task(&task, error));

@@ -3,7 +3,8 @@
 //! When a task's row is deleted, its restore points are recorded in the registry in the same transaction, without running
 //! git. Later passes examine them: a restore point whose content is on a branch is dropped; one with unique content is
 //! retained until it expires or the user drops it. A restore point that cannot be examined, because its repository is
-//! missing or git times out, is retained and tried again. Every pass is bounded in number and time.
+//! missing or git times out, is retained and tried again. Every pass is bounded in time, and one in the background also in
+//! number.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -23,8 +24,8 @@ use crate::error::EngineError;
 
 /// Time limit for one git command.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_PER_PASS: u32 = 200;
 const UNREACHABLE: &str = "unreachable";
+const NO_TIME_LEFT: &str = "git took too long; run the command again";
 
 /// Why a restore point is retained although its task is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub(crate) struct DropPolicy<'a> {
     /// Drop those of tasks that ended before this time.
     pub(crate) expired_before_ms: Option<i64>,
     pub(crate) drop_all: bool,
+    /// The largest number of restore points to examine.
+    pub(crate) limit: u32,
     pub(crate) deadline: Instant,
     pub(crate) environment: &'a Variables,
 }
@@ -113,28 +116,50 @@ pub(crate) fn points_of(registry: &Registry, id: &TaskId) -> Result<Vec<RestoreP
     Ok(record.points.into_iter().chain(record.undo.into_iter().flatten()).collect())
 }
 
-/// Examines and drops recorded restore points until the deadline; returns the dropped ones.
+/// The result of a pass.
+#[derive(Debug, Default)]
+pub(crate) struct DropReport {
+    pub(crate) dropped: Vec<RetainedRestorePoint>,
+    /// The references of expired restore points that could not be dropped, with the reason. A missing repository is not
+    /// a failure: it may come back.
+    pub(crate) failed: Vec<(String, String)>,
+}
+
+/// Examines and drops recorded restore points until the deadline. Those left over are the first of the next pass.
 pub(crate) fn drop_due_points(
     registry: &mut Registry,
     engine: &Engine,
     policy: &DropPolicy<'_>,
-) -> Result<Vec<RetainedRestorePoint>, EngineError> {
+) -> Result<DropReport, EngineError> {
     let mut examiner = Examiner::new(policy.environment, policy.deadline);
     let expired_before = if policy.drop_all { Some(i64::MAX) } else { policy.expired_before_ms };
-    let due = registry.due_restore_points(expired_before.unwrap_or(i64::MIN), MAX_PER_PASS)?;
-    let mut dropped = Vec::new();
+    let due = registry.due_restore_points(expired_before.unwrap_or(i64::MIN), policy.limit)?;
+    let mut report = DropReport::default();
     for recorded in due {
         let is_expired = expired_before.is_some_and(|before| recorded.task_ended_at_ms < before);
+        if examiner.has_expired() {
+            if is_expired {
+                report.failed.push((recorded.reference, NO_TIME_LEFT.to_owned()));
+            }
+            continue;
+        }
         match examiner.drop_if_due(&recorded, is_expired) {
             None => {
                 crash_point(CrashPoint::RestorePointDropped);
                 registry.delete_restore_point_record(&recorded)?;
-                dropped.push(RetainedRestorePoint::of(recorded, engine.restore_point_retention_ms));
+                let dropped = RetainedRestorePoint::of(recorded, engine.restore_point_retention_ms);
+                report.dropped.push(dropped);
             }
-            Some(reason) => registry.retain_restore_point(&recorded, reason.as_stored(), engine.now_ms())?,
+            Some(reason) => {
+                registry.retain_restore_point(&recorded, reason.as_stored(), engine.now_ms())?;
+                if let (true, RetentionReason::NotExamined { problem }) = (is_expired, reason) {
+                    let problem = problem.unwrap_or_else(|| NO_TIME_LEFT.to_owned());
+                    report.failed.push((recorded.reference, problem));
+                }
+            }
         }
     }
-    Ok(dropped)
+    Ok(report)
 }
 
 /// The retained restore points of deleted tasks, at most `limit`.
@@ -169,6 +194,10 @@ pub(crate) struct Examiner<'a> {
 impl<'a> Examiner<'a> {
     pub(crate) fn new(environment: &'a Variables, deadline: Instant) -> Examiner<'a> {
         Examiner { environment, deadline, slow: HashSet::new() }
+    }
+
+    fn has_expired(&self) -> bool {
+        Instant::now() >= self.deadline
     }
 
     /// Drops a restore point, or returns why it is retained.

@@ -28,6 +28,7 @@ pub const PRUNE: &str = "prune";
 
 const INTERVAL_MS: i64 = 60 * 60 * 1000;
 const MAX_TASKS_PER_PASS: u32 = 1_000;
+const MAX_POINTS_PER_PASS: u32 = 200;
 /// Time limit for git in all repositories together.
 const TOTAL_GIT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// PATH of the pruning process, which inherits no environment.
@@ -151,6 +152,7 @@ fn prune_in(
     let policy = DropPolicy {
         expired_before_ms: points_before_ms,
         drop_all: false,
+        limit: MAX_POINTS_PER_PASS,
         deadline: Instant::now() + TOTAL_GIT_TIMEOUT,
         environment: &environment,
     };

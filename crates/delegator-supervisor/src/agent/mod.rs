@@ -28,7 +28,7 @@ use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities};
-pub(crate) use codex::{Message, StderrLine};
+pub(crate) use codex::{ErrorMessage, Link, Message, StderrLine};
 pub use environment::{
     MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
     variable_access,

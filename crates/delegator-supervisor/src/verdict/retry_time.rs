@@ -4,11 +4,13 @@
 //! agent's time zone), or carry the fields of a provider's error response. Spans count from the end of the task. A time
 //! that cannot be parsed is left to the reader of the message.
 
-use delegator_transcript::{ErrorBody, ResetTime};
+use delegator_transcript::ResetTime;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp, Unit, Zoned};
+
+use crate::agent::{ErrorMessage, Link};
 
 /// Words in front of a time, in lower case. `true`: a number without a unit is a number of seconds.
 const INTRODUCTIONS: [(&str, bool); 9] = [
@@ -27,7 +29,10 @@ const MAX_WORDS: usize = 9;
 
 /// `ended_at` is the end of the task, in the time zone of the agent.
 pub fn retry_time(message: &str, ended_at: &Zoned) -> Option<Timestamp> {
-    let reset = ErrorBody::parse(message).and_then(|body| body.reset);
+    let reset = ErrorMessage::of_event(message).links.into_iter().find_map(|link| match link {
+        Link::Body(body) => body.reset,
+        Link::Status(_) | Link::Disconnected => None,
+    });
     reset.and_then(|reset| reset_time(&reset, ended_at)).or_else(|| stated_time(message, ended_at))
 }
 
@@ -147,6 +152,11 @@ mod tests {
             ("Retry-After: 30", 30_000),
             ("please retry after 20 seconds or ask", 20_000),
             ("{\"error\":{\"type\":\"usage_limit_reached\",\"resets_in_seconds\":3600}}", 3_600_000),
+            (
+                "exceeded retry limit, last status: 429 Too Many Requests: \
+                 {\"error\":{\"resets_in_seconds\":60}}, request id: 1",
+                60_000,
+            ),
         ];
         for (message, expected_ms) in cases {
             let time = retry_time(message, &ended_at()).unwrap_or_else(|| panic!("{message}"));

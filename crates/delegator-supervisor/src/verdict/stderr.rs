@@ -19,7 +19,7 @@ pub struct StderrDigest {
     protocol: AgentProtocol,
     refused: VecDeque<String>,
     refused_count: u64,
-    /// The last line marked as an error.
+    /// The last line marked as an error. Its kind is removed when the agent goes on.
     last_error: Option<StoredLine>,
     last_line: Option<StoredLine>,
     active_writer: bool,
@@ -32,6 +32,7 @@ pub struct StderrDigest {
 #[derive(Debug, Clone)]
 struct StoredLine {
     text: String,
+    is_log: bool,
     kind: Option<FailureKind>,
 }
 
@@ -75,6 +76,7 @@ impl StderrDigest {
             StderrLine::Routine => false,
             StderrLine::Refusal(call) => {
                 self.in_refusal = true;
+                self.discard_overcome_kind(true);
                 self.record_refusal(call);
                 true
             }
@@ -87,13 +89,23 @@ impl StderrDigest {
             StderrLine::Message(message) => {
                 self.in_refusal = false;
                 self.active_writer |= message.is_active_writer;
-                let stored = StoredLine { text: truncate(line), kind: message.kind };
+                let stored = StoredLine { text: truncate(line), is_log: message.is_log, kind: message.kind };
                 if message.is_error {
                     self.last_error = Some(stored.clone());
+                } else {
+                    self.discard_overcome_kind(message.is_log);
                 }
                 self.last_line = Some(stored);
                 !message.is_log && message.kind.is_none()
             }
+        }
+    }
+
+    /// An error of the log is overcome if any line follows it. A printed one is the agent's last, and only lines of other
+    /// programs can follow it; a line that is certainly of the agent (`by_agent`) shows that it was not.
+    fn discard_overcome_kind(&mut self, by_agent: bool) {
+        if let Some(error) = self.last_error.as_mut().filter(|error| error.is_log || by_agent) {
+            error.kind = None;
         }
     }
 

@@ -146,6 +146,22 @@ fn refused_calls_do_not_fail_a_run() {
 }
 
 #[test]
+fn an_error_after_a_refused_call_is_the_message() {
+    let refusal =
+        "2026-11-15T00:34:12.423336Z ERROR codex_core::tools::router: error=unsupported call: x\nmore\n";
+    for error in [
+        "Error: out of disk space",
+        "error: unexpected argument '--x' found",
+        "ERROR: no configuration",
+        "Error loading config.toml: invalid type",
+        "thread 'main' (7) panicked at src/main.rs:4:29:",
+    ] {
+        let actual = verdict_for(&report_of(b""), ExitStatus::Code(1), &format!("{refusal}{error}\n"));
+        assert_eq!((message(&actual.end), actual.refused.count), (error, 1));
+    }
+}
+
+#[test]
 fn usage_limit_carries_the_retry_time() {
     let line = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"You've hit your usage limit. Try again at 3:51 PM.\"}}";
     let actual = verdict_for(&report_of(line.as_bytes()), ExitStatus::Code(1), "");

@@ -2,7 +2,8 @@
 //!
 //! A false kind makes callers retry a task that fails for another reason, so not one is tolerated. The ordinary lines are
 //! recorded: programs that talk to a server which refuses everything, package managers, compilers, test runners, and
-//! Codex with `RUST_LOG=trace`. Variations of them carry numbers and words that occur in messages about limits.
+//! Codex with `RUST_LOG=trace`. Variations of them carry numbers and words that occur in messages about limits. Some
+//! lines are ordinary only on stderr (`stderr_lines.txt`): as the message of an error event they would be a provider's.
 
 #![expect(clippy::unwrap_used, reason = "a recording that cannot be read is a failure")]
 
@@ -193,6 +194,19 @@ fn ordinary_lines_have_no_kind() {
             logged,
         ]);
     }
+    let of_other_programs: Vec<&str> = include_str!("stderr_lines.txt").lines().collect();
+    for line in &of_other_programs {
+        let prefixed = with_hostile_words(line, "[mcp]", 0);
+        stderr_lines.extend([
+            (*line).to_owned(),
+            format!("ERROR: {line}"),
+            format!("error: {line}"),
+            prefixed,
+        ]);
+        stderr_lines.extend((0..HOSTILE_NUMBERS.len()).map(|number| with_hostile_numbers(line, number)));
+        // `Error: ` is of Codex, and so is what it quotes after its own phrases; a response of a provider never is bare.
+        stderr_lines.extend(line.starts_with('{').then(|| format!("Error: {line}")));
+    }
     let mut wrong: Vec<String> = Vec::new();
     for line in &stderr_lines {
         let (kind, has_time) = judge(&nothing, line);
@@ -207,8 +221,8 @@ fn ordinary_lines_have_no_kind() {
         }
     }
     println!(
-        "{} recorded ordinary lines; {} lines on stderr and {} error messages judged, {} wrong",
-        recorded.len(),
+        "{} ordinary lines; {} lines on stderr and {} error messages judged, {} wrong",
+        recorded.len() + of_other_programs.len(),
         stderr_lines.len(),
         messages.len(),
         wrong.len()
@@ -236,6 +250,8 @@ fn misleading_lines_have_no_kind() {
         "my-tool: rate limit, try again in 5 minutes",
         "Error: rate limit reached, try again in 5 minutes",
         "Error: connect ECONNREFUSED 127.0.0.1:429",
+        "Error: unexpected status 401 from the npm registry",
+        "Error: Session not found: playwright-7",
     ] {
         assert_eq!(judge(&nothing, line), (FailureKind::AgentExit, false), "{line}");
     }
@@ -247,6 +263,19 @@ fn misleading_lines_have_no_kind() {
         judge(&nothing, &format!("{limit}\nthread 'main' (7) panicked at src/main.rs:4:29:\n")).0,
         FailureKind::AgentExit
     );
+    // Codex printed its last error, and another program printed something while it ended.
+    assert_eq!(judge(&nothing, &format!("{limit}\nserver stopped\n")).0, FailureKind::RateLimit);
+    // It went on after an error that it logged.
+    let logged = "2026-11-15T18:07:43.429123Z ERROR codex_core::session: exceeded retry limit, last status: 429 Too Many Requests";
+    assert_eq!(judge(&nothing, logged).0, FailureKind::RateLimit);
+    let info = "2026-11-15T18:07:44.429123Z  INFO codex_core::session: turn started";
+    let refusal = "2026-11-15T18:07:44.429123Z ERROR codex_core::tools::router: error=unsupported call: x";
+    for later in ["segmentation fault", info, refusal] {
+        assert_eq!(judge(&nothing, &format!("{logged}\n{later}\n")).0, FailureKind::AgentExit, "{later}");
+    }
+    for later in [info, refusal] {
+        assert_eq!(judge(&nothing, &format!("{limit}\n{later}\n")).0, FailureKind::AgentExit, "{later}");
+    }
     // What commands print and what the agent writes is not an error of the agent.
     let command = json!({"type": "item.completed", "item": {"id": "item_0", "type": "command_execution",
         "command": "curl x", "aggregated_output": format!("{limit}\n"), "exit_code": 22, "status": "failed"}});

@@ -296,7 +296,8 @@ impl Fold {
             }
             TurnState::None | TurnState::Running => match translator.critical_error() {
                 Some(AgentError { message, code }) => {
-                    StreamOutcome::Failed { message: message.resolve().into_owned(), code: *code }
+                    let message = BoundedText::new(message, MAX_ERROR_BYTES).resolve();
+                    StreamOutcome::Failed { message, code: *code }
                 }
                 None => StreamOutcome::NotAnnounced,
             },

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    CleanFailure, CleanProblem, CleanReport, CleanRequest, RetainedRestorePoint, RetentionReason,
+    CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, RetainedRestorePoint, RetentionReason,
 };
 use serde_json::{Value, json};
 
@@ -142,20 +142,22 @@ fn batch_of(cleaned: &CleanReport, failures: Vec<CleanFailure>, dry_run: bool) -
     };
     batch.count(counted);
     for CleanFailure { target, problem } in failures {
-        let error = clean_error(problem);
-        batch.failed(target, if dry_run { error } else { error.in_cleanup() });
+        batch.failed(target, clean_error(problem, dry_run));
     }
     batch
 }
 
-fn clean_error(problem: CleanProblem) -> AppError {
+/// A dry run ends and deletes nothing, so its errors do not occur in the cleanup phase.
+fn clean_error(problem: CleanProblem, dry_run: bool) -> AppError {
     match problem {
-        CleanProblem::Failed(error) => error.into(),
+        CleanProblem::Failed(error) if dry_run => error.into(),
+        CleanProblem::Failed(error) => EngineError::Cleanup(Box::new(error)).into(),
         CleanProblem::Locked => {
-            AppError::new(ErrorCode::LockHeld, "Another process holds the lock of the task.")
+            AppError::new(ErrorCode::LockHeld, "Another process holds the lock of the task.").in_cleanup()
         }
         CleanProblem::NotDropped(reason) => {
             AppError::new(ErrorCode::IoError, format!("The restore point was not deleted: {reason}."))
+                .in_cleanup()
         }
     }
 }

@@ -43,7 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "The imported task works with results and resume.",
     shape: Shape::Action("session_imported"),
     idempotent: true,
-    failures: &[ErrorCode::NotFound],
+    failures: &[ErrorCode::NotFound, ErrorCode::PolicyBlocked],
     examples: &[Example {
         command: "mcp-delegator import ~/.codex/sessions/2026/11/15/rollout-….jsonl",
         shows: "the session as a task",

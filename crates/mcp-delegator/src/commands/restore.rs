@@ -161,9 +161,9 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     }
     let request = RestoreRequest { dry_run: input.dry_run, include_head: input.force, undo: input.undo };
     let restored = match engine.restore(&id, request, (&environment, &start_dir)) {
-        Err(EngineError::RestoreIncomplete { restored, failed, untouched, source }) => {
+        Err(EngineError::RestoreIncomplete { restored, failed, untouched, changes, source }) => {
             let batch = incomplete_batch(&restored, &failed, &untouched, source);
-            let data = RestoreOutput::incomplete(&id, !restored.is_empty(), batch.result());
+            let data = RestoreOutput::incomplete(&id, changes, batch.result());
             return Ok(batch.into_output(data));
         }
         restored => restored?,

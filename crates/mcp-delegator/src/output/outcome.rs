@@ -297,7 +297,10 @@ impl CommandOutput {
     /// Sets the cursor and the number of tasks that are not listed, after lists were built or truncated.
     pub fn update_cursors(&mut self) {
         if let (Some(page), (Some(data), _)) = (&mut self.page, self.completion.parts()) {
-            page.end_after(data[page.list].as_array().map_or(0, Vec::len));
+            // A list that the caller did not select is complete.
+            if let Some(shown) = data[page.list].as_array() {
+                page.end_after(shown.len());
+            }
         }
         if let (Some(cursors), (Some(data), _)) = (&self.list_cursors, self.completion.parts_mut()) {
             self.next_cursor = cursors.next_cursor(data);

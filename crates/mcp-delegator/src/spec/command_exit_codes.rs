@@ -81,6 +81,10 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
     if inputs.properties.iter().any(Property::is_id) {
         codes.push(ErrorCode::InvalidId);
     }
+    // Tool calls may not give these.
+    if inputs.properties.iter().any(|property| property.command_line_only) {
+        codes.push(ErrorCode::PolicyBlocked);
+    }
     if !spec.is_available() || inputs.properties.iter().any(|property| property.unavailable) {
         codes.push(ErrorCode::Unsupported);
     }

@@ -48,10 +48,11 @@ pub struct Page {
 }
 
 impl Page {
-    /// Continues after this many items, if the page has more.
+    /// Continues after this many items, if the page has more. Without any item there is no cursor: it would skip the page,
+    /// or return the same one forever.
     pub fn end_after(&mut self, shown: usize) {
-        if let (Some(last), true) = (shown.checked_sub(1), shown < self.cursors.len()) {
-            self.next_cursor = self.cursors.get(last).cloned();
+        if shown < self.cursors.len() {
+            self.next_cursor = shown.checked_sub(1).and_then(|last| self.cursors.get(last).cloned());
         }
     }
 
@@ -226,6 +227,16 @@ mod tests {
         assert_eq!((items.len(), page.next_cursor, page.size), (10, None, 1000));
         let (items, page) = paginate(all, &paging(None, Some(&page.cursors[3])), &json!("a")).unwrap();
         assert_eq!((items, page.number, page.total), ((4..10).collect(), 2, 10));
+    }
+
+    #[test]
+    fn a_page_without_items_is_not_skipped() {
+        let (_, mut page) =
+            paginate((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
+        page.end_after(2);
+        assert_eq!(page.next_cursor.as_ref(), Some(&page.cursors[1]));
+        page.end_after(0);
+        assert_eq!(page.next_cursor, None);
     }
 
     proptest! {

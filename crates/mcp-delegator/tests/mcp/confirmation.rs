@@ -66,7 +66,7 @@ fn a_declining_user_refuses_the_call() {
             let result = call_and_respond(&mut client, era, &user_response);
             assert_refused(&result);
             // The model must not learn from the error how to bypass the user.
-            assert_eq!(result["structuredContent"]["error"]["details"]["declined"], true, "{result}");
+            assert_eq!(result["structuredContent"]["error"]["details"]["is_declined"], true, "{result}");
             let text = result["content"][0]["text"].as_str().unwrap();
             let reason = if user_response["action"] == "cancel" {
                 "The user closed the confirmation"

@@ -128,6 +128,9 @@ fn cleanup_reports_a_task_that_it_could_not_delete_and_deletes_the_others() {
     assert!(mixed.has_directory(&mixed.old), "the dry run deleted a task");
     check(&["cleanup-registry"], "Cleaned 1 stuck task, deleted 1 old task; 1 failed");
     assert!(!mixed.is_registered(&mixed.old) && mixed.is_registered(&damaged));
+    for (args, phase) in [(&dry_run[..], "execution"), (&["cleanup-registry"], "cleanup")] {
+        assert_eq!(mixed.stage.run(args).json()["error"]["phase"], phase);
+    }
     let again = mixed.stage.run(&["cleanup-registry", "--envelope", "standard"]);
     let envelope = again.document();
     assert_eq!(

@@ -140,6 +140,30 @@ fn the_user_can_drop_retained_restore_points() {
     assert!(!has_restore_point(&stage, &id));
 }
 
+/// The unreadable ones come first, and are more than the report lists.
+#[test]
+fn every_restore_point_is_dropped_or_reported() {
+    const UNREADABLE: usize = 250;
+    let (stage, id) = stage_after_task(true);
+    let mut database = rusqlite::Connection::open(stage.database()).unwrap();
+    let insert = database.transaction().unwrap();
+    for number in 0..UNREADABLE {
+        let sql = "INSERT INTO restore_points (task, repository, reference, point, task_ended_at_ms) \
+                   VALUES (?1, '/', ?2, '{', 0)";
+        let values = (format!("T-local-{}", "0".repeat(32)), format!("refs/mcp-delegator/{number}"));
+        insert.execute(sql, values).unwrap();
+    }
+    insert.commit().unwrap();
+    let args = ["cleanup-registry", "--old-task-max-age-hours", "1", "--include-restore-points"];
+    let run = run_hours_later(&stage, 3, &args);
+    assert_eq!(run.exit, Some(3), "{run:?}");
+    let data = run.json()["meta"]["failure_data"].clone();
+    let points = &data["restore_points"];
+    assert_eq!((&points["dropped_count"], &points["retained_count"]), (&json!(1), &json!(UNREADABLE)));
+    assert_eq!(data["failed"], UNREADABLE, "{data}");
+    assert!(!has_restore_point(&stage, &id));
+}
+
 #[test]
 fn a_missing_repository_keeps_its_restore_point_record() {
     let (stage, id) = stage_after_task(false);

@@ -6,11 +6,13 @@
 //! phrase. Words anywhere else in a message never decide: they may be numbers of a log, names of files or text of a user.
 
 use delegator_domain::task::FailureKind;
-use delegator_transcript::{ErrorBody, ErrorCode};
+use delegator_transcript::ErrorCode;
 
 use FailureKind::{
     Auth, BadModel, Network, RateLimit, Sandbox, ThreadNotFound, UntrustedDirectory, UsageLimit,
 };
+
+use super::error_message::{ErrorMessage, Link, ends_word, normalized};
 
 /// In a phrase, `*` stands for one word without spaces, and `$` for the end of a sentence or a part of it.
 type Phrases = &'static [(FailureKind, &'static [&'static str])];
@@ -18,15 +20,7 @@ type Phrases = &'static [(FailureKind, &'static [&'static str])];
 /// Phrases of Codex itself. In lower case, like the messages they are compared with.
 const CODEX_PHRASES: Phrases = &[
     (UntrustedDirectory, &["not inside a trusted directory"]),
-    (
-        ThreadNotFound,
-        &[
-            "no rollout found for thread id *",
-            "no saved session found with id *",
-            "session not found: *",
-            "no thread with id: *",
-        ],
-    ),
+    (ThreadNotFound, &["no rollout found for thread id *", "no saved session found with id *"]),
     (
         UsageLimit,
         &[
@@ -43,7 +37,6 @@ const CODEX_PHRASES: Phrases = &[
             "not signed in. please run 'codex login'",
             "your access token could not be refreshed",
             "your authentication session could not be refreshed automatically",
-            "missing environment variable: `*`",
         ],
     ),
     (
@@ -68,19 +61,13 @@ const CODEX_PHRASES: Phrases = &[
             "bwrap: setting up uid map",
         ],
     ),
-    (
-        Network,
-        &[
-            "reconnecting... waiting for network",
-            "connection failed: error sending request",
-            "error while reading the server response: ",
-        ],
-    ),
+    (Network, &["reconnecting... waiting for network"]),
 ];
 
 /// Phrases that other programs print as well: of model providers, quoted by Codex, and short ones of Codex. They count
-/// only in an error event, which is about the model for certain.
+/// only where the text is about the model for certain: in an error event, or quoted by a phrase of Codex.
 const EVENT_PHRASES: Phrases = &[
+    (ThreadNotFound, &["session not found: *", "no thread with id: *"]),
     (
         UsageLimit,
         &[
@@ -101,6 +88,7 @@ const EVENT_PHRASES: Phrases = &[
             "invalid api key$",
             "you didn't provide an api key",
             "missing bearer",
+            "missing environment variable: `*`",
             "provided authentication token is expired",
             "your authentication token has been invalidated",
         ],
@@ -144,6 +132,8 @@ const EVENT_PHRASES: Phrases = &[
             "idle timeout waiting for sse",
             "transport error: ",
             "error sending request",
+            "connection failed: error sending request",
+            "error while reading the server response: ",
             "connection refused$",
             "connection reset by peer$",
             "network error$",
@@ -168,33 +158,24 @@ const BODY_NAMES: Phrases = &[
     (RateLimit, &["rate_limit_exceeded", "server_is_overloaded", "slow_down", "overloaded_error"]),
 ];
 
-/// Context that Codex puts before the cause, in lower case.
-const CONTEXTS: [&str; 13] = [
-    "error: ",
-    "thread/start: ",
-    "thread/start failed: ",
-    "thread/resume: ",
-    "thread/resume failed: ",
-    "turn/start: ",
-    "turn/start failed: ",
-    "error creating thread: ",
-    "error resuming thread: ",
-    "fatal error: ",
-    "failed to initialize session: ",
-    "failed to initialize in-process app-server client: ",
-    "stream error: ",
-];
-
 const MAX_WORD_BYTES: usize = 100;
 
 /// The kind of an error that Codex reported in an event.
 pub(crate) fn reported_failure(message: &str, code: Option<ErrorCode>) -> Option<FailureKind> {
-    code.and_then(kind_of_code).or_else(|| kind_of_message(message, &[CODEX_PHRASES, EVENT_PHRASES]))
+    code.and_then(kind_of_code)
+        .or_else(|| kind_of_message(&ErrorMessage::of_event(message), &[CODEX_PHRASES, EVENT_PHRASES]))
 }
 
-/// The kind of a message on standard error, without its log prefix.
+/// The kind of a message that Codex logged or printed as its error, without the prefix.
 pub(super) fn printed_failure(message: &str) -> Option<FailureKind> {
-    kind_of_message(message, &[CODEX_PHRASES])
+    let message = ErrorMessage::of_printed_error(message);
+    let is_quoted = !message.links.is_empty();
+    kind_of_message(&message, if is_quoted { &[CODEX_PHRASES, EVENT_PHRASES] } else { &[CODEX_PHRASES] })
+}
+
+/// The kind of a line on standard error that any program may have printed: only a whole phrase of Codex counts.
+pub(super) fn kind_of_plain_line(line: &str) -> Option<FailureKind> {
+    find(&normalized(line), &[CODEX_PHRASES])
 }
 
 fn kind_of_code(code: ErrorCode) -> Option<FailureKind> {
@@ -219,29 +200,20 @@ fn kind_of_status(status: u16) -> Option<FailureKind> {
     }
 }
 
-fn kind_of_message(message: &str, phrases: &[Phrases]) -> Option<FailureKind> {
-    kind_of_cause(&message.trim().replace('\u{2019}', "'").to_lowercase(), phrases)
-}
-
-fn kind_of_cause(message: &str, phrases: &[Phrases]) -> Option<FailureKind> {
-    let cause = without_context(message);
-    if let Some(rest) = cause.strip_prefix("stream disconnected before completion") {
-        let quoted = rest.strip_prefix(": ").and_then(kind_of_quoted_cause);
-        return quoted.or_else(|| ends_word(rest).then_some(Network));
-    }
-    if let Some((status, body)) = http_status(cause) {
-        return kind_of_quoted_cause(body).or_else(|| kind_of_status(status));
-    }
-    if let Some(body) = ErrorBody::parse(cause) {
-        let named = body.names.iter().find_map(|name| find(name, &[BODY_NAMES]));
-        return named.or_else(|| kind_of_quoted_cause(&body.message?));
-    }
-    find(cause, phrases)
-}
-
-/// The cause after a phrase of Codex, so that it is certainly about the model.
-fn kind_of_quoted_cause(cause: &str) -> Option<FailureKind> {
-    kind_of_cause(cause, &[CODEX_PHRASES, EVENT_PHRASES])
+/// A name in an error response decides before the innermost text, and that before the phrases around it.
+fn kind_of_message(message: &ErrorMessage, phrases: &[Phrases]) -> Option<FailureKind> {
+    let name = |link: &Link| match link {
+        Link::Body(body) => body.names.iter().find_map(|name| find(name, &[BODY_NAMES])),
+        Link::Status(_) | Link::Disconnected => None,
+    };
+    let phrase = |link: &Link| match link {
+        Link::Status(status) => kind_of_status(*status),
+        Link::Disconnected => Some(Network),
+        Link::Body(_) => None,
+    };
+    let links = &message.links;
+    let named = links.iter().find_map(name);
+    named.or_else(|| find(&message.text, phrases)).or_else(|| links.iter().rev().find_map(phrase))
 }
 
 fn find(text: &str, phrases: &[Phrases]) -> Option<FailureKind> {
@@ -249,34 +221,6 @@ fn find(text: &str, phrases: &[Phrases]) -> Option<FailureKind> {
         list.iter().any(|phrase| begins_with(text, phrase)).then_some(*kind)
     };
     phrases.iter().flat_map(|table| table.iter()).find_map(is_about)
-}
-
-fn without_context(message: &str) -> &str {
-    let mut rest = message;
-    while let Some(cause) =
-        CONTEXTS.iter().find_map(|context| rest.strip_prefix(context)).or_else(|| after_retry_count(rest))
-    {
-        rest = cause;
-    }
-    rest
-}
-
-/// The cause in `reconnecting... 2/5 (cause)`.
-fn after_retry_count(message: &str) -> Option<&str> {
-    let (count, cause) = message.strip_prefix("reconnecting... ")?.split_once(" (")?;
-    let (attempt, attempts) = count.split_once('/')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(attempt) && is_number(attempts)).then(|| cause.strip_suffix(')').unwrap_or(cause))
-}
-
-/// The status, and the text behind it, of `unexpected status 401 unauthorized: text`.
-fn http_status(message: &str) -> Option<(u16, &str)> {
-    let rest = message
-        .strip_prefix("unexpected status ")
-        .or_else(|| message.strip_prefix("exceeded retry limit, last status: "))?;
-    let digits = rest.get(..3).filter(|_| ends_word(&rest[3..]))?;
-    let body = rest.split_once(": ").map_or("", |(_, body)| body);
-    Some((digits.parse().ok()?, body))
 }
 
 fn begins_with(text: &str, phrase: &str) -> bool {
@@ -300,10 +244,6 @@ fn begins_with(text: &str, phrase: &str) -> bool {
     }
 }
 
-fn ends_word(rest: &str) -> bool {
-    !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +263,12 @@ mod tests {
             Some(UsageLimit),
         ),
         ("exceeded retry limit, last status: 429 Too Many Requests, request id: 401", Some(RateLimit)),
+        (
+            "exceeded retry limit, last status: 429 Too Many Requests: \
+             {\"error\":{\"type\":\"usage_limit_reached\"}}, request id: 401",
+            Some(UsageLimit),
+        ),
+        ("unexpected status 401: no", Some(Auth)),
         ("Reconnecting... 2/2 (exceeded retry limit, last status: 429 Too Many Requests)", Some(RateLimit)),
         ("Reconnecting... waiting for network (Connection failed: error sending request)", Some(Network)),
         (
@@ -399,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn only_phrases_of_codex_count_on_standard_error() {
+    fn only_phrases_of_codex_count_in_printed_errors() {
         let cases = [
             (
                 "thread/resume: thread/resume failed: no rollout found for thread id 0-0 (code -32600)",
@@ -417,10 +363,40 @@ mod tests {
             ("Model provider `nope` not found", None),
             ("429 Too Many Requests", None),
             ("unexpected status code 401 from the registry", None),
+            ("unexpected status 401 from the npm registry", None),
+            ("unexpected status 401", None),
+            ("unexpected status 401 Unauthorized: no, url: http://x", Some(Auth)),
+            ("unexpected status 529 <unknown status code>: no", Some(RateLimit)),
+            ("stream disconnected before completion: Rate limit reached for gpt-5.1", Some(RateLimit)),
             ("last status: 429 Too Many Requests", None),
+            ("Session not found: playwright-7", None),
+            (r#"{"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}}"#, None),
         ];
         for (message, expected) in cases {
             assert_eq!(printed_failure(message), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn only_whole_phrases_of_codex_count_in_plain_lines() {
+        let cases = [
+            ("Not signed in. Please run 'codex login' to sign in with ChatGPT", Some(Auth)),
+            ("exceeded retry limit, last status: 429 Too Many Requests", None),
+            ("unexpected status 401 Unauthorized: no, url: http://x", None),
+            ("stream disconnected before completion: Rate limit reached", None),
+            ("Connection failed: error sending request", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(kind_of_plain_line(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_deeply_quoted_cause_has_the_kind_of_its_outer_levels() {
+        for prefix in ["unexpected status 500: ", "stream disconnected before completion: ", "error: "] {
+            let message = prefix.repeat(100_000);
+            let expected = (prefix != "error: ").then_some(Network);
+            assert_eq!(reported_failure(&message, None), expected, "{prefix}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod command_line;
 mod environment;
+mod error_message;
 mod failures;
 mod health;
 mod npm_wrapper;
@@ -33,6 +34,7 @@ use version::CodexVersion;
 
 pub(super) use command_line::ArgsError;
 pub(super) use environment::OWN_VARIABLES;
+pub(crate) use error_message::{ErrorMessage, Link};
 pub(super) use failures::reported_failure;
 pub(super) use health::{check_home, version_warning};
 pub(super) use npm_wrapper::native_program;

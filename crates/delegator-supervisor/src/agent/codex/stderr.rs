@@ -5,7 +5,7 @@
 
 use delegator_domain::task::FailureKind;
 
-use super::failures::printed_failure;
+use super::failures::{kind_of_plain_line, printed_failure};
 
 const ROUTER_PREFIX: &str = "ERROR codex_core::tools::router: ";
 
@@ -47,12 +47,17 @@ pub(crate) fn parse_line(line: &str) -> StderrLine<'_> {
     }
     let is_log = is_log_line(line);
     let error = if is_log { logged_error(line) } else { printed_error(line) };
-    let message = if is_log { error } else { error.or(Some(line)) };
+    let own_error = if is_log { error } else { line.strip_prefix("Error: ") };
+    let kind = match own_error {
+        Some(error) => printed_failure(error),
+        None if is_log => None,
+        None => kind_of_plain_line(error.unwrap_or(line)),
+    };
     StderrLine::Message(Message {
         is_log,
         is_error: error.is_some(),
-        is_new: is_log || line.starts_with("Error: "),
-        kind: message.and_then(printed_failure),
+        is_new: is_log || error.is_some(),
+        kind,
         is_active_writer: line.contains("already has an active writer"),
     })
 }
@@ -90,7 +95,8 @@ mod tests {
         };
         let limit = "exceeded retry limit, last status: 429 Too Many Requests";
         let rate_limit = Some(FailureKind::RateLimit);
-        assert_eq!(kind(limit), (false, false, rate_limit));
+        assert_eq!(kind(limit), (false, false, None), "any program may have printed it");
+        assert_eq!(kind(&format!("ERROR: {limit}")), (false, true, None));
         assert_eq!(kind(&format!("Error: {limit}")), (false, true, rate_limit));
         let at = "2026-11-15T18:07:43.429123Z";
         assert_eq!(kind(&format!("{at} ERROR codex_core::session: {limit}")), (true, true, rate_limit));

@@ -21,4 +21,4 @@ pub struct TranscriptInput {
 }
 
 pub const SOURCE_FAILURES: &[ErrorCode] =
-    &[ErrorCode::NotFound, ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::PermissionDenied];
+    &[ErrorCode::NotFound, ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::PolicyBlocked];

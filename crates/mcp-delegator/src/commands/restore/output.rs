@@ -1,7 +1,7 @@
 //! Output of `restore`: JSON data, message, warnings and document.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{DroppedPoint, ListedPoint, RestoreReport, RestoredTree};
+use delegator_engine::{DroppedPoint, ListedPoint, RestoreChanges, RestoreReport, RestoredTree};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,11 +101,12 @@ pub(super) struct PointOutput {
 }
 
 impl RestoreOutput {
-    pub(super) fn incomplete(task: &TaskId, restored: bool, batch: BatchResult) -> RestoreOutput {
+    /// A restore that failed after these changes.
+    pub(super) fn incomplete(task: &TaskId, changes: RestoreChanges, batch: BatchResult) -> RestoreOutput {
         RestoreOutput {
             task_id: Some(task.to_string()),
-            is_restored: restored,
-            undo_command: Some(format!("{} --undo", restore_point::command(task))),
+            is_restored: changes != RestoreChanges::None,
+            undo_command: undo_command(task, changes),
             batch: Some(batch),
             ..RestoreOutput::default()
         }
@@ -117,21 +118,20 @@ impl RestoreOutput {
         dry_run: bool,
         batch: Option<BatchResult>,
     ) -> RestoreOutput {
-        let restored = report.trees.iter().any(|tree| tree.undo.is_some());
+        let changes = RestoreChanges::of_trees(&report.trees);
         let unavailable = report
             .unavailable
             .into_iter()
             .map(|(path, problem)| UnavailableTree { work_tree: path.display().to_string(), problem });
-        let force = if report.trees.iter().any(|tree| tree.head_restored) { " --force" } else { "" };
         let mut trees = report.trees.into_iter().map(TreeOutput::of);
         RestoreOutput {
             task_id: Some(task.to_string()),
-            is_restored: restored,
+            is_restored: changes != RestoreChanges::None,
             dry_run,
             tree: trees.next(),
             other_work_trees: trees.collect(),
             unavailable_work_trees: unavailable.collect(),
-            undo_command: restored.then(|| format!("{} --undo{force}", restore_point::command(task))),
+            undo_command: undo_command(task, changes),
             batch,
             ..RestoreOutput::default()
         }
@@ -200,6 +200,16 @@ impl PointOutput {
             is_only_copy: None,
         }
     }
+}
+
+/// The command that reverts these changes.
+fn undo_command(task: &TaskId, changes: RestoreChanges) -> Option<String> {
+    let force = match changes {
+        RestoreChanges::None => return None,
+        RestoreChanges::Files => "",
+        RestoreChanges::FilesAndHead => " --force",
+    };
+    Some(format!("{} --undo{force}", restore_point::command(task)))
 }
 
 /// Summary of a restore in one sentence.
@@ -278,12 +288,14 @@ pub(super) fn describe(data: &Value) -> Document {
             return Document::titled(title).block(points_table(points).unwrap_or_else(none));
         }
     }
-    let title = match (data["is_restored"] == true, data["dry_run"] == true) {
+    let dry_run = data["dry_run"] == true;
+    let title = match (data["is_restored"] == true, dry_run) {
+        // A restore that fails midway has no report of its work trees.
+        _ if data.get("failed").is_some() && data.get("restore_point").is_none() => "Restore failed",
         (true, _) => "Restored",
         (false, true) => "What a restore would do",
         (false, false) => "No differences",
     };
-    let dry_run = data["dry_run"] == true;
     let mut document = add_work_tree(Document::titled(title), data, dry_run);
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
         document = add_work_tree(document, tree, dry_run);
@@ -306,22 +318,21 @@ fn points_table(points: &[Value]) -> Option<Block> {
 }
 
 fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
-    let keys = [
-        "task_id",
-        "restore_point",
-        "work_tree",
-        "is_index_restored",
-        "has_head_moved",
-        "is_head_restored",
-        "undo_command",
+    // The key, and its label after a restore and in a dry run.
+    let facts = [
+        ("task_id", "task id", "task id"),
+        ("restore_point", "restore point", "restore point"),
+        ("work_tree", "work tree", "work tree"),
+        ("is_index_restored", "index restored", "index would be restored"),
+        ("has_head_moved", "head moved", "head moved"),
+        ("is_head_restored", "head restored", "head would be restored"),
+        ("undo_command", "undo command", "undo command"),
     ];
-    let keys = keys.iter().filter(|key| data.get(**key).is_some());
-    let name = |key: &str| match key {
-        "index_restored" if dry_run => "index would be restored".to_owned(),
-        "head_restored" if dry_run => "head would be restored".to_owned(),
-        key => key.replace('_', " "),
-    };
-    let facts = keys.map(|key| (name(key), scalar(&data[*key]))).collect();
+    let facts = facts.into_iter().filter_map(|(key, done, planned)| {
+        let label = if dry_run { planned } else { done };
+        Some((label.to_owned(), scalar(data.get(key)?)))
+    });
+    let facts = facts.collect();
     let mut document = document.block(Block::Facts(facts));
     let lists = [
         ("written", "Files", "restored"),
@@ -351,4 +362,37 @@ fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
         columns: vec![if dry_run { "would be left unchanged" } else { "left unchanged" }, "reason"],
         rows: unchanged,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::{AppError, ErrorCode};
+    use crate::output::data::batch::Batch;
+
+    fn failed(changes: RestoreChanges) -> RestoreOutput {
+        let task = format!("T-local-{}", "0123456789abcdef".repeat(2)).parse().unwrap();
+        let mut batch = Batch::default();
+        batch.failed("/a", AppError::new(ErrorCode::IoError, "No space is left."));
+        RestoreOutput::incomplete(&task, changes, batch.result())
+    }
+
+    #[test]
+    fn a_failed_restore_is_never_described_as_without_differences() {
+        let undo = " --confirm-destructive --undo";
+        let force = " --confirm-destructive --undo --force";
+        for (changes, ending) in [
+            (RestoreChanges::None, None),
+            (RestoreChanges::Files, Some(undo)),
+            (RestoreChanges::FilesAndHead, Some(force)),
+        ] {
+            let output = failed(changes);
+            assert_eq!(output.is_restored, ending.is_some(), "{changes:?}");
+            let command = output.undo_command.as_deref();
+            assert_eq!(command.map(|text| text.ends_with(ending.unwrap_or("?"))), ending.map(|_| true));
+            assert_eq!(describe(&json!(output)).title.as_deref(), Some("Restore failed"), "{changes:?}");
+        }
+    }
 }

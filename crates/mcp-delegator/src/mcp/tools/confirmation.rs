@@ -103,7 +103,7 @@ pub fn refusal(decision: UserDecision) -> AppError {
         UserDecision::Yes | UserDecision::No => "The user declined the call. Nothing was started.",
     };
     AppError::new(ErrorCode::ConfirmationRequired, message)
-        .context("declined", true)
+        .context("is_declined", true)
         .suggest("Do not repeat this call; ask the user what to do instead.")
 }
 

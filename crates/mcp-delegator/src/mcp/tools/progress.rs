@@ -122,7 +122,11 @@ impl ProgressScale {
     fn message(&self, TaskPosition { done, activity, .. }: &TaskPosition, share: Option<Share>) -> String {
         let percent = done.map(|done| (100.0 * done.part / done.total) as u64);
         match (self.unit, share) {
-            (Some((Unit::Percent, _)), _) => format!("{}% complete: {activity}", percent.unwrap_or_default()),
+            (Some((Unit::Percent, total)), _) => {
+                // A task that just ended has no percentage; the last one is closer than 0.
+                let last = || (100.0 * self.known.unwrap_or_default() / total) as u64;
+                format!("{}% complete: {activity}", percent.unwrap_or_else(last))
+            }
             (Some((Unit::Seconds, total)), Some(time)) => {
                 let (elapsed, limit) = (grouped(time.part as u64), grouped(total as u64));
                 let percent = percent.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
@@ -190,6 +194,7 @@ mod tests {
         lost.time = None;
         let values = self::values([percent(40.0), lost]);
         assert_eq!((values[1].progress, values[1].total), (40.5, Some(100.0)));
+        assert_eq!(values[1].message, "40% complete: Running cargo test");
     }
 
     #[test]

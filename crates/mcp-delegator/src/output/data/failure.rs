@@ -69,7 +69,7 @@ pub struct ErrorSubject {
     /// The name of the system's error.
     pub errno: String,
     /// The user declined to confirm the call.
-    pub declined: bool,
+    pub is_declined: bool,
     pub verification: VerificationData,
     /// How far the clock jumped.
     pub jumped_by_hours: i64,

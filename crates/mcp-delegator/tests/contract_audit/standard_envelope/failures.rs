@@ -37,7 +37,9 @@ fn without_agent() -> RunOutput {
 
 /// A cancel while the supervisor is stopped: it holds its lock and ends nothing.
 fn slow_cancel() -> RunOutput {
-    let stage = silent_stage();
+    let stage = silent_stage()
+        .variable("MCP_DELEGATOR_INTERRUPT_GRACE_SEC", "0")
+        .variable("MCP_DELEGATOR_TERMINATE_GRACE_SEC", "0");
     let id = stage.exec(&[]);
     let supervisor = Pid::from_raw(stage.supervisor_pid(&id)).unwrap();
     kill_process(supervisor, Signal::STOP).unwrap();
