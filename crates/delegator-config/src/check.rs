@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
 
     fn mismatch(&mut self, kind: &ValueKind, path: &str, node: &Node) -> Option<Value> {
         let problem = format!("expected {kind}, found {}", node.shape.describe());
-        self.add(ValueProblem::of_value(path, node.at, problem, (kind, node.shape.to_value())));
+        self.add(ValueProblem::of_value(path, node.at, problem, kind, node.shape.to_value()));
         None
     }
 
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
                 Shape::Text(text) => checked.extend(self.text(&item_kind, path, item.at, text)),
                 other => {
                     let problem = format!("expected {kind}; an item is {}", other.describe());
-                    self.add(ValueProblem::of_value(path, item.at, problem, (kind, other.to_value())));
+                    self.add(ValueProblem::of_value(path, item.at, problem, kind, other.to_value()));
                 }
             }
         }
@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
                 Err(error) => (error.to_string(), None),
             },
         };
-        let problem = ValueProblem::of_value(path, at, problem, (kind, Some(escaped(text).into())));
+        let problem = ValueProblem::of_value(path, at, problem, kind, Some(escaped(text).into()));
         self.add(ValueProblem { suggestion, ..problem });
         None
     }

@@ -142,7 +142,8 @@ impl ValueProblem {
         key: &str,
         at: Option<usize>,
         problem: String,
-        (kind, value): (&ValueKind, Option<Value>),
+        kind: &ValueKind,
+        value: Option<Value>,
     ) -> ValueProblem {
         // Free text may be a secret in the wrong place.
         let value = value.filter(|_| kind.is_closed());

@@ -100,7 +100,7 @@ fn value_of_text(key: &Key, text: &str, home: Option<&Path>) -> Result<Option<Va
         Ok(None) => return Ok(None),
         Err(problem) => {
             let value = Some(escaped(text.trim()).into());
-            return Err(vec![ValueProblem::of_value(key.name, None, problem, (&key.kind, value))]);
+            return Err(vec![ValueProblem::of_value(key.name, None, problem, &key.kind, value)]);
         }
     };
     let mut checker = Checker::new(home);

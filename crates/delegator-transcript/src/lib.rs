@@ -35,17 +35,16 @@ pub use event::{
     ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
-    AssumedThread, CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage,
-    FoldOptions, LineInfo, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine,
-    Report, StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport,
-    test_report,
+    CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, LineInfo,
+    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine, Report, StreamOutcome,
+    Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;
 pub use json::Text;
 pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};
-pub use map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
+pub use map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
 pub use normalize::{MARK, NormalizeOptions, NormalizeSummary, Normalizer};
 pub use protocol::{Preamble, ProtocolEvent, ResponseItem, RolloutLine, RolloutPayload, SessionMeta};
 pub use rollout::{RolloutHead, RolloutReader};

@@ -19,7 +19,7 @@ use crate::framer::{Framer, Line, LineLimits, LineText};
 use crate::json::Object;
 use crate::json::unique::without_repeated_keys;
 use crate::json::write::plain_string;
-use crate::map::{Dialect, Effect, MapWarning, Translator, UnmappedReason};
+use crate::map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
 use strict::Deviation;
 
 /// The field of an event that is not documented for Codex exec events; its value is the reason.
@@ -64,15 +64,15 @@ impl NormalizeSummary {
 const MAX_WARNINGS: usize = 100;
 
 /// Normalises one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Normalizer {
-    options: NormalizeOptions,
     framer: Framer,
     lines: LineNormalizer,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LineNormalizer {
+    options: NormalizeOptions,
     translator: Translator,
     summary: NormalizeSummary,
     /// The documented form of the current event.
@@ -82,39 +82,45 @@ struct LineNormalizer {
 impl Normalizer {
     /// Creates a normaliser for a new stream.
     pub fn new(options: NormalizeOptions, limits: LineLimits) -> Self {
-        Self { options, framer: Framer::new(limits), lines: LineNormalizer::new(options) }
+        Self { framer: Framer::new(limits), lines: LineNormalizer::new(options) }
     }
 
-    /// The thread id that `thread.started` names if the dialect has none. Without it, the id is derived from the stream.
-    pub fn with_thread_id(mut self, thread_id: Option<String>) -> Self {
-        self.lines.translator = self.lines.translator.announcing(thread_id);
+    /// The thread that `thread.started` names if the dialect has none. Without this call, it is derived from the stream.
+    pub fn with_thread(mut self, thread: AssumedThread) -> Self {
+        self.lines.translator = self.lines.translator.announcing(thread);
         self
     }
 
     /// Processes the next bytes and appends the resulting lines to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        let Self { options, framer, lines } = self;
-        framer.push(bytes, |line| lines.push_line(*options, &line, out));
+        let Self { framer, lines } = self;
+        framer.push(bytes, |line| lines.push_line(&line, out));
     }
 
     /// Ends the stream and returns its statistics.
-    pub fn finish(mut self, out: &mut Vec<u8>) -> NormalizeSummary {
-        let Self { options, framer, lines } = &mut self;
-        framer.finish(|line| lines.push_line(*options, &line, out));
-        let mut summary = std::mem::take(&mut lines.summary);
-        summary.dialect = lines.translator.dialect();
-        summary.mixed_lines = lines.translator.mixed_lines();
-        summary.lines_read = framer.lines();
-        summary
+    pub fn finish(self, out: &mut Vec<u8>) -> NormalizeSummary {
+        let Self { mut framer, mut lines } = self;
+        framer.finish(|line| lines.push_line(&line, out));
+        NormalizeSummary {
+            dialect: lines.translator.dialect(),
+            mixed_lines: lines.translator.mixed_lines(),
+            lines_read: framer.lines(),
+            ..lines.summary
+        }
     }
 }
 
 impl LineNormalizer {
     fn new(options: NormalizeOptions) -> Self {
-        Self { translator: Translator::new(options.dialect).announcing(None), ..Self::default() }
+        Self {
+            options,
+            translator: Translator::new(options.dialect).announcing(AssumedThread::Derived),
+            summary: NormalizeSummary::default(),
+            documented: Vec::new(),
+        }
     }
 
-    fn push_line(&mut self, options: NormalizeOptions, line: &Line<'_>, out: &mut Vec<u8>) {
+    fn push_line(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
         let text = line.text();
         let event = self.translator.decode(line, &text);
         self.summary.unterminated |= !line.terminated;
@@ -122,7 +128,7 @@ impl LineNormalizer {
             (Event::Thread(_), LineText::Whole(text)) => Some(text.trim_ascii()),
             _ => None,
         };
-        let Self { translator, summary, documented } = self;
+        let Self { options, translator, summary, documented } = self;
         let count_written = |summary: &mut NormalizeSummary| {
             summary.lines_written += 1;
             summary.shortened += u64::from(line.is_truncated());

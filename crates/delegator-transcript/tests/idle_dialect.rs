@@ -21,10 +21,10 @@ fn normalized(stream: &str) -> Vec<Value> {
     events
 }
 
-fn first_thread(stream: &str, known: Option<&str>) -> Value {
+fn first_thread(stream: &str, thread: AssumedThread) -> Value {
     let mut out = Vec::new();
-    let mut normalizer = Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD)
-        .with_thread_id(known.map(str::to_owned));
+    let mut normalizer =
+        Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD).with_thread(thread);
     normalizer.push(stream.as_bytes(), &mut out);
     normalizer.finish(&mut out);
     let first = out.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -38,19 +38,19 @@ fn a_stream_begins_with_the_thread_that_is_known_or_a_derived_one() {
     let message = r#"{"type":"agent_message","content":"hi"}"#;
     let idle = r#"{"type":"idle"}"#;
     let stream = lines(&["banner", idle, message, idle]);
-    assert_eq!(first_thread(&stream, Some("T-local-1")), "T-local-1");
+    assert_eq!(first_thread(&stream, AssumedThread::Known("thread-1".to_owned())), "thread-1");
     let with_session = lines(&[r#"{"type":"agent_message","content":"hi","session_id":"s-1"}"#, idle]);
-    assert_eq!(first_thread(&with_session, None), "s-1");
-    let derived = first_thread(&stream, None);
+    assert_eq!(first_thread(&with_session, AssumedThread::Derived), "s-1");
+    let derived = first_thread(&stream, AssumedThread::Derived);
     assert_eq!(derived, "derived-26f138c1b4b6712a", "the id must not change between versions");
-    assert_eq!(first_thread(&lines(&["other banner", idle, message]), None), derived);
-    assert_ne!(first_thread(&lines(&[message]), None), derived);
+    assert_eq!(first_thread(&lines(&["other banner", idle, message]), AssumedThread::Derived), derived);
+    assert_ne!(first_thread(&lines(&[message]), AssumedThread::Derived), derived);
     // The summary names the same thread, but only where that is wanted.
     let thread = |thread| {
         summarize_with(stream.as_bytes(), FoldOptions { thread, ..FoldOptions::default() }).thread_id
     };
-    assert_eq!(thread(AssumedThread::Announced(None)).as_deref(), derived.as_str());
-    assert_eq!(thread(AssumedThread::None), None);
+    assert_eq!(thread(AssumedThread::Derived).as_deref(), derived.as_str());
+    assert_eq!(thread(AssumedThread::None), AssumedThread::Derived);
     let count = normalized_stream(&stream).iter().filter(|event| event["type"] == "thread.started").count();
     assert_eq!(count, 1);
 }

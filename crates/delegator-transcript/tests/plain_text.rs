@@ -1,8 +1,8 @@
 //! Streams of an agent that prints text instead of events.
 
 use delegator_transcript::{
-    Dialect, FoldOptions, Framer, LineLimits, LineSummarizer, NormalizeOptions, Normalizer, Report,
-    StreamOutcome, Summarizer,
+    AssumedThread, Dialect, FoldOptions, Framer, LineLimits, LineSummarizer, NormalizeOptions, Normalizer,
+    Report, StreamOutcome, Summarizer,
 };
 
 fn options() -> FoldOptions {
@@ -58,12 +58,12 @@ fn the_last_line_is_the_activity() {
 #[test]
 fn lines_are_normalised_to_messages() {
     let options = NormalizeOptions { dialect: Some(Dialect::Plain), ..NormalizeOptions::default() };
-    let mut normalizer =
-        Normalizer::new(options, LineLimits::STANDARD).with_thread_id(Some("T-local-1".to_owned()));
+    let mut normalizer = Normalizer::new(options, LineLimits::STANDARD)
+        .with_thread(AssumedThread::Known("thread-1".to_owned()));
     let mut out = Vec::new();
     normalizer.push(b"one \"two\"\n", &mut out);
     assert_eq!(normalizer.finish(&mut out).lost_lines(), 0);
-    let expected = "{\"type\":\"thread.started\",\"thread_id\":\"T-local-1\"}\n\
+    let expected = "{\"type\":\"thread.started\",\"thread_id\":\"thread-1\"}\n\
         {\"type\":\"turn.started\"}\n\
         {\"type\":\"item.completed\",\"item\":{\"id\":\"item_0\",\"type\":\"agent_message\",\"text\":\"one \\\"two\\\"\"}}\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);

@@ -57,6 +57,10 @@ fn stdout_is_the_final_message_and_the_exit_code_decides() {
     assert!(warning_codes(&waited).is_empty(), "{waited}");
 
     let stdout = "args: --fast\ndo it\n\nno line end";
+    let normalized = stage.run_json(&["events", "normalize", &id, "--format", "json"]);
+    let first = &normalized["data"]["events"][0];
+    // No thread that a reader could try to resume.
+    assert!(first["thread_id"].as_str().unwrap().starts_with("derived-"), "{first}");
     assert_eq!(stage.run_json(&["logs", &id])["data"]["stdout"], stdout);
     let results = stage.run_json(&["local", "results", &id, "--include-events"]);
     let lines = json!(stdout.split('\n').filter(|line| !line.is_empty()).collect::<Vec<_>>());

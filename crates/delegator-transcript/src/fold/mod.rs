@@ -43,7 +43,7 @@ use crate::event::{
 };
 use crate::framer::Line;
 use crate::json::Text;
-use crate::map::{Dialect, Effect, MapWarning, Translator};
+use crate::map::{AssumedThread, Dialect, Effect, MapWarning, Translator};
 use activity::OpenItems;
 use bounded_text::BoundedText;
 use calls::CallLog;
@@ -75,16 +75,6 @@ pub struct FoldOptions {
     pub dialect: Option<Dialect>,
     /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be resumed.
     pub thread: AssumedThread,
-}
-
-/// The thread of a stream whose dialect has no threads.
-#[derive(Clone, Debug, Default)]
-pub enum AssumedThread {
-    /// There is none.
-    #[default]
-    None,
-    /// As in [`Translator::announcing`].
-    Announced(Option<String>),
 }
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The whole pipeline in one object: lines or bytes in, report out.
 
-use super::{AssumedThread, Fold, FoldOptions, Report};
+use super::{Fold, FoldOptions, Report};
 use crate::event::{Event, IdleEvent, ThreadEvent};
 use crate::framer::{Framer, Line, LineLimits};
 use crate::map::{Dialect, Effect, Translator};
@@ -30,10 +30,7 @@ pub struct LineInfo {
 impl LineSummarizer {
     /// Creates a summarizer for a new stream.
     pub fn new(options: FoldOptions) -> Self {
-        let mut translator = Translator::new(options.dialect);
-        if let AssumedThread::Announced(thread_id) = &options.thread {
-            translator = translator.announcing(thread_id.clone());
-        }
+        let translator = Translator::new(options.dialect).announcing(options.thread.clone());
         Self { translator, fold: Fold { options, ..Fold::default() } }
     }
 

@@ -25,6 +25,7 @@ use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use idle::IdleMapper;
 use protocol::ProtocolMapper;
+pub use thread_start::AssumedThread;
 use thread_start::ThreadStart;
 
 /// The format of a stream.
@@ -152,10 +153,9 @@ impl Translator {
     }
 
     /// Begins a stream of a dialect without threads (the idle dialect, plain text) with `thread.started`, because readers
-    /// of Codex exec events expect it. Its id is `thread_id`, else the first `thread_id` or `session_id` of a line, else
-    /// derived from the first lines of the stream.
-    pub fn announcing(self, thread_id: Option<String>) -> Self {
-        Self { thread_start: Some(ThreadStart::new(thread_id)), ..self }
+    /// of Codex exec events expect it.
+    pub fn announcing(self, thread: AssumedThread) -> Self {
+        Self { thread_start: ThreadStart::new(thread), ..self }
     }
 
     /// Decodes a line of this stream.

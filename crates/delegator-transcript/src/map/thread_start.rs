@@ -8,6 +8,17 @@ use crate::json::{Object, Text};
 /// Longer ids are not ids.
 const MAX_ID_BYTES: usize = 256;
 
+/// The thread of a stream whose dialect has no threads.
+#[derive(Clone, Debug, Default)]
+pub enum AssumedThread {
+    /// There is none.
+    #[default]
+    None,
+    Known(String),
+    /// The first `thread_id` or `session_id` of a line, else an id derived from the first lines of the stream.
+    Derived,
+}
+
 #[derive(Debug)]
 pub(super) struct ThreadStart {
     known: Option<String>,
@@ -16,8 +27,13 @@ pub(super) struct ThreadStart {
 }
 
 impl ThreadStart {
-    pub(super) fn new(known: Option<String>) -> Self {
-        Self { known, hash: 0xcbf2_9ce4_8422_2325 }
+    pub(super) fn new(thread: AssumedThread) -> Option<Self> {
+        let known = match thread {
+            AssumedThread::None => return None,
+            AssumedThread::Known(id) => Some(id),
+            AssumedThread::Derived => None,
+        };
+        Some(Self { known, hash: 0xcbf2_9ce4_8422_2325 })
     }
 
     pub(super) fn read_line(&mut self, line: &str) {

@@ -19,17 +19,16 @@ use crate::error::{AppError, ErrorCode, Problem};
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
         let message = sentence(&error.to_string());
-        match error {
-            // What was done before is not undone, so not even a shortage of resources promises that nothing changed.
-            EngineError::Cleanup(error) => convert(*error, message).in_cleanup(),
-            error => os_limit_error(error.os_error(), &message).unwrap_or_else(|| convert(error, message)),
-        }
+        // What was done before a cleanup failed is not undone, so not even a shortage of resources promises that nothing
+        // changed.
+        let os_error = error.os_error().filter(|_| !matches!(error, EngineError::Cleanup(_)));
+        os_limit_error(os_error, &message).unwrap_or_else(|| convert(error, message))
     }
 }
 
 fn convert(error: EngineError, message: String) -> AppError {
     match error {
-        EngineError::Cleanup(error) => AppError::from(*error).in_cleanup(),
+        EngineError::Cleanup(error) => convert(*error, message).in_cleanup(),
         EngineError::Registry(error) => registry_error(error),
         EngineError::UnknownTask { given } => unknown_task(message, given),
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),

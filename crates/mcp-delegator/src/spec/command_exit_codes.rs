@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::error_code::ErrorKind;
-use crate::error::{AppError, ErrorCode, ExitCode, Retryable, SideEffects};
+use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use crate::spec::{Category, CommandSpec, Property};
 
 /// Failures that any command can have.
@@ -109,9 +109,9 @@ fn exit_code_entry(spec: &CommandSpec, exit: ExitCode, codes: &[ErrorCode]) -> E
     let mut names: Vec<&'static str> = codes.iter().map(|code| code.facts().agent).collect();
     names.dedup();
     // Several errors can share a name.
-    let all = |name: &str, is_retryable: bool| {
+    let all = |name: &str, retryable: bool| {
         let mut same = codes.iter().filter(|code| code.facts().agent == name);
-        same.all(|code| retryable(spec, *code) == is_retryable)
+        same.all(|code| is_retryable(spec, *code) == retryable)
     };
     let retryable_error_codes = names.iter().copied().filter(|name| all(name, true)).collect();
     let conditional = names.iter().copied().filter(|name| !all(name, true) && !all(name, false));
@@ -122,7 +122,7 @@ fn exit_code_entry(spec: &CommandSpec, exit: ExitCode, codes: &[ErrorCode]) -> E
     ExitCodeEntry {
         name: exit.name().to_owned(),
         description: exit.meaning().to_owned(),
-        retryable: decisive.peek().is_some() && decisive.all(|code| retryable(spec, *code)),
+        retryable: decisive.peek().is_some() && decisive.all(|code| is_retryable(spec, *code)),
         side_effects: if exit == ExitCode::Success { "complete" } else { side_effects(spec, codes) },
         conditional_error_codes: conditional.collect(),
         retryable_error_codes,
@@ -131,11 +131,7 @@ fn exit_code_entry(spec: &CommandSpec, exit: ExitCode, codes: &[ErrorCode]) -> E
 }
 
 /// Whether the identical call may be repeated after this error.
-pub fn is_retryable(spec: &CommandSpec, error: &AppError) -> bool {
-    retryable(spec, error.code)
-}
-
-fn retryable(spec: &CommandSpec, code: ErrorCode) -> bool {
+pub fn is_retryable(spec: &CommandSpec, code: ErrorCode) -> bool {
     let facts = code.facts();
     match facts.retryable {
         Retryable::Yes => true,

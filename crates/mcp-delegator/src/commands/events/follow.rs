@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_engine::Engine;
 use delegator_transcript::{
-    AssumedThread, Dialect, Effect, FoldOptions, Framer, Line, LineLimits, LineSummarizer, NormalizeOptions,
-    Normalizer, headline,
+    Dialect, Effect, FoldOptions, Framer, Line, LineLimits, LineSummarizer, NormalizeOptions, Normalizer,
+    headline,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -209,11 +209,10 @@ fn follow_file(
 
 impl<'a> FollowState<'a> {
     fn new(context: &'a Context<'a>, working_dir: Option<String>, source: &Source) -> Result<Self, AppError> {
-        let (dialect, thread_id) = (source.dialect(context)?, source.thread_id()?);
+        let (dialect, thread) = (source.dialect(context)?, source.thread()?);
         let normalize_options = NormalizeOptions { dialect, ..NormalizeOptions::default() };
         let normalizer = Normalizer::new(normalize_options, LineLimits::STANDARD);
-        let normalizer = normalizer.with_thread_id(thread_id.clone());
-        let thread = AssumedThread::Announced(thread_id);
+        let normalizer = normalizer.with_thread(thread.clone());
         let options = FoldOptions { workdir: working_dir.clone(), usage_before: None, dialect, thread };
         let for_programs = context.screen.presentation.items() == ItemFormat::Json;
         Ok(FollowState {

@@ -80,7 +80,7 @@ fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppErro
     let bar = context.screen.progress(source.size());
     let dialect = source.dialect(context)?;
     let options = NormalizeOptions { strict: input.strict, keep_unknown: input.keep_unknown, dialect };
-    let mut normalizer = Normalizer::new(options, LineLimits::STANDARD).with_thread_id(source.thread_id()?);
+    let mut normalizer = Normalizer::new(options, LineLimits::STANDARD).with_thread(source.thread()?);
     let streams = context.screen.presentation.items() != ItemFormat::Collected;
     let (mut out, mut collected) = (Vec::new(), Vec::new());
     source.read_all(|bytes| {

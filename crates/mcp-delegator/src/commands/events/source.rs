@@ -10,7 +10,7 @@ use std::path::Path;
 use delegator_domain::task::TaskId;
 use delegator_engine::{Engine, EngineError, dialect_of};
 use delegator_registry::TaskFile;
-use delegator_transcript::Dialect;
+use delegator_transcript::{AssumedThread, Dialect};
 
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
@@ -95,11 +95,11 @@ impl Source {
         Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
     }
 
-    /// The thread of a task's events, if the lines do not show it. A task without a thread is one itself.
-    pub fn thread_id(&self) -> Result<Option<String>, AppError> {
-        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
+    /// The thread that the events belong to, if the lines do not show it.
+    pub fn thread(&self) -> Result<AssumedThread, AppError> {
+        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(AssumedThread::Derived) };
         let task = engine.task(id)?;
-        Ok(Some(task.thread_id.or(task.resumed_thread).unwrap_or_else(|| id.to_string())))
+        Ok(task.thread_id.or(task.resumed_thread).map_or(AssumedThread::Derived, AssumedThread::Known))
     }
 
     /// Size in bytes, if known.

@@ -1,6 +1,6 @@
 //! `events summarize`: summarize a transcript.
 
-use delegator_transcript::{AssumedThread, FoldOptions, LineLimits, Summarizer, Usage};
+use delegator_transcript::{FoldOptions, LineLimits, Summarizer, Usage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -89,7 +89,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
         workdir: input.working_dir.clone(),
         usage_before: input.usage_before.as_ref().map(usage),
         dialect: source.dialect(context)?,
-        thread: AssumedThread::Announced(source.thread_id()?),
+        thread: source.thread()?,
     };
     let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
     source.read_all(|bytes| {

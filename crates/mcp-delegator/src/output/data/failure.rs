@@ -186,6 +186,10 @@ pub fn truncate_quote(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use schemars::schema_for;
+
     use super::*;
 
     #[test]
@@ -201,6 +205,31 @@ mod tests {
         }
         let silent = describe(FailureKind::AgentExit, "", Some(3));
         assert_eq!((&*silent.message, silent.agent_message), ("The agent exited with code 3.", None));
+    }
+
+    /// The sources of this crate.
+    fn sources(directory: &Path) -> String {
+        let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .map(|path| if path.is_dir() { sources(&path) } else { std::fs::read_to_string(path).unwrap() })
+            .collect()
+    }
+
+    /// A key with a typing error passes every schema, because an error may have other keys.
+    #[test]
+    fn the_schema_has_the_context_keys_that_errors_have() {
+        let schema = schema_for!(ErrorContextKeys).to_value();
+        let known: BTreeSet<&str> =
+            schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        let written = sources.split(".context(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let unknown: BTreeSet<&str> =
+            written.filter(|key| !known.contains(key) && !key.contains('\\')).collect();
+        assert!(unknown.is_empty(), "missing in the schema: {unknown:?}");
+        let subject = schema_for!(ErrorSubject).to_value();
+        let subject = subject["properties"].as_object().unwrap().keys();
+        let unused: Vec<&String> = subject.filter(|key| !sources.contains(&format!("\"{key}\""))).collect();
+        assert!(unused.is_empty(), "no error has them: {unused:?}");
     }
 
     #[test]

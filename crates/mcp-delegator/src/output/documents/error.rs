@@ -49,7 +49,7 @@ pub fn build(outcome: &Outcome, error: &AppError, syntax: CallSyntax<'_>) -> Doc
 }
 
 fn facts(outcome: &Outcome, error: &AppError) -> Vec<(String, String)> {
-    let retryable = if is_retryable(outcome.command, error) { "yes" } else { "no" };
+    let retryable = if is_retryable(outcome.command, error.code) { "yes" } else { "no" };
     let mut facts = vec![("retryable".to_owned(), retryable.to_owned())];
     if let Some(wait) = error.retry_after() {
         facts.push(("retry after ms".to_owned(), wait.as_millis().to_string()));

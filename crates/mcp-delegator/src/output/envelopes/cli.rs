@@ -90,7 +90,7 @@ pub fn render(outcome: &Outcome) -> Value {
 
 /// The keys of an error are fixed; all other facts go into `meta`.
 fn error_detail(error: &AppError, command: &CommandSpec) -> Value {
-    let retryable = is_retryable(command, error);
+    let retryable = is_retryable(command, error.code);
     let mut object = Map::new();
     object.insert("code".into(), error.code.facts().agent.into());
     object.insert("message".into(), error.message.clone().into());

@@ -174,7 +174,7 @@ fn tool_error(error: AppError, outcome: &Outcome, syntax: CallSyntax<'_>) -> Too
     let is_free = |key: &str| !context.contains_key(key);
     ToolError {
         code: facts.tool,
-        retryable: is_retryable(outcome.command, &error),
+        retryable: is_retryable(outcome.command, error.code),
         duration_ms: milliseconds(outcome.duration),
         details: ErrorDetails {
             kind: facts.kind.name(),
