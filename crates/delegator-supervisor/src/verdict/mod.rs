@@ -122,11 +122,16 @@ pub fn reported_end(
     code: Option<ErrorCode>,
     ended_at: &Zoned,
 ) -> TaskEnd {
-    TaskEnd::Failed {
-        kind: reported_failure(protocol, message, code).unwrap_or(FailureKind::AgentError),
-        message: message.to_owned(),
-        retry_at_ms: retry_time(message, ended_at).map(|time| time.as_millisecond()),
-    }
+    let kind = reported_failure(protocol, message, code).unwrap_or(FailureKind::AgentError);
+    failed_with_message(kind, message, ended_at)
+}
+
+/// The message may quote text of any source, so only failures that pass with time have the time it names.
+fn failed_with_message(kind: FailureKind, message: &str, ended_at: &Zoned) -> TaskEnd {
+    let passes = matches!(kind, FailureKind::UsageLimit | FailureKind::RateLimit | FailureKind::Network);
+    let retry_at = passes.then(|| retry_time(message, ended_at)).flatten();
+    let retry_at_ms = retry_at.map(|time| time.as_millisecond());
+    TaskEnd::Failed { kind, message: message.to_owned(), retry_at_ms }
 }
 
 fn ended_by_us(cause: &Cause) -> TaskEnd {
@@ -164,13 +169,8 @@ fn unreported_end(facts: &Facts<'_>) -> TaskEnd {
         (Some(kind), _) => (Some(kind), unresolved),
         (None, kind) => (kind, stderr.last_message().or(unresolved)),
     };
-    let message = message.unwrap_or_default();
     let unknown = if stderr.is_active_writer() { FailureKind::AgentError } else { FailureKind::AgentExit };
-    TaskEnd::Failed {
-        kind: kind.unwrap_or(unknown),
-        message: message.to_owned(),
-        retry_at_ms: kind.and_then(|_| retry_time(message, ended_at)).map(|time| time.as_millisecond()),
-    }
+    failed_with_message(kind.unwrap_or(unknown), message.unwrap_or_default(), ended_at)
 }
 
 fn warnings(facts: &Facts<'_>) -> Vec<String> {

@@ -171,6 +171,22 @@ fn usage_limit_carries_the_retry_time() {
 }
 
 #[test]
+fn failures_that_do_not_pass_with_time_have_no_retry_time() {
+    let cases = [
+        ("The file rate-limit.md says: Please try again in 5s.", FailureKind::AgentError, false),
+        ("unexpected status 401 Unauthorized: Please try again in 5s.", FailureKind::Auth, false),
+        ("stream disconnected before completion: Please try again in 5s.", FailureKind::Network, true),
+        ("Rate limit reached for gpt-5.1. Please try again in 5s.", FailureKind::RateLimit, true),
+    ];
+    for (message, expected, has_time) in cases {
+        let line = serde_json::json!({"type": "turn.failed", "error": {"message": message}}).to_string();
+        let actual = verdict_for(&report_of(line.as_bytes()), ExitStatus::Code(1), "");
+        let TaskEnd::Failed { kind, retry_at_ms, .. } = actual.end else { panic!("{actual:?}") };
+        assert_eq!((kind, retry_at_ms.is_some()), (expected, has_time), "{message}");
+    }
+}
+
+#[test]
 fn our_own_cause_overrides_the_agents_report() {
     let report = report("plain");
     let stderr = StderrDigest::new(AgentProtocol::CodexExec);

@@ -126,7 +126,7 @@ fn after_retry_count(message: &str) -> Option<&str> {
 
 fn after_disconnect(message: &str) -> Option<&str> {
     let rest =
-        message.strip_prefix("stream disconnected before completion").filter(|rest| ends_word(rest))?;
+        message.strip_prefix("stream disconnected before completion").filter(|rest| ends_clause(rest))?;
     Some(rest.strip_prefix(": ").unwrap_or_default())
 }
 
@@ -136,12 +136,27 @@ fn http_status(message: &str, needs_reason: bool) -> Option<(u16, &str)> {
         .strip_prefix("unexpected status ")
         .or_else(|| message.strip_prefix("exceeded retry limit, last status: "))?;
     let digits = rest.get(..3).filter(|_| ends_word(&rest[3..]))?;
-    let has_reason = REASONS.iter().any(|reason| rest.strip_prefix(reason).is_some_and(ends_word));
+    let has_reason = REASONS.iter().any(|reason| rest.strip_prefix(reason).is_some_and(ends_status));
     if needs_reason && !has_reason {
         return None;
     }
     let quoted = rest.split_once(": ").map_or("", |(_, quoted)| quoted);
     Some((digits.parse().ok()?, quoted))
+}
+
+/// Whether a status ends here, or Codex continues with the response or with facts about the request.
+fn ends_status(rest: &str) -> bool {
+    match rest.strip_prefix(", ") {
+        Some(fact) => ["url: ", "request id: ", "cf-ray: "].iter().any(|name| fact.starts_with(name)),
+        None => ends_clause(rest),
+    }
+}
+
+/// Whether a sentence or a part of it ends here. Codex appends codes in parentheses.
+pub(super) fn ends_clause(rest: &str) -> bool {
+    rest.is_empty()
+        || rest.starts_with(['.', ':', ',', ';'])
+        || [" (os error ", " (code "].iter().any(|code| rest.starts_with(code))
 }
 
 pub(super) fn ends_word(rest: &str) -> bool {

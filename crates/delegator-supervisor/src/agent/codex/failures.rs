@@ -12,9 +12,9 @@ use FailureKind::{
     Auth, BadModel, Network, RateLimit, Sandbox, ThreadNotFound, UntrustedDirectory, UsageLimit,
 };
 
-use super::error_message::{ErrorMessage, Link, ends_word, normalized};
+use super::error_message::{ErrorMessage, Link, ends_clause, ends_word, normalized};
 
-/// In a phrase, `*` stands for one word without spaces, and `$` for the end of a sentence or a part of it.
+/// In a phrase, `*` stands for one word without spaces, and `$` for the end of a sentence or of a part of it.
 type Phrases = &'static [(FailureKind, &'static [&'static str])];
 
 /// Phrases of Codex itself. In lower case, like the messages they are compared with.
@@ -24,8 +24,9 @@ const CODEX_PHRASES: Phrases = &[
     (
         UsageLimit,
         &[
-            "you've hit your usage limit",
-            "your workspace is out of credits",
+            "you've hit your usage limit$",
+            "you've hit your usage limit for *",
+            "your workspace is out of credits$",
             "you hit your spend cap set",
             "quota exceeded. check your plan and billing details",
             "to use codex with your chatgpt plan, upgrade to",
@@ -35,15 +36,16 @@ const CODEX_PHRASES: Phrases = &[
         Auth,
         &[
             "not signed in. please run 'codex login'",
-            "your access token could not be refreshed",
-            "your authentication session could not be refreshed automatically",
+            "your access token could not be refreshed$",
+            "your access token could not be refreshed because",
+            "your authentication session could not be refreshed automatically$",
         ],
     ),
     (
         RateLimit,
         &[
-            "selected model is at capacity",
-            "we're currently experiencing high demand, which may cause temporary errors",
+            "selected model is at capacity$",
+            "we're currently experiencing high demand, which may cause temporary errors$",
         ],
     ),
     (
@@ -62,6 +64,22 @@ const CODEX_PHRASES: Phrases = &[
         ],
     ),
     (Network, &["reconnecting... waiting for network"]),
+];
+
+/// Lines that Codex and its sandbox print on standard error without any prefix. Other programs print there as well, so
+/// phrases about the model do not count without one.
+const PLAIN_LINES: Phrases = &[
+    (UntrustedDirectory, &["not inside a trusted directory and --skip-git-repo-check was not specified$"]),
+    (Auth, &["not signed in. please run 'codex login'"]),
+    (
+        Sandbox,
+        &[
+            "bwrap: no permissions to create new namespace",
+            "bwrap: no permissions to create a new namespace",
+            "bwrap: creating new namespace failed",
+            "bwrap: setting up uid map",
+        ],
+    ),
 ];
 
 /// Phrases that other programs print as well: of model providers, quoted by Codex, and short ones of Codex. They count
@@ -173,9 +191,9 @@ pub(super) fn printed_failure(message: &str) -> Option<FailureKind> {
     kind_of_message(&message, if is_quoted { &[CODEX_PHRASES, EVENT_PHRASES] } else { &[CODEX_PHRASES] })
 }
 
-/// The kind of a line on standard error that any program may have printed: only a whole phrase of Codex counts.
+/// The kind of a line on standard error that any program may have printed.
 pub(super) fn kind_of_plain_line(line: &str) -> Option<FailureKind> {
-    find(&normalized(line), &[CODEX_PHRASES])
+    find(&normalized(line), &[PLAIN_LINES])
 }
 
 fn kind_of_code(code: ErrorCode) -> Option<FailureKind> {
@@ -239,7 +257,7 @@ fn begins_with(text: &str, phrase: &str) -> bool {
         rest = &after[part.len()..];
     }
     match is_closed {
-        true => rest.is_empty() || rest.starts_with(['.', ':', ',', ';']) || rest.starts_with(" ("),
+        true => ends_clause(rest),
         false => phrase.ends_with(' ') || ends_word(rest),
     }
 }
@@ -326,6 +344,9 @@ mod tests {
             "overloaded functions are not supported",
             "the model file model.py was not found",
             "stream disconnected before completions were read",
+            "stream disconnected before completion in test stream_closes_early ... ok",
+            "Selected model is at capacity (unit test for capacity planner)",
+            "You've hit your usage limit test case twice",
             "Codex ran out of room in the model's context window.",
             "Incomplete response returned, reason: max_output_tokens",
             "",
@@ -365,6 +386,12 @@ mod tests {
             ("unexpected status code 401 from the registry", None),
             ("unexpected status 401 from the npm registry", None),
             ("unexpected status 401", None),
+            ("unexpected status 429 while replaying fixture", None),
+            ("unexpected status 401 Unauthorized, expected 200 (tests/http.rs:12)", None),
+            ("unexpected status 401 Unauthorized in test login", None),
+            ("unexpected status 401 Unauthorized, url: http://x", Some(Auth)),
+            ("Selected model is at capacity. Please try a different model.", Some(RateLimit)),
+            ("Selected model is at capacity (unit test for capacity planner)", None),
             ("unexpected status 401 Unauthorized: no, url: http://x", Some(Auth)),
             ("unexpected status 529 <unknown status code>: no", Some(RateLimit)),
             ("stream disconnected before completion: Rate limit reached for gpt-5.1", Some(RateLimit)),
@@ -378,8 +405,14 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_phrases_of_codex_count_in_plain_lines() {
+    fn plain_lines_about_the_model_have_no_kind() {
         let cases = [
+            (
+                "Not inside a trusted directory and --skip-git-repo-check was not specified.",
+                Some(UntrustedDirectory),
+            ),
+            ("Selected model is at capacity. Please try a different model.", None),
+            ("You've hit your usage limit.", None),
             ("Not signed in. Please run 'codex login' to sign in with ChatGPT", Some(Auth)),
             ("exceeded retry limit, last status: 429 Too Many Requests", None),
             ("unexpected status 401 Unauthorized: no, url: http://x", None),
