@@ -102,6 +102,9 @@ fn cancel_of_which_all_items_failed_has_their_common_code() {
         let run = run(&stage, &args);
         let envelope = run.json();
         assert_eq!((run.exit, &envelope["error"]["code"]), (Some(exit), &json!(code)), "{run:?}");
+        if code == "ALL_ITEMS_FAILED" {
+            assert_eq!(envelope["error"]["phase"], "execution", "{envelope}");
+        }
         let data = &envelope["meta"]["failure_data"];
         assert_eq!(items(data).len(), args.len() - 1, "{data}");
         assert_eq!((&data["successful"], &data["partial_success"]), (&json!(0), &json!(false)));
@@ -128,6 +131,10 @@ fn cancel_never_reports_tasks_that_it_did_not_cancel() {
     let (exit, plan) = standard(&stage, &["cancel", &done, &id, "--dry-run"]);
     assert_eq!((exit, counts(&plan["data"])), (Some(3), [&json!(2), &json!(1), &json!(1), &json!(true)]));
     assert_eq!(plan["data"]["summary"], "1 of 2 tasks would be cancelled");
+    let would_fail = "Some items would fail; the others would succeed.";
+    assert_eq!(plan["metadata"]["warnings"][0]["message"], would_fail, "{plan}");
+    let error = run(&stage, &["cancel", &done, &id, "--dry-run"]).json()["error"].clone();
+    assert_eq!(error["message"], would_fail, "{error}");
     assert!(human(&stage, &["cancel", &id, "--dry-run"]).stdout.starts_with("1 task would be cancelled"));
     let (_, plan) = standard(&stage, &["cancel", "--all", "--dry-run"]);
     assert_eq!(plan["data"]["message"], "1 task would be cancelled", "{plan}");

@@ -318,7 +318,7 @@ fn a_restore_of_a_cleaned_task_works_from_any_directory() {
         trust_clock: true,
         environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
     };
-    assert_eq!(engine(&stage).clean(&cleaning).unwrap().old_deleted, 1);
+    assert_eq!(engine(&stage).clean(&cleaning).unwrap().old.len(), 1);
     assert_eq!(stage.world.run(["local", "results", &id]).exit, Some(5), "the task is still in the registry");
     let home = stage.world.home().display().to_string();
     let elsewhere = ["--confirm-destructive", "--working-dir", &home];
@@ -421,6 +421,34 @@ fn every_restore_response_matches_its_schema() {
             assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
         }
     }
+}
+
+#[test]
+fn the_action_of_the_standard_envelope_states_what_restore_did() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
+    let confirm = "--confirm-destructive";
+    let data = |args: &[&str]| {
+        let run = stage.world.run([args, &["--envelope", "standard"]].concat());
+        let envelope: Value = serde_json::from_str(&run.stdout).unwrap();
+        envelope["data"].clone()
+    };
+    for (more, action) in [
+        (&["--dry-run"][..], "restore_planned"),
+        (&[confirm], "tree_restored"),
+        (&[confirm], "nothing_to_restore"),
+        (&["--undo", "--dry-run"], "restore_planned"),
+        (&["--drop", "--dry-run"], "deletion_planned"),
+    ] {
+        assert_eq!(data(&[&["restore", id.as_str()], more].concat())["action"], action, "{more:?}");
+    }
+    let listed = data(&["restore", "--list"]);
+    let points = listed["restore_points"].as_array().unwrap();
+    assert_eq!(
+        (listed["total_count"].as_u64(), &listed["action"]),
+        (Some(points.len() as u64), &Value::Null)
+    );
+    assert_eq!(data(&["restore", &id, "--drop", confirm])["action"], "restore_points_deleted");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{State, TaskId};
-use delegator_registry::{Leftover, LeftoverKind, Registry};
+use delegator_registry::{Leftover, LeftoverKind, Registry, RegistryError};
 use delegator_supervisor::agent::Variables;
 
 use super::leftovers::MIN_LEFTOVER_AGE_MS;
@@ -40,21 +40,21 @@ pub struct CleanReport {
     /// How many of these are ended now.
     pub stuck_ended: usize,
     pub old_found: u64,
-    pub old_deleted: u64,
+    /// Old tasks that were, or would be, deleted.
+    pub old: Vec<TaskId>,
     pub oldest_age_ms: Option<i64>,
-    /// Files that crashes left behind.
-    pub leftovers: Vec<Leftover>,
-    pub leftovers_removed: usize,
+    /// How many directories have files that crashes left behind.
+    pub leftovers_found: usize,
+    /// Those of which the files were, or would be, removed.
+    pub leftovers: Vec<TaskId>,
     /// Task directories with results but without a row in the registry; they are not deleted.
     pub unclaimed: Vec<TaskId>,
     /// Restore points that are, or would be, retained without their task; at most [`MAX_LISTED_POINTS`].
     pub retained_points: Vec<RetainedRestorePoint>,
     /// The total number of them.
     pub retained_points_found: u64,
-    /// Restore points that were, or would be, dropped; at most [`MAX_LISTED_POINTS`].
+    /// Restore points that were, or would be, dropped.
     pub dropped_points: Vec<RetainedRestorePoint>,
-    /// The total number of them.
-    pub points_dropped: usize,
     /// How far the wall clock moved against the boot clock; set if that blocks deletion by age.
     pub clock_jumped_by_ms: Option<i64>,
     /// What could not be cleaned; in a dry run, what is known to fail. Does not affect the others.
@@ -72,6 +72,8 @@ pub struct CleanFailure {
 #[derive(Debug)]
 pub enum CleanProblem {
     Failed(EngineError),
+    /// The task is no longer in the registry, but its directory could not be removed.
+    DirectoryLeft(EngineError),
     /// Another process holds the lock of the stuck task.
     Locked,
     /// The restore point could not be dropped, for this reason.
@@ -79,6 +81,10 @@ pub enum CleanProblem {
 }
 
 impl CleanFailure {
+    fn directory_left(task: &TaskId, error: RegistryError) -> CleanFailure {
+        CleanFailure { target: task.to_string(), problem: CleanProblem::DirectoryLeft(error.into()) }
+    }
+
     fn of_task(task: &TaskId, error: impl Into<EngineError>) -> CleanFailure {
         CleanFailure { target: task.to_string(), problem: CleanProblem::Failed(error.into()) }
     }
@@ -183,16 +189,21 @@ impl Engine {
         if request.dry_run {
             return Ok(());
         }
-        let mut failed = BTreeMap::new();
+        let mut unreadable = BTreeMap::new();
         loop {
             let batch = self.delete_some_old_tasks(registry, before, DELETE_BATCH)?;
-            report.old_deleted += batch.deleted;
-            failed.extend(batch.failed);
+            report.old.extend(batch.deleted);
+            let not_removed = batch.not_removed.into_iter();
+            report
+                .failures
+                .extend(not_removed.map(|(task, error)| CleanFailure::directory_left(&task, error)));
+            unreadable.extend(batch.unreadable);
             if !batch.has_more {
                 break;
             }
         }
-        report.failures.extend(failed.into_iter().map(|(task, error)| CleanFailure::of_task(&task, error)));
+        let unreadable = unreadable.into_iter();
+        report.failures.extend(unreadable.map(|(task, error)| CleanFailure::of_task(&task, error)));
         Ok(())
     }
 
@@ -218,9 +229,9 @@ impl Engine {
             };
             let (dropped, retained): (Vec<_>, Vec<_>) = points.into_iter().partition(is_dropped);
             report.retained_points_found = retained.len() as u64;
-            report.points_dropped = dropped.len();
-            report.retained_points = truncated(retained);
-            report.dropped_points = truncated(dropped);
+            report.retained_points = retained;
+            report.retained_points.truncate(MAX_LISTED_POINTS as usize);
+            report.dropped_points = dropped;
             return Ok(());
         }
         let expired_before_ms = retention_ms.filter(|_| is_trusted).map(|ms| self.now_ms() - ms);
@@ -232,8 +243,7 @@ impl Engine {
             environment: &request.environment,
         };
         let pass = retained_points::drop_due_points(registry, self, &policy)?;
-        report.points_dropped = pass.dropped.len();
-        report.dropped_points = truncated(pass.dropped);
+        report.dropped_points = pass.dropped;
         report.retained_points_found = registry.count_restore_points()?;
         report.retained_points = retained_points::list_retained(registry, retention_ms, MAX_LISTED_POINTS)?;
         if request.include_restore_points {
@@ -262,6 +272,7 @@ impl Engine {
                 }
                 points => points?,
             };
+            report.old.push(task.clone());
             if points.is_empty() {
                 continue;
             }
@@ -289,21 +300,28 @@ impl Engine {
         report: &mut CleanReport,
     ) -> Result<(), EngineError> {
         let found = registry.orphans(self.now_ms() - MIN_LEFTOVER_AGE_MS)?;
-        let (unclaimed, leftovers): (Vec<Leftover>, Vec<Leftover>) =
+        let (unclaimed, mut leftovers): (Vec<Leftover>, Vec<Leftover>) =
             found.into_iter().partition(|leftover| leftover.kind == LeftoverKind::WithoutRow);
         report.unclaimed = unclaimed.into_iter().map(|leftover| leftover.id).collect();
-        for leftover in leftovers.iter().filter(|_| !request.dry_run) {
-            match registry.remove_orphans(std::slice::from_ref(leftover)) {
-                Ok(removed) => report.leftovers_removed += removed.len(),
+        // The directories that this call could not remove are reported already.
+        leftovers.retain(|leftover| {
+            leftover.kind != LeftoverKind::Pruned
+                || report.failures.iter().all(|failure| failure.target != leftover.id.as_str())
+        });
+        report.leftovers_found = leftovers.len();
+        if request.dry_run {
+            report.leftovers = leftovers.into_iter().map(|leftover| leftover.id).collect();
+            return Ok(());
+        }
+        for leftover in leftovers {
+            match registry.remove_orphans(std::slice::from_ref(&leftover)) {
+                Ok(removed) => report.leftovers.extend(removed.into_iter().map(|removed| removed.id)),
+                Err(error) if leftover.kind == LeftoverKind::Pruned => {
+                    report.failures.push(CleanFailure::directory_left(&leftover.id, error));
+                }
                 Err(error) => report.failures.push(CleanFailure::of_task(&leftover.id, error)),
             }
         }
-        report.leftovers = leftovers;
         Ok(())
     }
-}
-
-fn truncated(mut points: Vec<RetainedRestorePoint>) -> Vec<RetainedRestorePoint> {
-    points.truncate(MAX_LISTED_POINTS as usize);
-    points
 }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
-use delegator_registry::Registry;
+use delegator_registry::{PruneOutcome, Registry, RegistryError};
 use delegator_supervisor::agent::Variables;
 
 use super::retained_points::{DropPolicy, PointsToRecord, drop_due_points, to_record};
@@ -40,11 +40,13 @@ static PRUNING_PROCESS: Mutex<Option<Child>> = Mutex::new(None);
 /// The result of deleting old tasks.
 #[derive(Debug)]
 pub(crate) struct DeletedTasks {
-    pub(crate) deleted: u64,
+    pub(crate) deleted: Vec<TaskId>,
     /// There may be more; false if this pass deleted no row.
     pub(crate) has_more: bool,
-    /// Tasks of which the row or the directory could not be deleted.
-    pub(crate) failed: BTreeMap<TaskId, EngineError>,
+    /// Deleted from the registry, but the directory could not be removed.
+    pub(crate) not_removed: Vec<(TaskId, RegistryError)>,
+    /// Not deleted, because the record of their restore points cannot be read.
+    pub(crate) unreadable: BTreeMap<TaskId, EngineError>,
 }
 
 impl Engine {
@@ -82,14 +84,11 @@ impl Engine {
         let mut ids = registry.ended_before(before_ms, limit)?;
         let PointsToRecord { by_task, unreadable } = to_record(registry, &ids)?;
         ids.retain(|id| by_task.contains_key(id));
-        let outcome = registry.prune_and_record(&ids, &by_task)?;
-        let deleted = outcome.pruned.len() - outcome.not_removed.len();
-        let not_removed = outcome.not_removed.into_iter().map(|(id, error)| (id, error.into()));
-        Ok(DeletedTasks {
-            deleted: deleted as u64,
-            has_more: !outcome.pruned.is_empty(),
-            failed: not_removed.chain(unreadable).collect(),
-        })
+        let PruneOutcome { pruned: mut deleted, not_removed, .. } =
+            registry.prune_and_record(&ids, &by_task)?;
+        let has_more = !deleted.is_empty();
+        deleted.retain(|id| not_removed.iter().all(|(failed, _)| failed != id));
+        Ok(DeletedTasks { deleted, has_more, not_removed, unreadable })
     }
 
     /// Spawns the pruning process, unless the previous one still runs.

@@ -100,9 +100,13 @@ impl CancelledEntry {
     }
 }
 
+const CANCEL_PLANNED: &str = "cancel_planned";
+const NOTHING_TO_CANCEL: &str = "nothing_to_cancel";
+
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Give task ids, --all, or a filter by state, directory or label. All tasks are signalled first, then the command waits for all of them. A task that cannot be cancelled does not stop the others.",
     shape: Shape::Action("tasks_cancelled"),
+    other_actions: &[CANCEL_PLANNED, NOTHING_TO_CANCEL],
     danger: Danger::Destructive,
     idempotent: true,
     failures: &[
@@ -177,7 +181,7 @@ fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
 
 /// Reports every task as [`cancel`] would.
 fn dry_run_output(engine: &Engine, targets: Targets) -> CommandOutput {
-    let (mut batch, mut tasks) = (Batch::default(), Vec::new());
+    let (mut batch, mut tasks) = (Batch::new(true), Vec::new());
     for (target, id) in targets {
         let task = id.and_then(|id| Ok(engine.task(&id)?)).and_then(|task| match task.state {
             state if state.is_terminal() && state != State::Cancelled => Err(already_ended(&task)),
@@ -235,11 +239,16 @@ fn already_ended(task: &Task) -> AppError {
 }
 
 fn output(batch: Batch, tasks: Vec<CancelledEntry>, count: usize, dry_run: bool) -> CommandOutput {
+    let shape = match (dry_run, count) {
+        (true, _) => Some(Shape::Action(CANCEL_PLANNED)),
+        (false, 0) => Some(Shape::Action(NOTHING_TO_CANCEL)),
+        (false, _) => None,
+    };
     let result = batch.result();
     let summary = summary(count, result.total_operations, dry_run);
     let data = CancelledTasks { operation: "cancel", dry_run, count, summary, tasks, batch: result };
     let message = Some(data.summary.clone());
-    CommandOutput { message, ..batch.into_output(data).fact("dry_run", dry_run) }
+    CommandOutput { message, shape, ..batch.into_output(data).fact("dry_run", dry_run) }
 }
 
 /// `2 of 3 tasks cancelled`.

@@ -9,7 +9,8 @@ use serde::Deserialize;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, RetainedRestorePoint, RetentionReason,
+    CleanFailure, CleanProblem, CleanReport, CleanRequest, EngineError, MAX_LISTED_POINTS,
+    RetainedRestorePoint, RetentionReason,
 };
 use serde_json::{Value, json};
 
@@ -57,8 +58,12 @@ fn one_day() -> u32 {
     24
 }
 
+const CLEANUP_PLANNED: &str = "cleanup_planned";
+const NOTHING_TO_CLEAN: &str = "nothing_to_clean";
+
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("registry_cleaned"),
+    other_actions: &[CLEANUP_PLANNED, NOTHING_TO_CLEAN],
     danger: Danger::Destructive,
     idempotent: true,
     toolset: Toolset::Registry,
@@ -89,7 +94,12 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = report(&cleaned, input.dry_run, result);
     let message = Some(data.summary.clone());
-    let mut output = CommandOutput { message, ..batch.into_output(data) }
+    let shape = match (input.dry_run, batch.is_empty()) {
+        (true, _) => Some(Shape::Action(CLEANUP_PLANNED)),
+        (false, true) => Some(Shape::Action(NOTHING_TO_CLEAN)),
+        (false, false) => None,
+    };
+    let mut output = CommandOutput { message, shape, ..batch.into_output(data) }
         .fact("dry_run", input.dry_run)
         .fact("stuck_threshold_seconds", input.stuck_task_max_age_seconds)
         .fact("old_threshold_hours", input.old_task_max_age_hours);
@@ -107,10 +117,10 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
         );
         output.warnings.push(Warning::new("W_CLEANUP_002", message));
     }
-    if input.dry_run && cleaned.points_dropped > 0 {
+    if input.dry_run && !cleaned.dropped_points.is_empty() {
         let message = format!(
             "{} restore points would be deleted permanently; see restore_points.dropped_items",
-            cleaned.points_dropped
+            cleaned.dropped_points.len()
         );
         output.warnings.push(Warning::new("W_CLEANUP_004", message));
     }
@@ -124,23 +134,22 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
     Ok(output)
 }
 
-/// Stuck tasks and failures are listed, deletions only counted.
+/// One item per stuck or old task, leftover and restore point.
 fn batch_of(cleaned: &CleanReport, failures: Vec<CleanFailure>, dry_run: bool) -> Batch {
-    let mut batch = Batch::default();
+    let mut batch = Batch::new(dry_run);
     let is_failed = |id: &TaskId| failures.iter().any(|failure| failure.target == id.as_str());
     for id in cleaned.stuck.iter().filter(|id| !is_failed(id)) {
         batch.succeeded(id.as_str(), json!({"kind": "stuck_task"}));
     }
-    let counted = match dry_run {
-        // In a dry run only old tasks are known to fail.
-        true => {
-            cleaned.old_found.saturating_sub(failures.len() as u64) as usize
-                + cleaned.leftovers.len()
-                + cleaned.points_dropped
-        }
-        false => cleaned.old_deleted as usize + cleaned.leftovers_removed + cleaned.points_dropped,
-    };
-    batch.count(counted);
+    for id in &cleaned.old {
+        batch.succeeded(id.as_str(), json!({"kind": "old_task"}));
+    }
+    for id in &cleaned.leftovers {
+        batch.succeeded(id.as_str(), json!({"kind": "leftover"}));
+    }
+    for point in &cleaned.dropped_points {
+        batch.succeeded(&point.reference, json!({"kind": "restore_point"}));
+    }
     for CleanFailure { target, problem } in failures {
         batch.failed(target, clean_error(problem, dry_run));
     }
@@ -152,6 +161,12 @@ fn clean_error(problem: CleanProblem, dry_run: bool) -> AppError {
     match problem {
         CleanProblem::Failed(error) if dry_run => error.into(),
         CleanProblem::Failed(error) => EngineError::Cleanup(Box::new(error)).into(),
+        CleanProblem::DirectoryLeft(error) => {
+            let error = AppError::from(EngineError::Cleanup(Box::new(error)));
+            let state = "The task is no longer in the registry, but its directory could not be removed; the next cleanup \
+                         tries again.";
+            AppError { message: format!("{state} {}", error.message), ..error }
+        }
         CleanProblem::Locked => {
             AppError::new(ErrorCode::LockHeld, "Another process holds the lock of the task.").in_cleanup()
         }
@@ -164,7 +179,7 @@ fn clean_error(problem: CleanProblem, dry_run: bool) -> AppError {
 
 fn report(cleaned: &CleanReport, dry_run: bool, batch: Option<BatchResult>) -> Cleanup {
     let ids = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let (ended, deleted) = (cleaned.stuck_ended as u64, cleaned.old_deleted);
+    let (ended, deleted) = (cleaned.stuck_ended as u64, if dry_run { 0 } else { cleaned.old.len() as u64 });
     let summary = if dry_run {
         let (stuck, old) =
             (count_tasks(cleaned.stuck.len() as u64, "stuck"), count_tasks(cleaned.old_found, "old"));
@@ -192,13 +207,21 @@ fn report(cleaned: &CleanReport, dry_run: bool, batch: Option<BatchResult>) -> C
                 oldest_age_hours: cleaned.oldest_age_ms.map(|age| age / HOUR_MS),
             },
         },
-        leftovers: Leftovers { found: cleaned.leftovers.len(), removed_count: cleaned.leftovers_removed },
+        leftovers: Leftovers {
+            found: cleaned.leftovers_found,
+            removed_count: if dry_run { 0 } else { cleaned.leftovers.len() },
+        },
         unclaimed: ids(&cleaned.unclaimed),
         restore_points: RestorePointCounts {
             retained_count: cleaned.retained_points_found,
-            dropped_count: cleaned.points_dropped,
+            dropped_count: cleaned.dropped_points.len(),
             items: cleaned.retained_points.iter().map(restore_point).collect(),
-            dropped_items: cleaned.dropped_points.iter().map(restore_point).collect(),
+            dropped_items: cleaned
+                .dropped_points
+                .iter()
+                .take(MAX_LISTED_POINTS as usize)
+                .map(restore_point)
+                .collect(),
         },
         summary,
     }

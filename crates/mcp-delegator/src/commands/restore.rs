@@ -58,6 +58,12 @@ pub struct Restore {
     pub working_dir: Option<PathBuf>,
 }
 
+const LIST: Shape = Shape::List("restore_points");
+const NOTHING_TO_RESTORE: &str = "nothing_to_restore";
+const RESTORE_PLANNED: &str = "restore_planned";
+const POINTS_DELETED: &str = "restore_points_deleted";
+const DELETION_PLANNED: &str = "deletion_planned";
+
 pub const SPEC: CommandSpec = CommandSpec {
     exactly_one_of: &["task_id", "list"],
     details: "Restores files, permissions, directories and index in every work tree the task could write to. Files \
@@ -66,6 +72,8 @@ pub const SPEC: CommandSpec = CommandSpec {
               a writing task is active. Works for tasks that are no longer in the registry, from within their \
               repository.",
     shape: Shape::Action("tree_restored"),
+    other_shape: Some(LIST),
+    other_actions: &[NOTHING_TO_RESTORE, RESTORE_PLANNED, POINTS_DELETED, DELETION_PLANNED],
     danger: Danger::Destructive,
     failures: &[
         ErrorCode::TaskNotFound,
@@ -155,9 +163,13 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     let id = resolve(&engine, input.task_id.as_ref().map(TaskRef::as_str).unwrap_or_default())?;
     if input.drop {
         let points = engine.delete_restore_points(&id, input.dry_run, (&environment, &start_dir))?;
-        let done = if input.dry_run { "would be deleted" } else { "deleted" };
+        let (action, done) = match input.dry_run {
+            true => (DELETION_PLANNED, "would be deleted"),
+            false => (POINTS_DELETED, "deleted"),
+        };
         let message = format!("{} restore points {done}", points.len());
-        return Ok(command_output(RestoreOutput::dropped(&id, points, input.dry_run), message));
+        let data = RestoreOutput::dropped(&id, points, input.dry_run);
+        return Ok(command_output(data, message, Shape::Action(action)));
     }
     let request = RestoreRequest { dry_run: input.dry_run, include_head: input.force, undo: input.undo };
     let restored = match engine.restore(&id, request, (&environment, &start_dir)) {
@@ -169,15 +181,20 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         restored => restored?,
     };
     let (message, warnings) = (summary_sentence(&restored.trees, input.dry_run), warnings(&restored));
-    let batch = batch_of(&restored);
+    let batch = batch_of(&restored, input.dry_run);
     let result = (batch.failed_count() > 0).then(|| batch.result());
-    let output = batch.into_output(RestoreOutput::restored(&id, restored, input.dry_run, result));
-    Ok(CommandOutput { warnings, message: Some(message), ..output })
+    let data = RestoreOutput::restored(&id, restored, input.dry_run, result);
+    let shape = match (input.dry_run, data.is_restored) {
+        (true, _) => Some(Shape::Action(RESTORE_PLANNED)),
+        (false, false) => Some(Shape::Action(NOTHING_TO_RESTORE)),
+        (false, true) => None,
+    };
+    Ok(CommandOutput { warnings, message: Some(message), shape, ..batch.into_output(data) })
 }
 
 /// One item per work tree; those whose repository or restore point is missing failed.
-fn batch_of(restored: &RestoreReport) -> Batch {
-    let mut batch = Batch::default();
+fn batch_of(restored: &RestoreReport, dry_run: bool) -> Batch {
+    let mut batch = Batch::new(dry_run);
     for tree in &restored.trees {
         let changed_count = tree.plan.write.len() + tree.plan.modes.len() + tree.plan.remove.len();
         batch.succeeded(tree.point.top_level.to_string_lossy(), json!({"changed_count": changed_count}));
@@ -209,10 +226,8 @@ fn incomplete_batch(
     batch
 }
 
-fn command_output(data: RestoreOutput, message: String) -> CommandOutput {
-    let mut output = CommandOutput::done(data);
-    output.message = Some(message);
-    output
+fn command_output(data: RestoreOutput, message: String, shape: Shape) -> CommandOutput {
+    CommandOutput { message: Some(message), shape: Some(shape), ..CommandOutput::done(data) }
 }
 
 fn list(
@@ -226,7 +241,7 @@ fn list(
             .suggest("Give a directory of the repository as working_dir.")
     })?;
     let message = format!("{} restore points", points.len());
-    Ok(command_output(RestoreOutput::listed(points), message))
+    Ok(command_output(RestoreOutput::listed(points), message, LIST))
 }
 
 /// Finds the task by its id or a prefix. A complete id is accepted even if the task is no longer in the registry.

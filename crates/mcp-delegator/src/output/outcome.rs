@@ -22,9 +22,6 @@ use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
 use crate::spec::{Category, CommandSpec, Shape};
 
-/// The message about a batch of which some items failed.
-pub const SOME_ITEMS_FAILED: &str = "Some items failed; the others succeeded.";
-
 /// The key of the agent's exit code in the data; `exit_code` is that of this program.
 pub const AGENT_EXIT_CODE: &str = "agent_exit_code";
 
@@ -250,6 +247,8 @@ pub struct CommandOutput {
     pub child: Option<ChildExit>,
     /// One line for a person, if the data is not self-explanatory.
     pub message: Option<String>,
+    /// Nothing was changed: the data is what would happen.
+    pub dry_run: bool,
     /// Overrides the shape of the command, for commands with several.
     pub shape: Option<Shape>,
     /// The paths of `--fields`; the data has no others.
@@ -270,6 +269,7 @@ impl CommandOutput {
             list_cursors: None,
             child: None,
             message: None,
+            dry_run: false,
             shape: None,
             selected_fields: Vec::new(),
             describe: Document::from_value,
@@ -322,6 +322,14 @@ impl CommandOutput {
     /// States which part of the list with this name the data contains.
     pub fn with_page(self, list: &'static str, page: Page) -> Self {
         CommandOutput { page: Some(Page { list, ..page }), ..self }
+    }
+
+    /// The message about a batch of which some items failed.
+    pub fn partial_message(&self) -> &'static str {
+        match self.dry_run {
+            true => "Some items would fail; the others would succeed.",
+            false => "Some items failed; the others succeeded.",
+        }
     }
 
     pub fn raw(mut self, text: String) -> Self {
@@ -410,7 +418,9 @@ impl Outcome {
     pub fn error(&self) -> Option<AppError> {
         match &self.output.completion {
             Completion::Done(_) | Completion::NotModified => None,
-            Completion::Partial(_) => Some(AppError::new(ErrorCode::PartialFailure, SOME_ITEMS_FAILED)),
+            Completion::Partial(_) => {
+                Some(AppError::new(ErrorCode::PartialFailure, self.output.partial_message()))
+            }
             Completion::Incomplete(_, reason) => Some(reason.to_error()),
             Completion::Failed(error, _) => Some(AppError::clone(error)),
         }

@@ -221,6 +221,8 @@ pub struct CommandSpec {
     pub shape: Shape,
     /// The shape of the data of some calls, for example of a list instead of one item.
     pub other_shape: Option<Shape>,
+    /// Other values of `action`, for calls that only plan, find nothing to do or do something else.
+    pub other_actions: &'static [&'static str],
     pub danger: Danger,
     pub idempotent: bool,
     pub network: bool,
@@ -265,6 +267,7 @@ impl CommandSpec {
             category: Category::RegistryInfo,
             shape: Shape::Show("result"),
             other_shape: None,
+            other_actions: &[],
             danger: Danger::Mutating,
             idempotent: false,
             network: false,

@@ -141,6 +141,59 @@ fn cleanup_reports_a_task_that_it_could_not_delete_and_deletes_the_others() {
     assert_eq!(envelope["error"]["details"]["failure_data"]["results"][0]["target"], json!(damaged));
 }
 
+/// The row is deleted first, so a directory that cannot be removed is all that remains of its task.
+#[test]
+fn a_task_whose_directory_remains_is_one_failed_item_and_the_others_are_listed() {
+    let stage = Stage::with_script(successful_turn(&[]));
+    let mut registry = stage.registry();
+    let mut ids: Vec<String> = (0..4)
+        .map(|_| old_tasks::ended_task(&mut registry, now_ms() - 30 * HOUR_MS).as_str().to_owned())
+        .collect();
+    let damaged = ids[1].clone();
+    // A lock file that is a directory cannot be locked, so its task directory is not removed.
+    let lock = stage.task_dir(&damaged).join(TaskFile::Lock.name());
+    let _ = std::fs::remove_file(&lock);
+    std::fs::create_dir(&lock).unwrap();
+    let run = stage.run(&["cleanup-registry", "--envelope", "standard"]);
+    let data = run.document()["data"].clone();
+    let counts = ["total_operations", "successful", "failed"].map(|key| data[key].clone());
+    assert_eq!((run.exit, counts), (Some(3), [4, 3, 1].map(|count| json!(count))), "{data}");
+    assert_eq!(data["leftovers"], json!({"found": 0, "removed_count": 0}), "{data}");
+    let results = data["results"].as_array().unwrap();
+    let mut targets: Vec<&str> = results.iter().map(|item| item["target"].as_str().unwrap()).collect();
+    targets.sort_unstable();
+    ids.sort_unstable();
+    assert_eq!(targets, ids);
+    for item in results.iter().filter(|item| item["target"] != damaged.as_str()) {
+        assert_eq!((&item["success"], &item["result"]), (&json!(true), &json!({"kind": "old_task"})));
+    }
+    let message = |results: &Value| {
+        let failed = results.as_array().unwrap().iter().find(|item| item["success"] == false);
+        failed.unwrap()["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let remains = "The task is no longer in the registry, but its directory could not be removed";
+    assert!(message(&data["results"]).starts_with(remains), "{data}");
+    let again = stage.run(&["cleanup-registry"]).json()["meta"]["failure_data"].clone();
+    assert_eq!((&again["old_tasks"]["found"], &again["leftovers"]["found"]), (&json!(0), &json!(1)));
+    assert!(message(&again["results"]).starts_with(remains), "{again}");
+    std::fs::remove_dir(&lock).unwrap();
+    assert_eq!(stage.run_json(&["cleanup-registry"])["data"]["leftovers"]["removed_count"], 1);
+}
+
+#[test]
+fn the_action_of_the_standard_envelope_states_what_the_call_did() {
+    let mixed = mixed_registry();
+    let action = |args: &[&str]| {
+        let run = mixed.stage.run(&[args, &["--envelope", "standard"]].concat());
+        run.document()["data"]["action"].clone()
+    };
+    assert_eq!(action(&["cleanup-registry", "--dry-run"]), "cleanup_planned");
+    assert_eq!(action(&["cleanup-registry"]), "registry_cleaned");
+    assert_eq!(action(&["cleanup-registry"]), "nothing_to_clean");
+    assert_eq!(action(&["cancel", "--all", "--dry-run"]), "cancel_planned");
+    assert_eq!(action(&["cancel", "--all"]), "nothing_to_cancel");
+}
+
 /// After a power cut a launch file may have neither a row nor an entry; the supervisor of the next task removes it.
 #[test]
 fn an_orphaned_launch_file_is_removed_without_cleaning() {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::{AppError, ErrorCode, Retryable};
+use crate::error::{AppError, ErrorCode, Phase, Retryable};
 use crate::output::documents::document::{Document, scalar, table};
 use crate::output::outcome::{CommandOutput, Completion};
 
@@ -59,11 +59,15 @@ impl From<&AppError> for ItemError {
 pub struct Batch {
     items: Vec<BatchItem>,
     errors: Vec<AppError>,
-    /// Items that succeeded and are only counted.
-    counted: usize,
+    /// The items were only examined: success and failure are what would happen.
+    dry_run: bool,
 }
 
 impl Batch {
+    pub fn new(dry_run: bool) -> Batch {
+        Batch { dry_run, ..Batch::default() }
+    }
+
     pub fn succeeded(&mut self, target: impl Into<String>, result: impl Serialize) {
         let result = json!(result).as_object().cloned();
         self.items.push(BatchItem { target: target.into(), success: true, result, error: None });
@@ -75,9 +79,8 @@ impl Batch {
         self.errors.push(error);
     }
 
-    /// Items that succeeded, too many to list.
-    pub fn count(&mut self, succeeded: usize) {
-        self.counted += succeeded;
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     pub fn failed_count(&self) -> usize {
@@ -85,7 +88,7 @@ impl Batch {
     }
 
     pub fn result(&self) -> BatchResult {
-        let (total, failed) = (self.items.len() + self.counted, self.errors.len());
+        let (total, failed) = (self.items.len(), self.errors.len());
         BatchResult {
             total_operations: total,
             successful: total - failed,
@@ -97,18 +100,19 @@ impl Batch {
 
     /// The output of the call. `data` contains the result of the batch.
     pub fn into_output(self, data: impl Serialize) -> CommandOutput {
-        let total = self.items.len() + self.counted;
+        let (total, dry_run) = (self.items.len(), self.dry_run);
         let data = json!(data);
-        CommandOutput::new(match self.errors.len() {
+        let completion = match self.errors.len() {
             0 => Completion::Done(data),
             failed if failed < total => Completion::Partial(data),
-            _ => Completion::Failed(Box::new(common_error(self.errors)), Some(data)),
-        })
+            _ => Completion::Failed(Box::new(common_error(self.errors, dry_run)), Some(data)),
+        };
+        CommandOutput { dry_run, ..CommandOutput::new(completion) }
     }
 }
 
 /// The error of a batch in which every item failed: the only one, or one with the code that all share.
-fn common_error(errors: Vec<AppError>) -> AppError {
+fn common_error(errors: Vec<AppError>, dry_run: bool) -> AppError {
     let count = errors.len();
     let mut errors = errors.into_iter();
     let Some(first) = errors.next() else { return AppError::new(ErrorCode::AllItemsFailed, "No item.") };
@@ -120,8 +124,11 @@ fn common_error(errors: Vec<AppError>) -> AppError {
     // One item that a retry cannot help is enough.
     let permanent = codes.into_iter().find(|code| code.facts().retryable == Retryable::No);
     let code = if has_one_kind { permanent.unwrap_or(first.code) } else { ErrorCode::AllItemsFailed };
-    let message = format!("All {count} items failed. First: {}", first.message);
-    AppError { phase: first.phase, suggestion: first.suggestion, ..AppError::new(code, message) }
+    let failed = if dry_run { "would fail" } else { "failed" };
+    let message = format!("All {count} items {failed}. First: {}", first.message);
+    let error = AppError { suggestion: first.suggestion, ..AppError::new(code, message) };
+    // The code of the first item may belong to another phase than the common one.
+    if first.phase == Phase::Cleanup { error.in_cleanup() } else { error }
 }
 
 /// The fields of a [`BatchResult`] in the data of a command; empty if there are none.
@@ -195,13 +202,23 @@ mod tests {
     }
 
     #[test]
-    fn counted_successes_make_a_failure_partial() {
-        let mut batch = Batch::default();
-        batch.count(3);
-        batch.failed("a", error(ErrorCode::IoError));
-        let result = batch.result();
-        assert_eq!((result.total_operations, result.successful, result.failed), (4, 3, 1));
-        assert!(matches!(output(batch).completion, Completion::Partial(_)));
+    fn the_error_of_a_failed_batch_has_the_phase_of_its_own_code() {
+        let errors = || vec![error(ErrorCode::TaskNotFound), error(ErrorCode::WrongState)];
+        assert_eq!(errors()[0].phase, Phase::Validation);
+        let common = common_error(errors(), false);
+        assert_eq!((common.code, common.phase), (ErrorCode::AllItemsFailed, Phase::Execution));
+        let in_cleanup = errors().into_iter().map(AppError::in_cleanup).collect();
+        assert_eq!(common_error(in_cleanup, false).phase, Phase::Cleanup);
+    }
+
+    #[test]
+    fn a_dry_run_reports_what_would_fail() {
+        let errors = vec![error(ErrorCode::TaskNotFound), error(ErrorCode::TaskNotFound)];
+        assert_eq!(common_error(errors, true).message, "All 2 items would fail. First: It did not work.");
+        let mut batch = Batch::new(true);
+        batch.succeeded("a", json!({}));
+        batch.failed("b", error(ErrorCode::WrongState));
+        assert_eq!(output(batch).partial_message(), "Some items would fail; the others would succeed.");
     }
 
     #[test]

@@ -84,9 +84,9 @@ fn standard_answer(spec: &CommandSpec) -> Value {
     answer["$id"] = id(spec, "standard").into();
     let data = with_agent_exit_code(spec);
     let mut shapes = json!({"$ref": "#/$defs/Data"});
-    answer["$defs"] = json!({"Data": standard::shaped_schema(spec.shape, data.clone())});
+    answer["$defs"] = json!({"Data": standard::shaped_schema(spec.shape, spec, data.clone())});
     if let Some(other) = spec.other_shape {
-        answer["$defs"]["OtherData"] = standard::shaped_schema(other, data.clone());
+        answer["$defs"]["OtherData"] = standard::shaped_schema(other, spec, data.clone());
         let key = standard::distinctive_key(other);
         shapes = json!({"if": {"required": [key]}, "then": {"$ref": "#/$defs/OtherData"}, "else": shapes});
     }

@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use crate::error::{AppError, ErrorCode, ExitCode, Redirect};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::failure::{ErrorContextKeys, kind_names};
-use crate::output::outcome::{Completion, Outcome, SOME_ITEMS_FAILED, Warning};
+use crate::output::outcome::{Completion, Outcome, Warning};
 use crate::output::values::{
     ProblemData, TruncationFacts, UtcTime, add_missing, milliseconds, problems, rfc3339, seconds,
 };
 use crate::spec::paging::Page;
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{Shape, output_schema};
+use crate::spec::{CommandSpec, Shape, output_schema};
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
@@ -194,8 +194,8 @@ fn list(plural: &str, data: &Value, page: Option<&Page>) -> Value {
     Value::Object(data)
 }
 
-/// The schema of data in this shape.
-pub fn shaped_schema(shape: Shape, mut data: Value) -> Value {
+/// The schema of data in this shape of the command.
+pub fn shaped_schema(shape: Shape, spec: &CommandSpec, mut data: Value) -> Value {
     match shape {
         Shape::List(plural) => {
             let counts = output_schema::<ListCounts>().to_value();
@@ -213,7 +213,13 @@ pub fn shaped_schema(shape: Shape, mut data: Value) -> Value {
         }),
         Shape::Action(action) => {
             let mut schema = output_schema::<ActionData<'_>>().to_value();
-            schema["properties"]["action"] = json!({ "const": action });
+            schema["properties"]["action"] = match spec.other_actions {
+                [] => json!({ "const": action }),
+                others => {
+                    let actions: Vec<&str> = [action].into_iter().chain(others.iter().copied()).collect();
+                    json!({ "enum": actions })
+                }
+            };
             schema["properties"]["result"] = data;
             schema
         }
@@ -272,7 +278,7 @@ fn error_object(error: AppError, outcome: &Outcome) -> StandardError {
 fn metadata(outcome: &Outcome, error: Option<&AppError>) -> Map<String, Value> {
     let mut warnings = outcome.output.warnings.clone();
     if outcome.exit() == ExitCode::PartialFailure {
-        warnings.push(Warning::new("W_PARTIAL_001", SOME_ITEMS_FAILED));
+        warnings.push(Warning::new("W_PARTIAL_001", outcome.output.partial_message()));
     }
     let mut metadata = Map::new();
     add_missing(
