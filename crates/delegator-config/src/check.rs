@@ -51,7 +51,7 @@ impl<'a> Checker<'a> {
         self.add(ValueProblem { suggestion, ..ValueProblem::new(key, at, problem) });
     }
 
-    fn add(&mut self, problem: ValueProblem) {
+    pub(crate) fn add(&mut self, problem: ValueProblem) {
         if !self.is_full() {
             self.problems.push(problem);
         }

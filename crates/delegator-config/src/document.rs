@@ -116,7 +116,7 @@ impl DocumentReader<'_> {
             }
             None => {
                 let nearest = keys::nearest(name).map(str::to_owned);
-                self.checker.add_problem(name, entry.at, "there is no such key".to_owned(), nearest);
+                self.checker.add(ValueProblem::of_unknown_key(name, entry.at, nearest));
             }
         }
     }

@@ -137,6 +137,12 @@ impl ValueProblem {
         }
     }
 
+    /// A key that does not exist. Its name is the invalid value, as for an unknown flag.
+    pub(crate) fn of_unknown_key(key: &str, at: Option<usize>, suggestion: Option<String>) -> ValueProblem {
+        let value = Some(escaped(key).into());
+        ValueProblem { value, suggestion, ..ValueProblem::new(key, at, "there is no such key") }
+    }
+
     /// A value that a key of this kind does not accept.
     pub(crate) fn of_value(
         key: &str,
@@ -146,7 +152,7 @@ impl ValueProblem {
         value: Option<Value>,
     ) -> ValueProblem {
         // Free text may be a secret in the wrong place.
-        let value = value.filter(|_| kind.is_closed());
+        let value = value.filter(|value| kind.is_closed() || !value.is_string());
         ValueProblem { value, expected: Some(kind.to_string()), ..ValueProblem::new(key, at, problem) }
     }
 

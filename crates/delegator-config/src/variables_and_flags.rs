@@ -69,8 +69,7 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
     for (name, text) in &sources.flags {
         let Some(key) = keys::find(name) else {
             let suggestion = keys::nearest(name).map(str::to_owned);
-            let problem =
-                ValueProblem { suggestion, ..ValueProblem::new(name, None, "there is no such key") };
+            let problem = ValueProblem::of_unknown_key(name, None, suggestion);
             problems.push(problem.into_problem(ProblemSource::Flag(keys::flag_name(name))));
             continue;
         };

@@ -90,6 +90,40 @@ fn cancel_acts_on_known_tasks_and_reports_every_other_one() {
 }
 
 #[test]
+fn fields_select_the_data_of_a_partial_success_and_a_failure() {
+    let stage = stage();
+    let (done, cancelled) = (ended(&stage, "x"), exec(&stage, "wait"));
+    let fields = ["--fields", "failed,results.target"];
+    let args = [&["cancel", &cancelled, UNKNOWN][..], &fields].concat();
+    let selected = json!({"failed": 1, "results": [{"target": cancelled}, {"target": UNKNOWN}]});
+    let envelope = run(&stage, &args).json();
+    assert_eq!(envelope["meta"]["failure_data"], selected, "{envelope}");
+    assert_eq!(envelope["meta"]["fields"], json!(["failed", "results.target"]));
+    let (exit, envelope) = standard(&stage, &args);
+    assert_eq!((exit, &envelope["data"]), (Some(3), &selected), "{envelope}");
+    let raw = run(&stage, &[&args[..], &["--envelope", "raw"]].concat());
+    assert_eq!(raw.document(), selected);
+    let tool = run(&stage, &[&args[..], &["--envelope", "tool"]].concat()).document();
+    assert_eq!(tool["data"], selected, "{tool}");
+    let failed = run(&stage, &[&["cancel", &done, UNKNOWN][..], &fields].concat()).json();
+    assert_eq!(failed["error"]["code"], "ALL_ITEMS_FAILED");
+    let selected = json!({"failed": 2, "results": [{"target": done}, {"target": UNKNOWN}]});
+    assert_eq!(failed["meta"]["failure_data"], selected, "{failed}");
+}
+
+#[test]
+fn a_partial_success_is_written_to_the_output_file() {
+    let stage = stage();
+    let id = exec(&stage, "wait");
+    let file = stage.world.project().join("output.json");
+    let run = run(&stage, &["cancel", &id, UNKNOWN, "--output", file.to_str().unwrap()]);
+    assert_eq!((run.exit, run.stdout.as_str()), (Some(3), ""), "{run:?}");
+    assert_eq!(run.stderr, "error: Some items failed; the others succeeded.\n");
+    let envelope: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!((&envelope["success"], &envelope["data"]["failed"]), (&json!(true), &json!(1)), "{envelope}");
+}
+
+#[test]
 fn cancel_of_which_all_items_failed_has_their_common_code() {
     let stage = stage();
     let (done, other) = (ended(&stage, "x"), ended(&stage, "x"));

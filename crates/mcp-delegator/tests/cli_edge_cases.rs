@@ -105,6 +105,19 @@ fn first_problem(args: &[&str]) -> (Value, Value, Value) {
 }
 
 #[test]
+fn a_cursor_or_name_that_is_not_found_is_repeated() {
+    for (args, field, value) in [
+        (&["local", "status", "--cursor", "garbage"][..], "cursor", "garbage"),
+        (&["manifest", "--cursor", "garbage"], "cursor", "garbage"),
+        (&["schema", "local.staus"], "name", "local.staus"),
+    ] {
+        let run = world().run([args, &["--envelope", "standard"]].concat());
+        let details = run.document()["error"]["details"].clone();
+        assert_eq!((&details["field"], &details["value"]), (&json!(field), &json!(value)), "{details}");
+    }
+}
+
+#[test]
 fn every_refused_value_is_repeated_with_a_suggestion() {
     for (args, field, value, suggestion) in [
         (

@@ -72,6 +72,10 @@ fn a_configuration_error_repeats_the_value_and_states_what_to_change() {
         (&mode["value"], &mode["suggestion"]),
         (&json!("read-onyl"), &json!("Did you mean read-only?"))
     );
+    let number = details(&world().config("codex_bin = 5\n"));
+    assert_eq!((&number["field"], &number["value"]), (&json!("codex_bin"), &json!(5)), "{number}");
+    let unknown = details(&world().config("idle_timeot_sec = 5\n"));
+    assert_eq!(unknown["value"], "idle_timeot_sec", "{unknown}");
     // Free text may be a secret in the wrong place.
     let secret = details(&world().config("tool_prefix = 'hunter2 hunter2'\n"));
     assert_eq!(secret["value"], Value::Null, "{secret}");

@@ -243,19 +243,8 @@ fn finish(
     presentation: &Presentation,
     printer: &Printer,
 ) -> (Outcome, RenderedOutput) {
-    if let (Completion::Done(data), false) = (&mut output.completion, globals.fields.is_empty()) {
-        output.selected_fields.clone_from(&globals.fields);
-        let absent = fields::absent(data, &globals.fields);
-        // After a command that changed something it is too late for an error.
-        if let (Some(path), true) = (absent.first(), spec.is_safe()) {
-            let problem =
-                Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"))
-                    .value((*path).into())
-                    .suggest(Some("Run the command without --fields to see the fields of its data."));
-            output = AppError::from_problems(vec![problem]).into();
-        } else {
-            *data = fields::project(data, &globals.fields);
-        }
+    if !globals.fields.is_empty() {
+        select_fields(spec, &mut output, &globals.fields);
     }
     if globals.strict_warnings && !output.warnings.is_empty() {
         output.completion = match output.completion {
@@ -272,6 +261,27 @@ fn finish(
         presentation,
         SizeLimit { max_size: max_bytes, unit: SizeUnit::Bytes, printer },
     )
+}
+
+/// Reduces the data of any result to these fields.
+fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String]) {
+    let is_done = matches!(output.completion, Completion::Done(_));
+    let (Some(data), _) = output.completion.parts_mut() else { return };
+    let absent = fields::absent(data, paths);
+    match absent.first() {
+        // A failure has its own error, and after a command that changed something it is too late for one.
+        Some(path) if is_done && spec.is_safe() => {
+            let problem =
+                Problem::new(ErrorCode::InvalidValue, "--fields", format!("there is no field {path}"))
+                    .value((*path).into())
+                    .suggest(Some("Run the command without --fields to see the fields of its data."));
+            *output = AppError::from_problems(vec![problem]).into();
+        }
+        _ => {
+            *data = fields::project(data, paths);
+            output.selected_fields = paths.to_vec();
+        }
+    }
 }
 
 fn warnings_error(warnings: &[Warning]) -> AppError {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::documents::document::{Block, Document, rows};
 use crate::output::envelopes::answer_schema::answer_schema;
 use crate::output::envelopes::schema as envelope_schema;
@@ -168,8 +168,9 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
     let names = schema_names(catalog);
     let nearest =
         delegator_domain::similar_names::nearest(name, names.iter().map(|schema| schema.name.as_str()));
-    let error =
-        AppError::new(ErrorCode::NotFound, format!("There is no schema '{name}'.")).context("name", name);
+    let message = format!("There is no schema '{name}'.");
+    let problem = Problem::new(ErrorCode::NotFound, "name", "there is no such schema").value(name.into());
+    let error = AppError { message, ..AppError::from_problems(vec![problem]) }.context("name", name);
     match nearest {
         Some(nearest) => error.suggest(format!("Did you mean {nearest}?")),
         None => {

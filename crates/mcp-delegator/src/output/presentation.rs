@@ -28,7 +28,7 @@ use crate::spec::{CommandSpec, ServedTools};
 #[derive(Debug, Clone)]
 pub struct Presentation {
     screen: Rendering,
-    /// The destination of a success. A failure goes to stdout, and the file is left unchanged.
+    /// The destination of a whole or partial success. A failure goes to stdout, and the file is left unchanged.
     file: Option<(PathBuf, Rendering)>,
     stream: bool,
     pub quiet: bool,
@@ -125,7 +125,7 @@ impl Presentation {
         self.served_tools.as_deref().map_or(CallSyntax::Commands, CallSyntax::Tools)
     }
 
-    /// The destination file of a success.
+    /// The destination file of a whole or partial success.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_ref().map(|(path, _)| path.as_path())
     }
@@ -161,7 +161,7 @@ impl Presentation {
     /// The file for this outcome; `None` for stdout.
     pub fn file_for(&self, outcome: &Outcome) -> Option<&Path> {
         let (path, _) = self.file.as_ref()?;
-        matches!(outcome.output.completion, Completion::Done(_)).then_some(path)
+        matches!(outcome.output.completion, Completion::Done(_) | Completion::Partial(_)).then_some(path)
     }
 
     fn rendering_for(&self, outcome: &Outcome) -> Rendering {
@@ -202,14 +202,14 @@ impl Presentation {
             Representation::Raw => self.raw(outcome, check),
             Representation::Formatted(Format::Human) => self.human(outcome),
             Representation::Formatted(Format::Markdown) => {
-                RenderedOutput { body: self.markdown(outcome), remarks: Vec::new() }
+                RenderedOutput { body: self.markdown(outcome), remarks: self.error_beside_file(outcome) }
             }
             Representation::Formatted(Format::Json) => self.json(outcome, rendering.envelope, check),
             Representation::Formatted(Format::Jsonl) => {
                 let (items, ending) = jsonl::render(outcome, self.stream);
                 check(Envelope::Agent, outcome, &ending);
                 let lines: Vec<String> = items.iter().chain([&ending]).map(json_text).collect();
-                RenderedOutput { body: lines.join("\n"), remarks: Vec::new() }
+                RenderedOutput { body: lines.join("\n"), remarks: self.error_beside_file(outcome) }
             }
         }
     }
@@ -295,7 +295,13 @@ impl Presentation {
             Envelope::Standard => escape_terminal_controls(&standard_envelope::to_text(&value)),
             _ => json_text(&value),
         };
-        RenderedOutput { body, remarks: Vec::new() }
+        RenderedOutput { body, remarks: self.error_beside_file(outcome) }
+    }
+
+    /// The error of a partial success whose envelope goes to a file: without it stdout and stderr would be empty.
+    fn error_beside_file(&self, outcome: &Outcome) -> Vec<String> {
+        let error = self.file_for(outcome).and_then(|_| outcome.error());
+        error.map(|error| human::error(&error)).into_iter().collect()
     }
 }
 

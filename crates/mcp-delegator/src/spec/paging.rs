@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 
 /// The largest page, which is also the default: a list is usually shorter.
 pub const MAX_PAGE_SIZE: u32 = 1000;
@@ -110,11 +110,11 @@ fn continued_page(
 ) -> Result<PageStart, AppError> {
     let start = decode(cursor, query)?;
     if start.limit.is_some() && limit.is_some() && limit != start.limit {
-        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor was created with another limit.")
+        return Err(cursor_error(("cursor", cursor), "was created with another limit")
             .suggest("Repeat the limit of the first call, or start again without a cursor."));
     }
     if start.index >= total {
-        return Err(AppError::new(ErrorCode::InvalidCursor, "The cursor points past the end."));
+        return Err(cursor_error(("cursor", cursor), "points past the end"));
     }
     Ok(PageStart { limit: start.limit.or(limit), ..start })
 }
@@ -125,8 +125,12 @@ pub fn position_cursor<const N: usize>(positions: [i64; N], query: &Value) -> St
     hex(&format!("2.{text}.{}", fingerprint(&json!([positions.as_slice(), query]))))
 }
 
-/// The positions in a cursor created by [`position_cursor`].
-pub fn cursor_positions<const N: usize>(cursor: &str, query: &Value) -> Result<[i64; N], AppError> {
+/// The positions in a cursor created by [`position_cursor`]. The cursor comes with the name of its input.
+pub fn cursor_positions<const N: usize>(
+    (input, cursor): (&str, &str),
+    query: &Value,
+) -> Result<[i64; N], AppError> {
+    let invalid_cursor = |reason| invalid_cursor((input, cursor), reason);
     let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
     let ["2", positions @ .., given] = parts.as_slice() else { return Err(invalid_cursor("is not valid")) };
@@ -148,12 +152,19 @@ fn hex(plain: &str) -> String {
     plain.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn invalid_cursor(reason: &str) -> AppError {
-    AppError::new(ErrorCode::InvalidCursor, format!("The cursor {reason}."))
+fn cursor_error((input, cursor): (&str, &str), reason: &str) -> AppError {
+    let problem = Problem::new(ErrorCode::InvalidCursor, input, reason).value(cursor.into());
+    let message = format!("The cursor {reason}.");
+    AppError { message, ..AppError::from_problems(vec![problem]) }
+}
+
+fn invalid_cursor(given: (&str, &str), reason: &str) -> AppError {
+    cursor_error(given, reason)
         .suggest("Use the cursor of the previous response unchanged, or start again without a cursor.")
 }
 
 fn decode(cursor: &str, query: &Value) -> Result<PageStart, AppError> {
+    let invalid_cursor = |reason| invalid_cursor(("cursor", cursor), reason);
     let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
     let ["1", number, limit, index, given] = parts.as_slice() else {
@@ -212,11 +223,17 @@ mod tests {
     fn position_cursor_is_valid_only_for_its_query() {
         let query = json!({"labels": {"a": "b"}});
         let cursor = position_cursor([4711, -1], &query);
-        assert_eq!(cursor_positions(&cursor, &query).unwrap(), [4711, -1]);
-        assert_eq!(cursor_positions::<1>(&cursor, &query).unwrap_err().code, ErrorCode::InvalidCursor);
+        assert_eq!(cursor_positions(("cursor", &cursor), &query).unwrap(), [4711, -1]);
+        assert_eq!(
+            cursor_positions::<1>(("cursor", &cursor), &query).unwrap_err().code,
+            ErrorCode::InvalidCursor
+        );
         let other = paginate(vec![1, 2], &paging(Some(1), None), &query).unwrap().1.next_cursor.unwrap();
         for (cursor, question) in [(&cursor, json!({})), (&other, query.clone()), (&"zz".to_owned(), query)] {
-            assert_eq!(cursor_positions::<2>(cursor, &question).unwrap_err().code, ErrorCode::InvalidCursor);
+            assert_eq!(
+                cursor_positions::<2>(("cursor", cursor), &question).unwrap_err().code,
+                ErrorCode::InvalidCursor
+            );
         }
     }
 

@@ -102,7 +102,7 @@ fn events_page(
     let query = events::cursor_query(task.id.as_str());
     let until = match &input.events_cursor {
         Some(cursor) => {
-            let [position] = cursor_positions(cursor, &query)?;
+            let [position] = cursor_positions(("events_cursor", cursor), &query)?;
             usize::try_from(position).unwrap_or(0).min(lines.len())
         }
         None => lines.len(),

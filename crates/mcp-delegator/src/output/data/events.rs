@@ -66,7 +66,7 @@ pub fn retain_newest(task: &mut Map<String, Value>, newest: usize) {
         return;
     };
     let start = match events.get("next_cursor").and_then(Value::as_str) {
-        Some(cursor) => cursor_positions(cursor, &query).map(|[position]| position),
+        Some(cursor) => cursor_positions(("events_cursor", cursor), &query).map(|[position]| position),
         None => Ok(0),
     };
     if let Ok(start) = start {
@@ -147,7 +147,7 @@ mod tests {
         let position = |task: &Map<String, Value>| {
             let cursor = task["events"].get("next_cursor").and_then(Value::as_str);
             cursor.map(|cursor| {
-                let [position] = cursor_positions(cursor, &cursor_query("T-1")).unwrap();
+                let [position] = cursor_positions(("events_cursor", cursor), &cursor_query("T-1")).unwrap();
                 position
             })
         };

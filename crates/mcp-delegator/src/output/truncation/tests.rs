@@ -132,8 +132,11 @@ fn newest_events_stay_and_the_cursor_leads_to_older_ones() {
     let items = events_data["items"].as_array().unwrap();
     assert!((25..35).contains(&items.len()), "{}", items.len());
     assert_eq!(items.as_slice(), &events[50 - items.len()..]);
-    let [position] =
-        cursor_positions(events_data["next_cursor"].as_str().unwrap(), &cursor_query("T-1")).unwrap();
+    let [position] = cursor_positions(
+        ("events_cursor", events_data["next_cursor"].as_str().unwrap()),
+        &cursor_query("T-1"),
+    )
+    .unwrap();
     assert_eq!(usize::try_from(position).unwrap(), 50 - items.len());
     assert_eq!(data(&outcome)["final_message"], "Done.");
     assert!(warning(&outcome).contains("events_cursor returns the events before these"));
