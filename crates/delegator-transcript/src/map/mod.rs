@@ -152,8 +152,8 @@ impl Translator {
     }
 
     /// Begins a stream of a dialect without threads (the idle dialect, plain text) with `thread.started`, because readers
-    /// of Codex exec events expect it. Its id is `thread_id`, else the first `thread_id` or `session_id` of a line, else
-    /// derived from the first lines of the stream.
+    /// of Codex exec events expect it. Its id is `thread_id`, else the first `thread_id` or `session_id` in the lines up to
+    /// the first that is more than `idle` or `done`, else derived from these lines: a live stream cannot be read ahead.
     pub fn announcing(self, thread_id: Option<String>) -> Self {
         Self { thread_start: Some(ThreadStart::new(thread_id)), ..self }
     }
@@ -216,6 +216,9 @@ impl Translator {
         if !is_own && is_turn_boundary(&event) {
             return sink(Effect::Unmapped(UnmappedReason::Ignored));
         }
+        if self.dialect == Some(Dialect::Idle) && self.guessed_from == 0 {
+            self.start_thread(sink);
+        }
         let effects = match event {
             Event::Thread(event) => {
                 if let ThreadEvent::Item { item, .. } = &event {
@@ -231,12 +234,7 @@ impl Translator {
         };
         for effect in effects {
             match &effect {
-                Effect::Emit(event) => {
-                    if self.dialect == Some(Dialect::Idle) {
-                        self.start_thread(sink);
-                    }
-                    self.follow_turn(event);
-                }
+                Effect::Emit(event) => self.follow_turn(event),
                 Effect::Interrupted => self.turn_is_open = false,
                 _ => {}
             }
@@ -258,6 +256,13 @@ impl Translator {
     fn start_thread<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
         if let Some(start) = self.thread_start.take() {
             sink(Effect::Emit(ThreadEvent::ThreadStarted { thread_id: start.into_thread_id() }));
+        }
+    }
+
+    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread.
+    pub fn finish<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
+        if self.dialect == Some(Dialect::Idle) {
+            self.start_thread(sink);
         }
     }
 
