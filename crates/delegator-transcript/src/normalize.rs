@@ -139,11 +139,15 @@ impl LineNormalizer {
                     None => Cow::Owned(written_event(&event, &text)),
                 };
                 documented.clear();
-                let checked = strict::write_documented(&written, documented).or_else(|deviation| {
+                let id = match &event {
+                    ThreadEvent::Item { item, .. } => Some(&item.id),
+                    _ => None,
+                };
+                let checked = strict::write_documented(&written, id, documented).or_else(|deviation| {
                     documented.clear();
                     let is_other_spelling = original.is_some_and(|line| is_other_spelling(&event, line));
                     let decoded = is_other_spelling.then(|| written_event(&event, &text)).ok_or(deviation)?;
-                    strict::write_documented(&decoded, documented).map(|_| Some(deviation))
+                    strict::write_documented(&decoded, id, documented).map(|_| Some(deviation))
                 });
                 match (options.strict, checked) {
                     (true, Ok(_)) => out.extend_from_slice(documented),
@@ -215,7 +219,7 @@ impl From<Deviation> for UnmappedReason {
         match deviation {
             Deviation::UnknownItem => Self::UnknownItem,
             Deviation::PatchInProgress => Self::PatchInProgress,
-            Deviation::Declined | Deviation::InvalidField => Self::InvalidField,
+            Deviation::Declined | Deviation::ItemId | Deviation::InvalidField => Self::InvalidField,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
 mod idle;
+mod item_ids;
 mod pending;
 mod protocol;
 mod response;
@@ -24,6 +25,7 @@ use crate::framer::{Line, LineText};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use idle::IdleMapper;
+use item_ids::ItemIds;
 use protocol::ProtocolMapper;
 use thread_start::ThreadStart;
 
@@ -124,27 +126,6 @@ pub struct Translator {
     thread_start: Option<ThreadStart>,
 }
 
-/// Generates `item_0`, `item_1`, … and skips the ids that the stream itself uses.
-#[derive(Debug, Default)]
-struct ItemIds {
-    next: u64,
-}
-
-impl ItemIds {
-    fn next(&mut self) -> Text<'static> {
-        let id = Text::owned(format!("item_{}", self.next));
-        self.next += 1;
-        id
-    }
-
-    fn reserve(&mut self, id: &Text<'_>) {
-        let number = id.simple().and_then(|id| id.strip_prefix("item_")).and_then(|n| n.parse::<u64>().ok());
-        if let Some(number) = number {
-            self.next = self.next.max(number.saturating_add(1));
-        }
-    }
-}
-
 impl Translator {
     /// A translator for a stream of this dialect, or of one that its lines show.
     pub fn new(dialect: Option<Dialect>) -> Self {
@@ -220,9 +201,9 @@ impl Translator {
             self.start_thread(sink);
         }
         let effects = match event {
-            Event::Thread(event) => {
-                if let ThreadEvent::Item { item, .. } = &event {
-                    self.ids.reserve(&item.id);
+            Event::Thread(mut event) => {
+                if let ThreadEvent::Item { item, .. } = &mut event {
+                    item.id = self.ids.of_agent(std::mem::take(&mut item.id));
                 }
                 self.follow_turn(&event);
                 return sink(Effect::Emit(event));

@@ -151,6 +151,25 @@ fn the_id_of_an_item_is_item_n_wherever_it_stands() {
 }
 
 #[test]
+fn strict_replaces_other_ids_by_free_ones_and_the_rest_marks_them() {
+    let line = |phase: &str, id: &str| {
+        format!(r#"{{"type":"item.{phase}","item":{{"id":"{id}","type":"web_search","query":"q"}}}}"#) + "\n"
+    };
+    let ids = ["item_0", "abc", "item_1", "d\\u0065f", "abc", "item_1"];
+    let stream: String = ids.iter().map(|id| line("updated", id)).collect();
+    let expected: String = ["item_0", "item_1", "item_2", "item_3", "item_1", "item_2"]
+        .iter()
+        .map(|id| line("updated", id))
+        .collect();
+    let strict = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
+    assert_eq!(normalize(&stream, strict), (expected.trim_end().to_owned(), None));
+    let (marked, _) = normalize(&line("started", "abc"), NormalizeOptions::default());
+    assert!(
+        marked.contains(r#""id":"abc""#) && marked.ends_with(r#""mcp_delegator_nonstandard":"item_id"}"#)
+    );
+}
+
+#[test]
 fn white_space_around_a_line_is_not_part_of_it() {
     let mut out = Vec::new();
     let mut normalizer = Normalizer::new(NormalizeOptions::default(), LineLimits::STANDARD);
