@@ -11,7 +11,14 @@ use delegator_git::RestoreError;
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 
-use crate::results::restore::RestoreChanges;
+/// What a restore changed in all work trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RestoreChanges {
+    None,
+    Files,
+    /// Also HEAD or its branch, at least in one work tree.
+    FilesAndHead,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {

@@ -48,10 +48,10 @@ pub use delegator_supervisor::agent::{
     parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
 pub use delegator_supervisor::run::Snapshot;
-pub use error::{DirectoryProblem, EngineError, FileProblem};
+pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
-pub use results::restore::{RestoreChanges, RestoreReport, RestoreRequest, RestoredTree};
+pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};
 pub use submit::allowed_dir::resolve_allowed_dir;

@@ -101,6 +101,14 @@ impl Normalizer {
     pub fn finish(self, out: &mut Vec<u8>) -> NormalizeSummary {
         let Self { mut framer, mut lines } = self;
         framer.finish(|line| lines.push_line(&line, out));
+        let LineNormalizer { translator, summary, .. } = &mut lines;
+        translator.finish(&mut |effect| {
+            if let Effect::Emit(event) = effect {
+                write::event(&event, &LineText::Whole(Cow::Borrowed("")), out);
+                out.push(b'\n');
+                summary.lines_written += 1;
+            }
+        });
         NormalizeSummary {
             dialect: lines.translator.dialect(),
             mixed_lines: lines.translator.mixed_lines(),
@@ -129,10 +137,7 @@ impl LineNormalizer {
             _ => None,
         };
         let Self { options, translator, summary, documented } = self;
-        let count_written = |summary: &mut NormalizeSummary| {
-            summary.lines_written += 1;
-            summary.shortened += u64::from(line.is_truncated());
-        };
+        let written_before = summary.lines_written;
         translator.translate(event, &mut |effect| match effect {
             Effect::Emit(event) => {
                 let written = match original {
@@ -140,11 +145,15 @@ impl LineNormalizer {
                     None => Cow::Owned(written_event(&event, &text)),
                 };
                 documented.clear();
-                let checked = strict::write_documented(&written, documented).or_else(|deviation| {
+                let id = match &event {
+                    ThreadEvent::Item { item, .. } => Some(&item.id),
+                    _ => None,
+                };
+                let checked = strict::write_documented(&written, id, documented).or_else(|deviation| {
                     documented.clear();
-                    let decoded = original.filter(|_| deviation == Deviation::InvalidField);
-                    let decoded = decoded.map(|_| written_event(&event, &text)).ok_or(deviation)?;
-                    strict::write_documented(&decoded, documented).map(|_| Some(deviation))
+                    let is_other_spelling = original.is_some_and(|line| is_other_spelling(&event, line));
+                    let decoded = is_other_spelling.then(|| written_event(&event, &text)).ok_or(deviation)?;
+                    strict::write_documented(&decoded, id, documented).map(|_| Some(deviation))
                 });
                 match (options.strict, checked) {
                     (true, Ok(_)) => out.extend_from_slice(documented),
@@ -159,7 +168,7 @@ impl LineNormalizer {
                     }
                 }
                 out.push(b'\n');
-                count_written(summary);
+                summary.lines_written += 1;
             }
             Effect::Unmapped(reason) => {
                 *summary.no_place.entry(reason).or_default() += 1;
@@ -167,12 +176,24 @@ impl LineNormalizer {
                     let unmapped = long_lines::unmapped(line, &text, reason);
                     out.extend_from_slice(without_repeated_keys(&unmapped).as_bytes());
                     out.push(b'\n');
-                    count_written(summary);
+                    summary.lines_written += 1;
                 }
             }
             Effect::Warn(warning) if summary.warnings.len() < MAX_WARNINGS => summary.warnings.push(warning),
             Effect::Warn(_) | Effect::Usage(_) | Effect::Interrupted | Effect::Idle | Effect::Done => {}
         });
+        summary.shortened += u64::from(line.is_truncated() && summary.lines_written > written_before);
+    }
+}
+
+/// Whether an event whose line is not documented says the same as a documented one: an error as plain text, or the end
+/// of a turn without usage. Any other invalid field would have to be invented.
+fn is_other_spelling(event: &ThreadEvent<'_>, line: &str) -> bool {
+    match event {
+        ThreadEvent::TurnFailed { error } => !error.message.is_empty(),
+        ThreadEvent::Error { message } => !message.is_empty(),
+        ThreadEvent::TurnCompleted { .. } => Object::read(line).raw("usage").is_none(),
+        ThreadEvent::ThreadStarted { .. } | ThreadEvent::TurnStarted | ThreadEvent::Item { .. } => false,
     }
 }
 
@@ -204,7 +225,7 @@ impl From<Deviation> for UnmappedReason {
         match deviation {
             Deviation::UnknownItem => Self::UnknownItem,
             Deviation::PatchInProgress => Self::PatchInProgress,
-            Deviation::Declined | Deviation::InvalidField => Self::InvalidField,
+            Deviation::Declined | Deviation::ItemId | Deviation::InvalidField => Self::InvalidField,
         }
     }
 }

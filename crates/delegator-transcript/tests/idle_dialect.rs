@@ -56,6 +56,32 @@ fn a_stream_begins_with_the_thread_that_is_known_or_a_derived_one() {
 }
 
 #[test]
+fn a_stream_of_idle_or_done_alone_begins_with_its_thread() {
+    for line in [r#"{"type":"done"}"#, r#"{"type":"idle"}"#, r#"{"type":"idle","session_id":"s-1"}"#] {
+        let stream = lines(&[line]);
+        let events = normalized_stream(&stream);
+        assert_eq!((events.len(), &events[0]["type"]), (1, &json!("thread.started")), "{line}");
+        let thread = AssumedThread::Derived;
+        let report = summarize_with(stream.as_bytes(), FoldOptions { thread, ..FoldOptions::default() });
+        assert_eq!(report.thread_id.map(Value::from), Some(events[0]["thread_id"].clone()), "{line}");
+    }
+    let other =
+        normalized_stream(&lines(&[r#"{"type":"idle"}"#, r#"{"type":"thread.started","thread_id":"t"}"#]));
+    assert_eq!(other.len(), 1, "`idle` is only a guess of the dialect: {other:?}");
+}
+
+#[test]
+fn a_thread_id_counts_up_to_the_first_activity_of_the_stream() {
+    let message = r#"{"type":"agent_message","content":"hi"}"#;
+    let named = r#"{"type":"idle","session_id":"S9"}"#;
+    assert_eq!(first_thread(&lines(&[named, message]), AssumedThread::Derived), "S9");
+    assert_eq!(
+        first_thread(&lines(&[message, named]), AssumedThread::Derived),
+        first_thread(&lines(&[message]), AssumedThread::Derived)
+    );
+}
+
+#[test]
 fn streams_of_dialects_with_threads_get_no_thread() {
     for stream in [
         lines(&[r#"{"type":"turn.started"}"#, r#"{"type":"agent_message","content":"mixed"}"#]),

@@ -135,6 +135,16 @@ fn unknown_lines_are_counted_and_printed_only_on_request() {
 }
 
 #[test]
+fn an_envelope_counts_the_lines_it_contains_and_those_it_cannot() {
+    let input = "not json\n{\"type\":\"turn.started\"}\n{\"type\":\"galaxy\"}\n";
+    let arguments = ["events", "normalize", "--keep-unknown", "--format", "json"];
+    let envelope = world().run_with_input(arguments, input.as_bytes()).json();
+    assert_eq!(envelope["data"]["events"], json!([{"type": "turn.started"}, {"type": "galaxy"}]));
+    assert_eq!(envelope["data"]["written_line_count"], 2);
+    assert!(envelope["warnings"].to_string().contains("1 lines are not in `events`"), "{envelope}");
+}
+
+#[test]
 fn normalize_can_write_an_envelope_or_a_file() {
     let world = world();
     let path = recording("plain");

@@ -15,7 +15,7 @@ use delegator_supervisor::agent::Variables;
 
 use super::restore_lookup::{FoundPoints, PointSource};
 use crate::Engine;
-use crate::error::EngineError;
+use crate::error::{EngineError, RestoreChanges};
 use crate::upkeep::restore_record::{git, undo_reference};
 
 /// Long, because a restore copies what it overwrites, whatever its size.
@@ -59,15 +59,6 @@ impl RestoredTree {
             head_restored: tree.include_head,
         }
     }
-}
-
-/// What a restore changed in all work trees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RestoreChanges {
-    None,
-    Files,
-    /// Also HEAD or its branch, at least in one work tree.
-    FilesAndHead,
 }
 
 impl RestoreChanges {

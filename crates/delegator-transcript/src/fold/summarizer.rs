@@ -65,7 +65,9 @@ impl LineSummarizer {
 
     /// Marks the end of the stream.
     pub fn finish(&mut self) {
-        self.fold.finish(&self.translator);
+        let Self { translator, fold } = self;
+        translator.finish(&mut |effect| fold.on_effect(&effect));
+        fold.finish(translator);
     }
 
     /// Returns the report of the stream so far.

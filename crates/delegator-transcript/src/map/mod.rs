@@ -9,6 +9,7 @@
 //! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
 mod idle;
+mod item_ids;
 mod pending;
 mod protocol;
 mod response;
@@ -24,6 +25,7 @@ use crate::framer::{Line, LineText};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use idle::IdleMapper;
+use item_ids::ItemIds;
 use protocol::ProtocolMapper;
 pub use thread_start::AssumedThread;
 use thread_start::ThreadStart;
@@ -125,27 +127,6 @@ pub struct Translator {
     thread_start: Option<ThreadStart>,
 }
 
-/// Generates `item_0`, `item_1`, … and skips the ids that the stream itself uses.
-#[derive(Debug, Default)]
-struct ItemIds {
-    next: u64,
-}
-
-impl ItemIds {
-    fn next(&mut self) -> Text<'static> {
-        let id = Text::owned(format!("item_{}", self.next));
-        self.next += 1;
-        id
-    }
-
-    fn reserve(&mut self, id: &Text<'_>) {
-        let number = id.simple().and_then(|id| id.strip_prefix("item_")).and_then(|n| n.parse::<u64>().ok());
-        if let Some(number) = number {
-            self.next = self.next.max(number.saturating_add(1));
-        }
-    }
-}
-
 impl Translator {
     /// A translator for a stream of this dialect, or of one that its lines show.
     pub fn new(dialect: Option<Dialect>) -> Self {
@@ -153,7 +134,7 @@ impl Translator {
     }
 
     /// Begins a stream of a dialect without threads (the idle dialect, plain text) with `thread.started`, because readers
-    /// of Codex exec events expect it.
+    /// of Codex exec events expect it. See [`AssumedThread`] for its id.
     pub fn announcing(self, thread: AssumedThread) -> Self {
         Self { thread_start: ThreadStart::new(thread), ..self }
     }
@@ -216,10 +197,13 @@ impl Translator {
         if !is_own && is_turn_boundary(&event) {
             return sink(Effect::Unmapped(UnmappedReason::Ignored));
         }
+        if self.dialect == Some(Dialect::Idle) && self.guessed_from == 0 {
+            self.start_thread(sink);
+        }
         let effects = match event {
-            Event::Thread(event) => {
-                if let ThreadEvent::Item { item, .. } = &event {
-                    self.ids.reserve(&item.id);
+            Event::Thread(mut event) => {
+                if let ThreadEvent::Item { item, .. } = &mut event {
+                    item.id = self.ids.of_agent(std::mem::take(&mut item.id));
                 }
                 self.follow_turn(&event);
                 return sink(Effect::Emit(event));
@@ -231,12 +215,7 @@ impl Translator {
         };
         for effect in effects {
             match &effect {
-                Effect::Emit(event) => {
-                    if self.dialect == Some(Dialect::Idle) {
-                        self.start_thread(sink);
-                    }
-                    self.follow_turn(event);
-                }
+                Effect::Emit(event) => self.follow_turn(event),
                 Effect::Interrupted => self.turn_is_open = false,
                 _ => {}
             }
@@ -258,6 +237,13 @@ impl Translator {
     fn start_thread<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
         if let Some(start) = self.thread_start.take() {
             sink(Effect::Emit(ThreadEvent::ThreadStarted { thread_id: start.into_thread_id() }));
+        }
+    }
+
+    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread.
+    pub fn finish<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
+        if self.dialect == Some(Dialect::Idle) {
+            self.start_thread(sink);
         }
     }
 

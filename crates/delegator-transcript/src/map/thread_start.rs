@@ -15,7 +15,8 @@ pub enum AssumedThread {
     #[default]
     None,
     Known(String),
-    /// The first `thread_id` or `session_id` of a line, else an id derived from the first lines of the stream.
+    /// The first `thread_id` or `session_id` in the lines up to the first that is more than `idle` or `done`, else an id
+    /// derived from these lines: a live stream cannot be read ahead.
     Derived,
 }
 

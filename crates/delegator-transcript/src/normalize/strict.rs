@@ -2,10 +2,11 @@
 //!
 //! The text of the line is filtered: documented values are copied in their order, other fields are dropped. A value that
 //! a reader of the documented types would reject makes the whole event not documented, and the caller decides what
-//! happens to it. `declined` is the only value that is replaced: the documented types have `failed` for it.
+//! happens to it. Only two values are replaced: `declined`, for which the documented types have `failed`, and
+//! the id of an item that is not `item_N`.
 
 use crate::json::write::{self, plain_string};
-use crate::json::{Object, Value};
+use crate::json::{Object, Text, Value};
 
 /// Why an event is not a documented one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(super) enum Deviation {
     PatchInProgress,
     /// A command or call that was not allowed to run; written as `failed`.
     Declined,
+    /// The id of an item is not `item_N`, or was given to another item before; written as a free one.
+    ItemId,
     /// A documented field is missing or has another type or value.
     InvalidField,
 }
@@ -26,6 +29,7 @@ impl Deviation {
             Self::UnknownItem => "unknown_item",
             Self::PatchInProgress => "patch_in_progress",
             Self::Declined => "declined",
+            Self::ItemId => "item_id",
             Self::InvalidField => "invalid_field",
         }
     }
@@ -119,18 +123,23 @@ fn item_fields(kind: &str) -> Option<&'static [Field]> {
     })
 }
 
-/// Appends the documented form of an event, whose grammar was checked and which has no repeated keys. Returns the
+/// Appends the documented form of an event (of an item, with this id), whose grammar was checked and which has no repeated keys. Returns the
 /// deviation that was replaced; on an error, what was appended is incomplete.
-pub(super) fn write_documented(line: &str, out: &mut Vec<u8>) -> Result<Option<Deviation>, Deviation> {
+pub(super) fn write_documented(
+    line: &str,
+    item_id: Option<&Text<'_>>,
+    out: &mut Vec<u8>,
+) -> Result<Option<Deviation>, Deviation> {
     let event = Object::read(line);
     let fields = event.text("type").and_then(|kind| event_fields(&kind.resolve()));
-    let mut writer = Writer { out, replaced: None };
+    let mut writer = Writer { out, item_id, replaced: None };
     writer.object(&event, fields.ok_or(Deviation::InvalidField)?)?;
     Ok(writer.replaced)
 }
 
 struct Writer<'o> {
     out: &'o mut Vec<u8>,
+    item_id: Option<&'o Text<'o>>,
     replaced: Option<Deviation>,
 }
 
@@ -161,6 +170,11 @@ impl Writer<'_> {
         let is_text = |allowed: &[&str]| value.text().is_some_and(|text| allowed.iter().any(|a| text == **a));
         let is_valid = match kind {
             Type::Id if value.text().is_none_or(|id| id.is_empty()) => false,
+            Type::Id if self.item_id.is_some_and(|id| value.text().as_ref() != Some(id)) => {
+                self.replaced = Some(Deviation::ItemId);
+                plain_string(self.out, &self.item_id.map(Text::resolve).unwrap_or_default());
+                return Ok(());
+            }
             Type::Text | Type::Id => return self.text(value, json),
             Type::Tokens => json.parse::<i64>().is_ok_and(|number| number.to_string() == json),
             Type::ExitCode => json.parse::<i32>().is_ok_and(|number| number.to_string() == json),
@@ -204,9 +218,9 @@ impl Writer<'_> {
     fn objects(&mut self, value: Value<'_>, fields: &[Field]) -> Result<(), Deviation> {
         let elements: Vec<_> = value.elements().ok_or(Deviation::InvalidField)?.collect();
         let mut result = Ok(());
-        let Self { out, replaced } = self;
+        let Self { out, item_id, replaced } = self;
         write::array(out, &elements, |out, element| {
-            let mut writer = Writer { out, replaced: *replaced };
+            let mut writer = Writer { out, item_id: *item_id, replaced: *replaced };
             let written = object(*element).and_then(|element| writer.object(&element, fields));
             result = result.and(written);
         });

@@ -90,27 +90,51 @@ fn strict_writes_a_declined_command_as_failed() {
 }
 
 #[test]
-fn strict_writes_invalid_fields_as_they_were_decoded() {
+fn strict_writes_other_spellings_of_the_same_event() {
     for (line, expected) in [
         (r#"{"type":"turn.failed","error":"boom"}"#, r#"{"type":"turn.failed","error":{"message":"boom"}}"#),
         (
             r#"{"type":"turn.completed"}"#,
             r#"{"type":"turn.completed","usage":{"input_tokens":0,"cached_input_tokens":0,"output_tokens":0}}"#,
         ),
-        (
-            r#"{"type":"turn.completed","usage":{"input_tokens":1e3,"output_tokens":2}}"#,
-            r#"{"type":"turn.completed","usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":2}}"#,
-        ),
-        (
-            r#"{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"c","exit_code":9999999999,"status":"failed"}}"#,
-            r#"{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"c","aggregated_output":"","status":"failed"}}"#,
-        ),
+        (r#"{"type":"error","error":{"message":"boom"}}"#, r#"{"type":"error","message":"boom"}"#),
         (
             r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"a\ud800b"}}"#,
             "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_0\",\"type\":\"agent_message\",\"text\":\"a\u{fffd}b\"}}",
         ),
     ] {
         assert_eq!(strict(line), expected);
+    }
+}
+
+#[test]
+fn strict_invents_and_alters_no_value() {
+    let command = r#""id":"item_0","type":"command_execution","status":"failed""#;
+    let usage = |fields: &str| format!(r#"{{"type":"turn.completed","usage":{fields}}}"#);
+    let item = |fields: &str| format!(r#"{{"type":"item.completed","item":{{{fields}}}}}"#);
+    for line in [
+        r#"{"type":"thread.started"}"#.to_owned(),
+        r#"{"type":"thread.started","thread_id":7}"#.to_owned(),
+        r#"{"type":"error"}"#.to_owned(),
+        r#"{"type":"turn.failed"}"#.to_owned(),
+        r#"{"type":"turn.failed","error":{"message":["boom"]}}"#.to_owned(),
+        usage(r#""many""#),
+        usage(r#"{"input_tokens":1,"output_tokens":2}"#),
+        usage(r#"{"input_tokens":1,"cached_input_tokens":"2","output_tokens":3}"#),
+        usage(r#"{"input_tokens":1,"cached_input_tokens":2,"output_tokens":3.5}"#),
+        usage(r#"{"input_tokens":1e3,"cached_input_tokens":2,"output_tokens":3}"#),
+        item(&format!(r#"{command},"command":["ls","-l"],"aggregated_output":"""#)),
+        item(&format!(r#"{command},"command":"ls""#)),
+        item(&format!(r#"{command},"command":"ls","aggregated_output":"","exit_code":1.5"#)),
+        item(&format!(r#"{command},"command":"ls","aggregated_output":"","exit_code":9999999999"#)),
+        item(r#""id":"item_0","type":"todo_list","items":[{"text":"a","completed":"yes"}]"#),
+        item(
+            r#""id":"item_0","type":"file_change","changes":[{"path":"a","kind":"move"}],"status":"failed""#,
+        ),
+        item(r#""id":"item_0","type":"agent_message""#),
+    ] {
+        let strict = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
+        assert_eq!(normalize(&line, strict), (String::new(), Some(UnmappedReason::InvalidField)), "{line}");
     }
 }
 
@@ -124,6 +148,25 @@ fn the_id_of_an_item_is_item_n_wherever_it_stands() {
         let expected = r#"{"type":"item.completed","item":{"id":"item_3","type":"web_search","query":"q"}}"#;
         assert_eq!(normalize(line, options), (expected.to_owned(), None));
     }
+}
+
+#[test]
+fn strict_replaces_other_ids_by_free_ones_and_the_rest_marks_them() {
+    let line = |phase: &str, id: &str| {
+        format!(r#"{{"type":"item.{phase}","item":{{"id":"{id}","type":"web_search","query":"q"}}}}"#) + "\n"
+    };
+    let ids = ["item_0", "abc", "item_1", "d\\u0065f", "abc", "item_1"];
+    let stream: String = ids.iter().map(|id| line("updated", id)).collect();
+    let expected: String = ["item_0", "item_1", "item_2", "item_3", "item_1", "item_2"]
+        .iter()
+        .map(|id| line("updated", id))
+        .collect();
+    let strict = NormalizeOptions { strict: true, ..NormalizeOptions::default() };
+    assert_eq!(normalize(&stream, strict), (expected.trim_end().to_owned(), None));
+    let (marked, _) = normalize(&line("started", "abc"), NormalizeOptions::default());
+    assert!(
+        marked.contains(r#""id":"abc""#) && marked.ends_with(r#""mcp_delegator_nonstandard":"item_id"}"#)
+    );
 }
 
 #[test]

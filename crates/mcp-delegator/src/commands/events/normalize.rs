@@ -94,20 +94,26 @@ fn run(context: &Context<'_>, input: Normalize) -> Result<CommandOutput, AppErro
         out.clear();
         Ok(flow == Flow::Continue)
     })?;
-    let summary = normalizer.finish(&mut out);
+    let mut summary = normalizer.finish(&mut out);
     bar.finish_and_clear();
     if streams {
         context.screen.write_lines(&out)?;
         return Ok(command_output(&summary, None));
     }
     collect(&mut collected, &mut out);
-    let complete = collected.len() < MAX_COLLECTED_BYTES;
-    let events: Vec<Value> =
-        collected.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    // Only whole lines: what follows the last line end is incomplete.
+    let events: Vec<Value> = collected
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| line.ends_with(b"\n"))
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    let not_included = summary.lines_written.saturating_sub(events.len() as u64);
+    summary.lines_written = events.len() as u64;
     let mut output = command_output(&summary, Some(events));
-    if !complete {
-        let message =
-            "Only the first events are included; omit --format json to print all of them, line by line.";
+    if not_included > 0 {
+        let message = format!(
+            "{not_included} lines are not in `events`: they are not JSON, or exceed 4 MiB in total. Omit --format json to print all of them, line by line."
+        );
         output.warnings.push(Warning::new("W_TRUNCATION_001", message));
     }
     Ok(output)
