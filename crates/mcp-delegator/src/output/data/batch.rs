@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_error_of_a_failed_batch_has_the_phase_of_its_own_code() {
-        let errors = || vec![error(ErrorCode::TaskNotFound), error(ErrorCode::WrongState)];
+        let errors = || vec![error(ErrorCode::WrongState), error(ErrorCode::TaskNotFound)];
         assert_eq!(errors()[0].phase, Phase::Validation);
         let common = common_error(errors(), false);
         assert_eq!((common.code, common.phase), (ErrorCode::AllItemsFailed, Phase::Execution));
