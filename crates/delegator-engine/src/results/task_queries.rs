@@ -12,6 +12,7 @@ use delegator_supervisor::run::Snapshot;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::decode;
+use crate::submit::launch::Launch;
 use crate::supervise::snapshot_file::read_snapshot;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
@@ -81,6 +82,17 @@ impl Engine {
         let snapshot = read_snapshot(&dir)?;
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
         Ok(TaskFiles { record, snapshot, restore_point })
+    }
+
+    /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from the record.
+    pub fn hard_limit_sec(&self, id: &TaskId) -> Option<u64> {
+        let launch = self.read_stored(id, TaskFile::Launch).ok().filter(|bytes| !bytes.is_empty());
+        if let Some(launch) = launch.and_then(|bytes| Launch::from_bytes(id, &bytes).ok()) {
+            return Some(launch.settings.limits.hard_sec);
+        }
+        let files = self.files(id).ok()?;
+        let of_record = files.record.and_then(|record| record.limits).map(|limits| limits.hard_sec);
+        files.snapshot.map(|snapshot| snapshot.hard_limit_sec).or(of_record)
     }
 
     pub fn task_dir(&self, id: &TaskId) -> Result<Option<TaskDir>, EngineError> {

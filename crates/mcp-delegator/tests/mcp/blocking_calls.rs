@@ -100,7 +100,7 @@ fn without_a_percentage_progress_is_seconds_of_the_hard_limit() {
 }
 
 #[test]
-fn several_tasks_have_a_total_of_one_hundred_each() {
+fn several_tasks_have_a_total_of_one_hundred_together() {
     let stage = waiting_stage();
     let mut client = Client::connect(&stage, V2025_06);
     let ids = [client.exec(), client.exec()];
@@ -108,9 +108,22 @@ fn several_tasks_have_a_total_of_one_hundred_each() {
     stage.wait(&ids[0]);
     let (call, notifications) = first_notifications(&mut client, &json!({"task_ids": ids}), 2);
     let (progress, total, message) = &notifications[1];
-    assert!((100.0..200.0).contains(progress) && *total == 200.0, "{notifications:?}");
+    assert!((50.0..100.0).contains(progress) && *total == 100.0, "{notifications:?}");
     assert!(message.contains("1 of 2 tasks ended"), "{message}");
     release_agents(&stage);
+    assert!(client.response(call)["result"].is_object());
+}
+
+#[test]
+fn an_ended_task_has_its_hard_limit_as_total_too() {
+    let stage = waiting_stage();
+    let mut client = Client::connect(&stage, V2025_06);
+    let envelope = client.envelope("_codex_local_exec", json!({"task": "x", "hard_timeout_sec": 4321}));
+    let id = envelope["data"]["task_id"].as_str().unwrap();
+    release_agents(&stage);
+    stage.wait(id);
+    let (call, notifications) = first_notifications(&mut client, &json!({"task_id": id}), 2);
+    assert_eq!(notifications[1].1, json!(4321.0), "{notifications:?}");
     assert!(client.response(call)["result"].is_object());
 }
 

@@ -1,8 +1,8 @@
 //! The numbers of progress notifications, as pure functions of what is known about the awaited tasks.
 //!
-//! One call has one scale, chosen by the first notification about its tasks: percent of `total` 100 (100 for each of
-//! several tasks), or, if one task has no known percentage, seconds since its start of `total` its hard limit. Before that
-//! there is no `total`. Every value is greater than the one before, as MCP requires, and less than `total`: while nothing
+//! One call has one scale, chosen by the first notification about its tasks: percent of `total` 100 (the mean of
+//! several tasks), or, if one task has no known percentage, seconds since its start of `total` its hard limit. Only before
+//! the tasks are known there is no `total`. Every value is greater than the one before, as MCP requires, and less than `total`: while nothing
 //! new is known, values grow by fractions below 1.
 
 use delegator_engine::Snapshot;
@@ -32,12 +32,17 @@ impl TaskPosition {
         TaskPosition { activity: activity.into(), ..TaskPosition::default() }
     }
 
-    pub fn of_task(task: &Task, snapshot: Option<&Snapshot>, now_ms: i64) -> TaskPosition {
-        if task.state.is_terminal() || task.started_at_ms.is_none() {
-            return TaskPosition::unknown(format!("Waiting for {}", task.id));
-        }
+    /// `limit_sec` is the hard limit of the task, which is known from its submission on.
+    pub fn of_task(
+        task: &Task,
+        snapshot: Option<&Snapshot>,
+        limit_sec: Option<u64>,
+        now_ms: i64,
+    ) -> TaskPosition {
         let elapsed_ms = now_ms - task.started_at_ms.unwrap_or(now_ms);
-        let limit_sec = snapshot.map(|snapshot| snapshot.hard_limit_sec).filter(|limit| *limit > 0);
+        let limit_sec = limit_sec.filter(|limit| *limit > 0);
+        let is_running = !task.state.is_terminal() && task.started_at_ms.is_some();
+        let snapshot = snapshot.filter(|_| is_running);
         let activity = snapshot.and_then(|snapshot| snapshot.current_activity.clone());
         TaskPosition {
             done: snapshot
@@ -54,9 +59,9 @@ impl TaskPosition {
             false => snapshot.as_ref().and_then(known_percent).unwrap_or(0),
         };
         let ended = tasks.iter().filter(|(task, _)| task.state.is_terminal()).count();
-        let part = tasks.iter().map(|task| f64::from(percent(task))).sum();
+        let sum: f64 = tasks.iter().map(|task| f64::from(percent(task))).sum();
         TaskPosition {
-            done: Some(Share { part, total: 100.0 * tasks.len() as f64 }),
+            done: Some(Share { part: sum / tasks.len().max(1) as f64, total: 100.0 }),
             time: None,
             activity: format!("{ended} of {} tasks ended", tasks.len()),
         }

@@ -110,7 +110,8 @@ async fn position(engine: Arc<Engine>, wait: &TaskWait) -> TaskPosition {
             [] => TaskPosition::unknown("Waiting for tasks"),
             [(task, snapshot)] if ids.len() == 1 => {
                 let now_ms = jiff::Timestamp::now().as_millisecond();
-                TaskPosition::of_task(task, snapshot.as_ref(), now_ms)
+                let limit_sec = engine.hard_limit_sec(&task.id);
+                TaskPosition::of_task(task, snapshot.as_ref(), limit_sec, now_ms)
             }
             several => TaskPosition::of_tasks(several),
         }
