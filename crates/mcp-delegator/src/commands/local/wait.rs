@@ -221,7 +221,7 @@ fn any_output(
     let mut batch = Batch::default();
     for (target, id) in &wait.targets {
         let task = awaited_task(&watched.tasks, id);
-        match task.and_then(|task| item_of_any(engine, &wait.input, task, watched.expired)) {
+        match task.and_then(|task| item_of_any(engine, &wait.input, task)) {
             Ok(item) => batch.succeeded(target, item),
             Err(error) => batch.failed(target, error),
         }
@@ -235,13 +235,14 @@ fn any_output(
     Ok(output)
 }
 
-/// The item of one task in a wait for any. A task that has not ended is a failure only if no other has ended.
-fn item_of_any(engine: &Engine, input: &Wait, task: &Task, expired: bool) -> Result<ItemState, AppError> {
-    let error = match task.state.is_terminal() {
-        true => exit_status_error(input, task, &engine.files(&task.id)?),
-        false => expired.then(|| not_ended(task)),
-    };
-    error.map_or_else(|| Ok(ItemState::of(task)), Err)
+/// The item of one task in a wait for any. A task that has not ended is no failure: the wait for it can be continued.
+fn item_of_any(engine: &Engine, input: &Wait, task: &Task) -> Result<ItemState, AppError> {
+    if task.state.is_terminal()
+        && let Some(error) = exit_status_error(input, task, &engine.files(&task.id)?)
+    {
+        return Err(error);
+    }
+    Ok(ItemState::of(task))
 }
 
 /// The awaited task of a target, or the reason why there is none.
@@ -278,7 +279,7 @@ fn combined_output(
         }
     }
     let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
-    let has_failures = batch.failed_count() > pending.len();
+    let has_failures = batch.failed_count() > 0;
     let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: has_failures.then(|| batch.result()) };
     let output = match pending.is_empty() {
         true => batch.into_output(data),
@@ -305,7 +306,7 @@ fn waited_item(
 ) -> Result<WaitedItem, AppError> {
     if !task.state.is_terminal() {
         let data = WaitedTask::Unfinished(unfinished(engine, task)?);
-        return Ok(WaitedItem { data, error: Some(not_ended(task)), warnings: Vec::new() });
+        return Ok(WaitedItem { data, error: None, warnings: Vec::new() });
     }
     let files = engine.files(&task.id)?;
     Ok(WaitedItem {
@@ -313,10 +314,4 @@ fn waited_item(
         error: exit_status_error(input, task, &files),
         warnings: warnings::for_task(task, &files),
     })
-}
-
-/// The entry of a task that has not ended when the time limit of the call passes.
-fn not_ended(task: &Task) -> AppError {
-    let message = format!("Task {} has not ended; it continues.", task.id);
-    AppError::new(ErrorCode::Incomplete, message).context("state", task.state.public_name())
 }
