@@ -334,7 +334,7 @@ fn paging_warnings_and_truncation_are_in_every_envelope() {
         filtered: 8,
         next_cursor: Some("abc".into()),
         list: "schemas",
-        cursors: vec![],
+        ..Page::default()
     });
     output.warnings = vec![Warning::new("W_TEST_001", "mind the gap")];
     let outcome = Outcome {

@@ -19,7 +19,7 @@ pub struct StderrDigest {
     protocol: AgentProtocol,
     refused: VecDeque<String>,
     refused_count: u64,
-    /// The last line marked as an error. Its kind is removed when the agent goes on.
+    /// The last line marked as an error. Its kind is removed when lines follow that show that the agent overcame it.
     last_error: Option<StoredLine>,
     last_line: Option<StoredLine>,
     active_writer: bool,

@@ -1,8 +1,8 @@
 //! Pagination with opaque cursors.
 //!
 //! A cursor contains the index of the next item, the number of its page, the limit of the query and a fingerprint of it. A
-//! cursor of another query, or one made by hand, is refused; otherwise it would silently return the wrong items. Every item
-//! has a cursor, because a page that exceeds the size limit of the output ends after any of them.
+//! cursor of another query, or one made by hand, is refused; otherwise it would silently return the wrong items. A page that
+//! exceeds the size limit of the output ends after any of its items, so a cursor can be made after each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct Paging {
 }
 
 /// Which part of a list the output contains.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Page {
     #[serde(rename = "page")]
     pub number: usize,
@@ -42,32 +42,39 @@ pub struct Page {
     /// The list's name in the data.
     #[serde(skip)]
     pub list: &'static str,
-    /// The cursor after each item of this page.
+    /// The number of items on this page.
     #[serde(skip)]
-    pub cursors: Vec<String>,
+    pub count: usize,
+    /// The index of the first item.
+    #[serde(skip)]
+    pub start: usize,
+    /// The limit of the query, if it has one.
+    #[serde(skip)]
+    pub limit: Option<usize>,
+    /// The fingerprint of the query.
+    #[serde(skip)]
+    pub query: String,
 }
 
 impl Page {
     /// Continues after this many items, if the page has more. Without any item there is no cursor: it would skip the page,
     /// or return the same one forever.
     pub fn end_after(&mut self, shown: usize) {
-        if shown < self.cursors.len() {
-            self.next_cursor = shown.checked_sub(1).and_then(|last| self.cursors.get(last).cloned());
+        if shown < self.count {
+            self.next_cursor = (shown > 0).then(|| self.cursor_after(shown));
         }
+    }
+
+    /// The cursor to what follows this many items of the page.
+    fn cursor_after(&self, shown: usize) -> String {
+        let next = PageStart { index: self.start + shown, number: self.number + 1, limit: self.limit };
+        encode(&next, &self.query)
     }
 
     /// The only page of a list that is never split.
     pub fn whole(count: usize) -> Page {
         let size = count.max(MAX_PAGE_SIZE as usize);
-        Page {
-            number: 1,
-            size,
-            total: count,
-            filtered: count,
-            next_cursor: None,
-            list: "",
-            cursors: Vec::new(),
-        }
+        Page { number: 1, size, total: count, filtered: count, count, ..Page::default() }
     }
 }
 
@@ -86,19 +93,20 @@ struct PageStart {
 
 /// Returns one page of `items`.
 pub fn paginate<T>(items: Vec<T>, paging: &Paging, query: &Value) -> Result<(Vec<T>, Page), AppError> {
+    // A query can be as long as the list, so only its fingerprint is repeated.
+    let query = fingerprint(query);
     let limit = paging.limit.map(|limit| limit as usize);
     let PageStart { index, number, limit } = match paging.cursor.as_deref() {
         None => PageStart { index: 0, number: 1, limit },
-        Some(cursor) => continued_page(cursor, limit, items.len(), query)?,
+        Some(cursor) => continued_page(cursor, limit, items.len(), &query)?,
     };
     let (total, size) = (items.len(), limit.unwrap_or(MAX_PAGE_SIZE as usize));
     let items: Vec<T> = items.into_iter().skip(index).take(size).collect();
-    let end = index + items.len();
-    let cursors: Vec<String> = (index + 1..=end)
-        .map(|next| encode(&PageStart { index: next, number: number + 1, limit }, query))
-        .collect();
-    let next_cursor = cursors.last().filter(|_| end < total).cloned();
-    Ok((items, Page { number, size, total, filtered: total, next_cursor, list: "", cursors }))
+    let count = items.len();
+    let mut page =
+        Page { number, size, total, filtered: total, count, start: index, limit, query, ..Page::default() };
+    page.next_cursor = (index + count < total).then(|| page.cursor_after(count));
+    Ok((items, page))
 }
 
 /// The page at a cursor. It keeps the limit of the first page.
@@ -106,7 +114,7 @@ fn continued_page(
     cursor: &str,
     limit: Option<usize>,
     total: usize,
-    query: &Value,
+    query: &str,
 ) -> Result<PageStart, AppError> {
     let start = decode(cursor, query)?;
     if start.limit.is_some() && limit.is_some() && limit != start.limit {
@@ -141,7 +149,7 @@ pub fn cursor_positions<const N: usize>(
     }
 }
 
-fn encode(start: &PageStart, query: &Value) -> String {
+fn encode(start: &PageStart, query: &str) -> String {
     let fields = [start.number, start.limit.unwrap_or(0), start.index];
     let [number, limit, index] = fields;
     // The fingerprint covers every field, so that an altered cursor is detected.
@@ -163,7 +171,7 @@ fn invalid_cursor(given: (&str, &str), reason: &str) -> AppError {
         .suggest("Use the cursor of the previous response unchanged, or start again without a cursor.")
 }
 
-fn decode(cursor: &str, query: &Value) -> Result<PageStart, AppError> {
+fn decode(cursor: &str, query: &str) -> Result<PageStart, AppError> {
     let invalid_cursor = |reason| invalid_cursor(("cursor", cursor), reason);
     let plain = unhex(cursor).ok_or_else(|| invalid_cursor("is not valid"))?;
     let parts: Vec<&str> = plain.split('.').collect();
@@ -241,8 +249,8 @@ mod tests {
     fn a_shortened_page_continues_after_its_last_item() {
         let all: Vec<usize> = (0..10).collect();
         let (items, page) = paginate(all.clone(), &paging(None, None), &json!("a")).unwrap();
-        assert_eq!((items.len(), page.next_cursor, page.size), (10, None, 1000));
-        let (items, page) = paginate(all, &paging(None, Some(&page.cursors[3])), &json!("a")).unwrap();
+        assert_eq!((items.len(), &page.next_cursor, page.size), (10, &None, 1000));
+        let (items, page) = paginate(all, &paging(None, Some(&page.cursor_after(4))), &json!("a")).unwrap();
         assert_eq!((items, page.number, page.total), ((4..10).collect(), 2, 10));
     }
 
@@ -251,7 +259,7 @@ mod tests {
         let (_, mut page) =
             paginate((0..10).collect::<Vec<_>>(), &paging(Some(3), None), &json!("a")).unwrap();
         page.end_after(2);
-        assert_eq!(page.next_cursor.as_ref(), Some(&page.cursors[1]));
+        assert_eq!(page.next_cursor, Some(page.cursor_after(2)));
         page.end_after(0);
         assert_eq!(page.next_cursor, None);
     }
