@@ -370,11 +370,17 @@ fn a_truncated_message_names_the_call_for_the_whole() {
     let mut client = Client::connect(&stage, V2025_06);
     let id = client.exec();
     let cut = call_markdown(&mut client, "_codex_local_wait", json!({"task_id": id}));
-    let next = format!(r#"Next: `_codex_local_results {{"task_id":"{id}","include_output":true}}`"#);
-    assert!(cut.ends_with(&next), "{cut}");
-    let whole =
-        call_markdown(&mut client, "_codex_local_results", json!({"task_id": id, "include_output": true}));
-    assert!(whole.contains(&"m".repeat(9_000)) && !whole.contains("Next:"), "{}", whole.len());
+    let hint =
+        format!(r#"Read the whole message: _codex_local_results {{"task_id":"{id}","include_output":true}}"#);
+    assert!(cut.ends_with(&hint) && cut.contains("final message (8000 of 9000 bytes):"), "{cut}");
+    let typed = client.envelope("_codex_local_wait", json!({"task_id": id}));
+    let expected = json!({"shown_bytes": 8000, "total_bytes": 9000, "suggestion": hint});
+    assert_eq!(typed["data"]["final_message_truncated"], expected, "{typed}");
+    let all = json!({"task_id": id, "include_output": true});
+    let whole = client.envelope("_codex_local_results", all.clone());
+    assert!(whole["data"].get("final_message_truncated").is_none(), "{whole}");
+    let whole = call_markdown(&mut client, "_codex_local_results", all);
+    assert!(whole.contains(&"m".repeat(9_000)) && !whole.contains("whole message"), "{}", whole.len());
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod estimate;
 pub mod events;
 pub mod failure;
 pub mod files;
+pub mod final_message;
 pub mod output;
 pub mod progress;
 pub mod registry;

@@ -15,18 +15,19 @@ use crate::output::data::batch::BatchResult;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
+use crate::output::data::final_message::MessageTruncation;
 use crate::output::data::output::AgentOutput;
 use crate::output::data::progress::Progress;
 use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::verification::VerificationData;
-use crate::output::data::{error_context, files, output, restore_point, structured_output, verification};
+use crate::output::data::{
+    error_context, files, final_message, output, restore_point, structured_output, verification,
+};
 use crate::output::values::UtcTime;
 
-/// Characters of the agent's final message that every result contains.
-const MESSAGE_CHARS: usize = 8_000;
 /// Marks a truncated text; its length counts.
-pub const MARK: &str = " [truncated]";
+const MARK: &str = " [truncated]";
 
 /// The names of the states that callers see.
 pub fn state_names(include: fn(State) -> bool) -> Vec<&'static str> {
@@ -129,6 +130,9 @@ pub struct ResultFacts {
 pub struct TaskReport {
     #[schemars(extend("x-optional" = true))]
     pub final_message: Option<String>,
+    /// Set if a part of the final message is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_message_truncated: Option<MessageTruncation>,
     /// The final message as JSON, for a task with an output schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
@@ -233,9 +237,11 @@ impl TaskReport {
         let evidence = record.and_then(|record| record.evidence.as_ref());
         let not_listed = evidence.map(|evidence| evidence.artifacts_not_listed);
         let whole_message = shown.is_some_and(|shown| shown.is_requested);
-        let max_chars = if whole_message { usize::MAX } else { MESSAGE_CHARS };
+        let (final_message, final_message_truncated) =
+            final_message::of_task(&task.id, record, whole_message, syntax);
         TaskReport {
-            final_message: final_text(record).map(|text| truncate_chars(text, max_chars)),
+            final_message,
+            final_message_truncated,
             structured_output_violations: structured
                 .as_ref()
                 .map(StructuredOutput::violations)

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
 use crate::output::data::progress::{described_counts, described_percent};
-use crate::output::data::task::MARK;
-use crate::output::data::{batch, events, files, output, verification};
+use crate::output::data::{batch, events, files, final_message, output, verification};
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
 
 /// Names in a list; the others are only counted.
@@ -59,17 +58,17 @@ fn single(data: &Value) -> Document {
         document = append_quote(document, "Reported by the agent:", message);
     }
     if let Some(message) = data["final_message"].as_str() {
-        document = append_quote(document, "The agent's final message:", message);
+        document = append_message(document, "The agent's final message", message, data);
     }
-    document = events::append_to(output::append_to(document, data), data);
-    match data["final_message"].as_str() {
-        Some(message) if message.ends_with(MARK) && data["output"]["included"] != true => {
-            let results = NextCall::new(&["local", "results"])
-                .with("task_id", data["task_id"].clone())
-                .with("include_output", true);
-            document.block(Block::Next(results))
-        }
-        _ => document,
+    events::append_to(output::append_to(document, data), data)
+}
+
+/// The final message of a task; if a part is missing, how much it is and how to read it.
+fn append_message(document: Document, label: &str, message: &str, task: &Value) -> Document {
+    let document = append_quote(document, &format!("{label}{}:", final_message::extent(task)), message);
+    match final_message::hint(task) {
+        Some(hint) => document.block(Block::Text(hint.to_owned())),
+        None => document,
     }
 }
 
@@ -210,8 +209,8 @@ fn several(tasks: &[Value]) -> Document {
     document.blocks.extend(common.map(directory_fact));
     for task in &ended {
         if let Some(message) = task["final_message"].as_str() {
-            let label = format!("The final message of {}:", text(task, "task_id"));
-            document = append_quote(document, &label, message);
+            let label = format!("The final message of {}", text(task, "task_id"));
+            document = append_message(document, &label, message, task);
         }
     }
     // A failed task has the most to read.
