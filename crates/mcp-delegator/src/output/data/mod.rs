@@ -9,6 +9,7 @@ pub mod events;
 pub mod failure;
 pub mod files;
 pub mod output;
+pub mod progress;
 pub mod registry;
 pub mod restore_point;
 pub mod status;

@@ -16,6 +16,7 @@ use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
 use crate::output::data::output::AgentOutput;
+use crate::output::data::progress::Progress;
 use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::verification::VerificationData;
@@ -317,16 +318,6 @@ impl TestResults {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Progress {
-    /// At most 99: the end of a turn is not the end of the task.
-    #[schemars(range(max = 100))]
-    pub percent: u8,
-    pub completed_steps: u64,
-    pub total_steps: u64,
-    pub current_activity: Option<String>,
-}
-
 /// A task that has not ended when the wait is over.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct UnfinishedTask {
@@ -335,6 +326,9 @@ pub struct UnfinishedTask {
     pub state: &'static str,
     #[schemars(extend("x-optional" = true))]
     pub progress: Option<Progress>,
+    /// Since the start of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_seconds: Option<u64>,
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -393,29 +387,18 @@ impl From<RunTimes> for WaitFacts {
     }
 }
 
-/// The progress of a task that has not ended, at most 99: the end of a turn is not the end of the task.
-pub fn percent(snapshot: &Snapshot) -> Option<u8> {
-    Some(snapshot.progress?.percent.min(99))
-}
-
-/// The known progress.
-pub fn progress(snapshot: Option<&Snapshot>) -> Option<Progress> {
-    let snapshot = snapshot?;
-    let Snapshot { progress, current_activity, .. } = snapshot;
-    (progress.is_some() || current_activity.is_some()).then(|| Progress {
-        percent: percent(snapshot).unwrap_or(0),
-        completed_steps: progress.map_or(0, |progress| progress.completed_steps),
-        total_steps: progress.map_or(0, |progress| progress.total_steps),
-        current_activity: current_activity.clone(),
-    })
+/// How long a task has been running; `None` before its start.
+pub fn elapsed_seconds(task: &Task, now_ms: i64) -> Option<u64> {
+    task.started_at_ms.map(|started_ms| (now_ms - started_ms).max(0).unsigned_abs() / 1000)
 }
 
 impl UnfinishedTask {
-    pub fn of(task: &Task, snapshot: Option<&Snapshot>) -> UnfinishedTask {
+    pub fn of(task: &Task, snapshot: Option<&Snapshot>, now_ms: i64) -> UnfinishedTask {
         UnfinishedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
-            progress: progress(snapshot),
+            progress: snapshot.and_then(Progress::of_snapshot),
+            elapsed_seconds: elapsed_seconds(task, now_ms),
             working_dir: task.working_dir.clone(),
             thread_id: thread(task).map(str::to_owned),
         }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
+use crate::output::data::progress::{described_counts, described_percent};
 use crate::output::data::task::MARK;
 use crate::output::data::{batch, events, files, output, verification};
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
@@ -14,7 +15,7 @@ const MAX_LOCATIONS: usize = 3;
 
 /// An accepted submission.
 pub fn accepted(data: &Value) -> Document {
-    let facts = facts(
+    let mut facts = facts(
         data,
         &[
             ("state", "/state"),
@@ -22,10 +23,9 @@ pub fn accepted(data: &Value) -> Document {
             ("thread", "/thread_id"),
             ("runs in", "/capability"),
             ("expected duration", "/expected_duration"),
-            ("activity", "/progress/current_activity"),
-            ("percent", "/progress/percent"),
         ],
     );
+    facts.extend(progress_facts(data));
     let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
     let document = document.block(Block::Facts(facts));
     match data.get("metadata") {
@@ -47,16 +47,9 @@ fn single(data: &Value) -> Document {
     let state = text(data, "state");
     let mut document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
     if matches!(state, "queued" | "working") {
-        let progress = facts(
-            data,
-            &[
-                ("directory", "/working_dir"),
-                ("thread", "/thread_id"),
-                ("activity", "/progress/current_activity"),
-                ("percent", "/progress/percent"),
-            ],
-        );
-        return document.block(Block::Facts(progress)).block(next_wait(data));
+        let mut known = facts(data, &[("directory", "/working_dir"), ("thread", "/thread_id")]);
+        known.extend(progress_facts(data));
+        return document.block(Block::Facts(known)).block(next_wait(data));
     }
     document = document.block(Block::Facts(result_facts(data)));
     document = failure(document, &data["metadata"]["error_context"]);
@@ -78,6 +71,20 @@ fn single(data: &Value) -> Document {
         }
         _ => document,
     }
+}
+
+/// Elapsed time, activity, percentage and counts of a task that has not ended.
+fn progress_facts(data: &Value) -> Vec<(String, String)> {
+    let progress = &data["progress"];
+    let elapsed = data["elapsed_seconds"].as_u64().map(|seconds| format!("{seconds} s"));
+    let activity = progress["current_activity"].as_str().map(str::to_owned);
+    let known = [
+        ("elapsed", elapsed),
+        ("activity", activity),
+        ("progress", described_percent(progress)),
+        ("so far", described_counts(progress)),
+    ];
+    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 fn result_facts(data: &Value) -> Vec<(String, String)> {
