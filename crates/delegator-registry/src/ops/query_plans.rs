@@ -60,6 +60,7 @@ fn queries_use_their_index() {
         (queries::UNREAD_IDS, "SEARCH tasks USING COVERING INDEX tasks_unread"),
         (usage::DURATIONS_IN_DIR, "SEARCH tasks USING INDEX tasks_dir"),
         (usage::DURATIONS_ANYWHERE, "INDEX tasks_ended"),
+        (usage::SIMILAR_DURATIONS, "SEARCH tasks USING INDEX tasks_dir"),
     ] {
         assert_uses_index(&db, sql, None, index);
     }
@@ -75,6 +76,7 @@ fn ended_and_queue_queries_need_no_sort() {
         claim::WAITING,
         usage::DURATIONS_IN_DIR,
         usage::DURATIONS_ANYWHERE,
+        usage::SIMILAR_DURATIONS,
     ] {
         let steps = plan(&db, sql, None);
         assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}\n{steps:#?}");

@@ -16,10 +16,10 @@ fn configured_stage(model: &FakeModel, prefix: &str) -> Stage {
     let stage = stage.variable("CODEX_HOME", &codex_home.display().to_string());
     // Register the server as a user would.
     stage.world.write("home/.codex/config.toml", &model.codex_config());
-    assert_eq!(stage.run_json(&["setup", "codex"])["data"]["is_changed"], true);
+    // There is no user to approve calls; without approval Codex refuses calls that change something.
+    assert_eq!(stage.run_json(&["setup", "codex", "--approve-tools"])["data"]["is_changed"], true);
     let mut config = read_text(&codex_home.join("config.toml"));
-    // There is no user to approve calls; without this line Codex refuses calls that change something.
-    config.push_str("default_tools_approval_mode = \"approve\"\n[mcp_servers.mcp-delegator.env]\n");
+    config.push_str("[mcp_servers.mcp-delegator.env]\n");
     // Codex passes only a few of its own variables to a server.
     config.push_str(&format!("MCP_DELEGATOR_TOOL_PREFIX = \"{prefix}\"\n"));
     for (name, value) in server_variables(&stage) {
