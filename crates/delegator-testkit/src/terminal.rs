@@ -57,6 +57,11 @@ impl TerminalSession {
         }
     }
 
+    /// Everything read so far.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+
     /// Reads until the command ends.
     pub fn wait(mut self) -> RunOutput {
         while self.read() {}

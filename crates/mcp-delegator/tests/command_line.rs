@@ -11,24 +11,76 @@ fn world() -> World {
 }
 
 #[test]
-fn no_command_help_and_version_succeed() {
-    for (args, fact) in
-        [(vec![], "usage"), (vec!["--help"], "usage"), (vec!["-V"], "version"), (vec!["help"], "usage")]
-    {
-        let run = world().run(&args);
-        assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
-        let envelope = run.json();
-        assert_eq!(envelope["ok"], true);
-        assert!(envelope["data"][fact].is_string(), "{args:?}: {envelope}");
+fn help_version_completions_and_man_are_text_in_a_pipe() {
+    for (args, beginning) in [
+        (&[][..], "Delegate coding tasks"),
+        (&["--help"], "Delegate coding tasks"),
+        (&["-h"], "Delegate coding tasks"),
+        (&["help"], "Delegate coding tasks"),
+        (&["help", "config", "show"], "Show"),
+        (&["wait", "--help"], "Wait for"),
+        (&["config"], "The configuration"),
+        (&["-V"], "mcp-delegator 3.6"),
+        (&["--version"], "mcp-delegator 3.6"),
+        (&["version"], "mcp-delegator 3.6"),
+        (&["completions"], "Run the line of your shell"),
+        (&["completions", "zsh"], "#compdef mcp-delegator"),
+        (&["man"], ".ie"),
+    ] {
+        let run = world().run(args);
+        assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{args:?}: {run:?}");
+        assert!(run.stdout.trim_start().starts_with(beginning), "{args:?}: {run:?}");
+        for json in [&["--json"][..], &["--format", "json"]] {
+            let run = world().run([args, json].concat());
+            assert_eq!((run.exit, &run.json()["ok"]), (Some(0), &json!(true)), "{args:?}: {run:?}");
+        }
     }
 }
 
 #[test]
-fn help_in_a_pipe_prints_text_on_stderr() {
-    let run = world().run(["--help"]);
+fn help_as_json_also_prints_the_text_on_stderr() {
+    let run = world().run(["--help", "--json"]);
     assert!(run.stderr.contains("Usage: mcp-delegator"));
     assert_eq!(run.json()["meta"]["exit_code"], 0);
-    assert!(world().run(["--help", "--quiet"]).stderr.is_empty());
+    assert!(run.json()["data"]["usage"].is_string());
+    assert!(world().run(["--help", "--json", "--quiet"]).stderr.is_empty());
+}
+
+#[test]
+fn formats_have_the_names_that_people_write() {
+    for name in ["text", "human"] {
+        let run = world().run(["schema", "--format", name]);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        assert!(!run.stdout.starts_with('{'), "{run:?}");
+    }
+    assert!(world().run(["schema", "--format", "md"]).stdout.starts_with("# "));
+    let run = world().run(["schema", "--format", "jsn"]);
+    assert_eq!(run.json()["error"]["suggestion"], "Did you mean json?");
+}
+
+#[test]
+fn the_short_commands_are_those_of_local() {
+    for name in ["run", "exec", "resume", "status", "wait", "results"] {
+        let [short, long] =
+            [vec![name], vec!["local", name]].map(|path| world().run([path, vec!["--help"]].concat()).stdout);
+        assert_eq!(
+            short.replace(&format!("mcp-delegator {name}"), ""),
+            long.replace(&format!("mcp-delegator local {name}"), "")
+                .replace(&format!("mcp-delegator {name}"), "")
+        );
+        assert!(short.contains(&format!("Usage: mcp-delegator {name}")), "{short}");
+    }
+    assert_eq!(world().run(["status"]).json()["meta"]["command"], "local.status");
+    let suggestion = world().run(["fix the test"]).json()["error"]["suggestion"].clone();
+    assert_eq!(suggestion, "To delegate a task: mcp-delegator run 'fix the test'");
+    let list = world().run(["ls", "--state", "working"]);
+    assert_eq!(list.json()["error"]["redirect"]["command"], "mcp-delegator status --state working");
+    let kill = world().run(["kill", "T-local-0000000000"]);
+    assert_eq!((kill.exit, &kill.json()["error"]["suggestion"]), (Some(2), &json!("Did you mean 'cancel'?")));
+    let moved = world().run(["local", "logs", "T-local-0000000000"]);
+    assert_eq!(moved.json()["error"]["redirect"]["command"], "mcp-delegator logs T-local-0000000000");
+    let help = world().run(["help", "local", "logs", "--json"]);
+    assert_eq!(help.json()["error"]["redirect"]["command"], "mcp-delegator help logs");
 }
 
 #[test]

@@ -52,6 +52,9 @@ pub struct CommandEntry {
     pub name: String,
     /// Path on the command line.
     pub path: Vec<&'static str>,
+    /// The shorter path that some commands also have, without `local`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_path: Option<&'static [&'static str]>,
     pub summary: &'static str,
     pub description: String,
     pub is_available: bool,
@@ -150,6 +153,7 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str, surface: Surface) 
     CommandEntry {
         name: spec.name(),
         path: spec.path.to_vec(),
+        short_path: spec.short_path(),
         summary: spec.about,
         description: spec.full_details(),
         is_available: spec.is_available(),

@@ -24,12 +24,13 @@ impl Format {
         }
     }
 
+    /// The format with this name, or with the name that other programs use.
     pub fn named(name: &str) -> Option<Format> {
         match name {
-            "human" => Some(Format::Human),
-            "markdown" => Some(Format::Markdown),
+            "human" | "text" | "plain" | "table" => Some(Format::Human),
+            "markdown" | "md" => Some(Format::Markdown),
             "json" => Some(Format::Json),
-            "jsonl" => Some(Format::Jsonl),
+            "jsonl" | "ndjson" => Some(Format::Jsonl),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Take};
 use std::path::Path;
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{TaskId, TaskIdPrefix};
 use delegator_engine::{Engine, EngineError, dialect_of};
 use delegator_registry::TaskFile;
 use delegator_transcript::{AssumedThread, Dialect};
@@ -56,13 +56,22 @@ impl Source {
             )
             .suggest("Give a task id or a file, or - for standard input.")),
             None => Ok(Source::Stdin),
-            Some(name) if looks_like_task_id(name) && !Path::new(name).exists() => {
-                open_task_events(context, name)
-            }
-            Some(name) => {
+            Some(name) if name.contains('/') || Path::new(name).exists() => {
                 open_any_file(name).map(|file| Source::File { file, name: name.to_owned(), task: None })
             }
+            Some(name) if looks_like_task_id(name) => open_task_events(context, name),
+            Some(name) => Source::open_by_short_id(context, name),
         }
+    }
+
+    /// Opens the events of a task whose id is given without `T-local-`. A name that is no such id was meant as a file.
+    fn open_by_short_id(context: &Context<'_>, name: &str) -> Result<Source, AppError> {
+        let is_prefix = name.parse::<TaskIdPrefix>().is_ok();
+        let found = if is_prefix { open_task_events(context, name).map_err(Some) } else { Err(None) };
+        found.map_err(|error| match error {
+            Some(error) if error.code != ErrorCode::TaskNotFound => error,
+            _ => no_such_file(name).suggest("Give the path of a transcript or a task id."),
+        })
     }
 
     /// Opens a source named in a tool call.
@@ -172,6 +181,10 @@ fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppErr
     Ok(Source::File { file, name, task: Some((engine, id)) })
 }
 
+fn no_such_file(name: &str) -> AppError {
+    AppError::new(ErrorCode::NotFound, format!("{name}: there is no such file")).context("file", name)
+}
+
 fn open_any_file(name: &str) -> Result<File, AppError> {
     let refuse =
         |code, message: String| AppError::new(code, format!("{name}: {message}")).context("file", name);
@@ -181,7 +194,7 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
         }
         Ok(file) => Ok(file),
         Err(error) => Err(match error.kind() {
-            io::ErrorKind::NotFound => refuse(ErrorCode::NotFound, "there is no such file".into()),
+            io::ErrorKind::NotFound => no_such_file(name),
             io::ErrorKind::PermissionDenied => refuse(ErrorCode::PermissionDenied, error.to_string()),
             _ => refuse(ErrorCode::InvalidValue, error.to_string()),
         }),
