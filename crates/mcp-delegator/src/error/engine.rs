@@ -279,6 +279,7 @@ pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem 
 
 fn restore_error(error: RestoreError, message: String) -> AppError {
     match error {
+        RestoreError::NoEndState { .. } => AppError::new(ErrorCode::WrongState, message),
         RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
         RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }
