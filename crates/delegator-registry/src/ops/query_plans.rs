@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{claim, concurrent_writers, list_ended, queries, usage};
+use super::{claim, concurrent_writers, list_ended, queries, submit, usage};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -53,6 +53,8 @@ fn queries_use_their_index() {
         (concurrent_writers::ENDED_WRITERS, "INDEX tasks_ended"),
         (concurrent_writers::START_ORDER, "INDEX transitions_task"),
         (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_state"),
+        (submit::ID_IN_USE, "SEARCH tasks USING COVERING INDEX"),
+        (submit::ID_IN_USE, "SEARCH restore_points USING"),
         (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
         (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),
         (queries::UNREAD_IDS, "SEARCH tasks USING COVERING INDEX tasks_unread"),

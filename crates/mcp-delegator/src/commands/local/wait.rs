@@ -67,7 +67,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "State working: time limit passed; call again.",
+    details: "Returns its result. State working: the time limit passed; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::List("tasks")),
