@@ -334,7 +334,7 @@ fn print_outcome(
         Ok(WriteResult::Complete | WriteResult::AlreadyFinished) => {}
         Err(error) => {
             let error = io_error("Writing the output", &error);
-            printer.remark(&crate::output::documents::human::error(&error));
+            printer.remark(&presentation.error_text(&error));
             return error.exit();
         }
     }
