@@ -196,10 +196,10 @@ fn responses_body(items: &[Value]) -> String {
 /// The last task id in the request, or the placeholder.
 fn last_task_id(request: &Value) -> String {
     let text = request.to_string();
-    let is_id = |letter: char| letter.is_ascii_hexdigit();
+    let is_id = |letter: char| letter.is_ascii_alphanumeric();
     let ids =
         text.split("T-local-").skip(1).map(|rest| rest.chars().take_while(|letter| is_id(*letter)).collect());
-    let whole = ids.filter(|id: &String| id.len() == 32).last();
+    let whole = ids.filter(|id: &String| id.len() == 10).last();
     whole.map_or_else(|| TASK_PLACEHOLDER.to_owned(), |id| format!("T-local-{id}"))
 }
 

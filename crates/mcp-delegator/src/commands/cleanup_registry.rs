@@ -37,7 +37,7 @@ pub struct CleanupRegistry {
     #[serde(default = "one_day")]
     #[schemars(range(min = 1, max = 87_600))]
     pub old_task_max_age_hours: u32,
-    /// Report only; change nothing
+    /// Change nothing
     #[serde(default)]
     pub dry_run: bool,
     /// Also delete restore points with content that no branch has; that content is lost for good

@@ -43,14 +43,14 @@ pub struct Results {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Message, files, tests, tokens, errors. While it runs, use wait.",
+    details: "Wait returns the same; this adds output and events on request.",
     category: Category::ResultSet,
     shape: Shape::Show("task"),
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor, ErrorCode::NotReady],
-    ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show a finished task's results")
+    ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show the result of a finished task")
 };
 
 pub const COMMAND: Command = Command {
