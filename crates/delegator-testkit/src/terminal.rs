@@ -1,7 +1,7 @@
 //! A pseudo terminal, to test the output that a user sees.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 
@@ -26,12 +26,28 @@ pub struct TerminalSession {
 
 impl TerminalSession {
     pub fn start(mut command: Command) -> TerminalSession {
+        command.stdin(Stdio::null());
+        TerminalSession::start_on(open_pty(), command)
+    }
+
+    /// Also standard input is the terminal, so that a test can answer questions.
+    pub fn start_interactive(mut command: Command) -> TerminalSession {
         let (master, terminal) = open_pty();
+        command.stdin(Stdio::from(terminal.try_clone().unwrap()));
+        TerminalSession::start_on((master, terminal), command)
+    }
+
+    fn start_on((master, terminal): (OwnedFd, OwnedFd), mut command: Command) -> TerminalSession {
         let copy = || Stdio::from(terminal.try_clone().unwrap());
         // Only the child may hold the terminal open, otherwise reading never ends; this function drops `command` at
         // its end.
-        let child = command.stdin(Stdio::null()).stdout(copy()).stderr(copy()).spawn().unwrap();
+        let child = command.stdout(copy()).stderr(copy()).spawn().unwrap();
         TerminalSession { child, master: File::from(master), output: Vec::new() }
+    }
+
+    /// Types a text, which the terminal also echoes.
+    pub fn type_text(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
     }
 
     /// Reads until the output contains a text.

@@ -36,8 +36,8 @@ pub use event::{
 };
 pub use fold::{
     CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, LineInfo,
-    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine, Report, StreamOutcome,
-    Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
+    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress, RecentLine, Report,
+    StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
 pub use headline::headline;

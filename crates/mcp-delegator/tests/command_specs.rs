@@ -248,7 +248,9 @@ fn args_of(spec: &CommandSpec, object: &Map<String, Value>) -> Vec<OsString> {
 
 fn arbitrary_text(property: &Property) -> BoxedStrategy<String> {
     match property.name.as_str() {
-        "task_id" | "task_ids" => "T-(local|cloud)-[0-9a-f]{8,32}".prop_map(String::from).boxed(),
+        "task_id" | "task_ids" => {
+            "(T-(local|cloud)-)?[0-9a-hjkmnp-tv-z]{4,10}".prop_map(String::from).boxed()
+        }
         "thread_id" => "[0-9a-z][0-9a-z-]{0,30}".boxed(),
         "model" => "[a-z0-9@]([./]?[a-z0-9:@+-]){0,20}".boxed(),
         "profile" | "reasoning_effort" => "[a-z0-9]([.]?[a-z0-9-]){0,20}".boxed(),
@@ -400,7 +402,7 @@ fn rules_between_inputs_are_checked() {
     assert_eq!(problems(resume, json!({"task": "x"})), ["thread_id MISSING_ARGUMENT"]);
     assert_eq!(problems(resume, json!({"task": "x", "thread_id": "--last"})), ["thread_id INVALID_ID"]);
     assert_eq!(
-        problems(resume, json!({"task": "x", "thread_id": "a", "task_id": "T-local-a"})),
+        problems(resume, json!({"task": "x", "thread_id": "a", "task_id": "T-local-aaaa"})),
         ["task_id INVALID_VALUE"]
     );
     let wait = &commands::local::wait::SPEC;

@@ -104,7 +104,7 @@ fn valid_input(spec: &CommandSpec) -> Value {
         .map(|property| {
             let value = match (property.name.as_str(), property.choices().first()) {
                 (_, Some(choice)) => json!(choice),
-                ("task_id", None) => json!("T-local-0123456789abcdef"),
+                ("task_id", None) => json!("T-local-0123456789"),
                 ("repo_url", None) => json!("https://github.com/owner/name"),
                 ("git_user_email", None) => json!("me@example.org"),
                 _ => json!("text"),
@@ -114,7 +114,7 @@ fn valid_input(spec: &CommandSpec) -> Value {
         .collect();
     match spec.path {
         ["local", "resume"] => drop(input.insert("thread_id".into(), json!("thread-1"))),
-        [_, "wait"] => drop(input.insert("task_id".into(), json!("T-local-0123456789abcdef"))),
+        [_, "wait"] => drop(input.insert("task_id".into(), json!("T-local-0123456789"))),
         _ => {}
     }
     Value::Object(input)

@@ -234,7 +234,7 @@ fn an_unreadable_source_is_refused_with_its_code() {
     for (source, exit, code) in [
         (".", 2, "INVALID_VALUE"),
         ("missing.jsonl", 5, "NOT_FOUND"),
-        ("T-local-00000000000000000000000000000000", 5, "TASK_NOT_FOUND"),
+        ("T-local-0000000000", 5, "TASK_NOT_FOUND"),
     ] {
         for verb in ["summarize", "follow"] {
             let run = world.run(["events", verb, source]);

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use delegator_config::{Config, ConfigError, Sources};
+use delegator_config::{Config, ConfigError, InvalidConfig, Sources};
 use delegator_domain::redact::Redactor;
 use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
-use crate::spec::{CommandSpec, PreflightContext, ROOT, Surface};
+use crate::spec::{CommandSpec, ConfigUse, PreflightContext, ROOT, RawOutput, Surface};
 
 /// A parsed command line with its command resolved.
 struct ParsedCall {
@@ -64,6 +64,10 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
         execute((&process, commands), &parsed, object, screen, (&config, config_error))
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
+    if spec.config != ConfigUse::Unused {
+        let warnings = config.warnings.iter();
+        output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
+    }
     output.warnings.extend(log_warning);
     let (outcome, rendered) =
         finish(&call, spec, commands.describe(spec, output), &parsed.globals, &presentation, &printer);
@@ -82,7 +86,7 @@ fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
 
 fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     let failed = |error: AppError, globals: Globals| ParsedCall {
-        spec: &ROOT,
+        spec: protocol_command(process, commands).unwrap_or(&ROOT),
         object: Map::new(),
         problems: Vec::new(),
         globals,
@@ -93,6 +97,15 @@ fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
         Ok(Err(failure)) => failed(failure.error, failure.globals),
         Err(error) => failed(error, Globals::default()),
     }
+}
+
+/// The command whose stdout belongs to a protocol, if the arguments begin with it: an error must not be printed there.
+fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static CommandSpec> {
+    let words = process.argv.get(1..).unwrap_or_default();
+    let is_called = |spec: &&'static CommandSpec| {
+        spec.path.len() <= words.len() && spec.path.iter().zip(words).all(|(name, word)| word == name)
+    };
+    commands.catalog().iter().filter(|spec| spec.raw == RawOutput::Protocol).find(is_called)
 }
 
 /// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
@@ -118,13 +131,16 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
     }
 }
 
-/// Loads the configuration. If it is invalid, returns the defaults and the error, so that the error can be printed.
+/// Loads the configuration. If it is invalid, returns its valid part and the error.
 fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
     match delegator_config::load(&sources) {
         Ok(config) => (config, None),
-        Err(error) => (Config::defaults(process.cores), Some(error)),
+        Err(invalid) => {
+            let InvalidConfig { error, valid_part } = *invalid;
+            (valid_part, Some(error))
+        }
     }
 }
 
@@ -156,11 +172,6 @@ fn install_panic_hook() {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(place, "panic");
     }));
-}
-
-/// Help, version, completions and man pages work even if the configuration is invalid.
-fn needs_config(spec: &CommandSpec) -> bool {
-    !matches!(spec.path, [] | ["help"] | ["version"] | ["completions"] | ["man"])
 }
 
 /// Collects the input from arguments, standard input and `--input-json`, and applies its `format`.
@@ -198,20 +209,28 @@ fn execute(
     let preflight_context = config_error.is_none().then_some(&preflight_context);
     let input = validation::validate(spec, object, problems, preflight_context)?;
     let call = commands.find(spec)?.prepare(input)?;
-    if needs_config(spec) {
-        config_error.map_or(Ok(()), Err)?;
+    if spec.config == ConfigUse::Required {
+        config_error.clone().map_or(Ok(()), Err)?;
         state_dir.clone()?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
     let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
     let surface = Surface::CommandLine;
-    let context =
-        Context { commands, config, state_dir, process, screen, surface, call_budget: None, connections };
+    let context = Context {
+        commands,
+        config,
+        config_error: config_error.as_ref(),
+        state_dir,
+        process,
+        screen,
+        surface,
+        call_budget: None,
+        connections,
+    };
     let mut output = complete(&context, call.run(&context)?)?;
-    if needs_config(spec) {
-        output
-            .warnings
-            .extend(config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)));
+    if spec.config == ConfigUse::ValidPart {
+        let ignored = config_error.iter().flat_map(ConfigError::ignored_values);
+        output.warnings.extend(ignored.map(|warning| Warning::new(warning.code, warning.message)));
     }
     Ok(output)
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use delegator_domain::task::TaskId;
 use delegator_engine::{CancelReport, EngineError};
 use delegator_registry::Task;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -160,7 +161,8 @@ fn cancel_result(task: &TaskId, result: Result<CancelReport, EngineError>) -> St
 fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Value> {
     let tasks = attached.reattach.tasks.iter().map(|id| attached.engine.task(id));
     let tasks: Vec<Task> = tasks.collect::<Result<_, _>>().ok()?;
-    let unfinished = |task: &Task| UnfinishedTask::of(task, None);
+    let now_ms = Timestamp::now().as_millisecond();
+    let unfinished = |task: &Task| UnfinishedTask::of(task, None, now_ms);
     match (command.category, tasks.as_slice()) {
         (Category::ExecutionAck, [task]) => Some(json!(ExecutionAck::of(task, Capability::Foreground))),
         (Category::WaitResult, [task]) => Some(json!(unfinished(task))),

@@ -9,7 +9,7 @@ use crate::error::AppError;
 use crate::input::tree;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Danger, Example, FormerName, RawOutput, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Example, FormerName, RawOutput, Toolset};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -45,6 +45,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         shows: "completions for bash, active in new shells",
     }],
     former_names: &[FormerName { path: &["completion"] }],
+    config: ConfigUse::Unused,
     ..CommandSpec::new::<Completions, RawText>(&["completions"], "Print a completion script for a shell")
 };
 

@@ -10,7 +10,7 @@ use crate::error::AppError;
 use crate::input::help;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Help {
@@ -38,6 +38,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
+    config: ConfigUse::Unused,
     ..CommandSpec::new::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 

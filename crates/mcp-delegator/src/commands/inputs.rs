@@ -18,7 +18,7 @@ use crate::input::preflight::requested_mode;
 use crate::output::data::structured_output;
 
 /// Ids become parts of file names, so their alphabet is closed.
-const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
+const TASK_ID: &str = "^(T-(local|cloud)-)?[0-9A-Za-z]{4,10}$";
 pub const THREAD_ID: &str = "^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$";
 /// Model names may contain slashes. No part may be empty, `.` or `..`, so that a model name is never a path.
 pub const MODEL: &str = "^[0-9A-Za-z_@]([./]?[0-9A-Za-z_:@+-]){0,127}$";

@@ -163,7 +163,7 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
         is_idempotent: spec.idempotent,
         has_network_access: spec.network,
         is_person_required: spec.requires_person,
-        has_raw_output: spec.raw == RawOutput::Always,
+        has_raw_output: matches!(spec.raw, RawOutput::Always | RawOutput::Protocol),
         introduced: "3.6.0",
         input_schema: inputs.published_schema(surface, tools.max_mode),
         exactly_one_of: spec.exactly_one_of.to_vec(),

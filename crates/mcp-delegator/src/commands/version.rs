@@ -11,7 +11,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, NoInputs, Shape, Toolset};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
@@ -25,6 +25,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Hidden,
+    config: ConfigUse::Unused,
     ..CommandSpec::new::<NoInputs, Version>(&["version"], "Show the version")
 };
 

@@ -73,8 +73,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Mutating,
     toolset: Toolset::Hidden,
     open_ended: true,
-    // Stdout belongs to the protocol; errors are printed on stderr.
-    raw: RawOutput::Always,
+    raw: RawOutput::Protocol,
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
     check,
     examples: &[

@@ -23,7 +23,7 @@ use crate::output::values::{escape_terminal_controls, json_text};
 use crate::spec::formats::{Envelope, Format, LogFormat};
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
-use crate::spec::{CommandSpec, ServedTools};
+use crate::spec::{CommandSpec, RawOutput, ServedTools};
 
 #[derive(Debug, Clone)]
 pub struct Presentation {
@@ -76,6 +76,7 @@ impl Presentation {
         let chosen = globals.envelope.or(config.settings.envelope).or_else(in_variable);
         let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
         let representation = |default: Format| match globals.format {
+            _ if spec.raw == RawOutput::Protocol => Representation::Raw,
             Some(Format::Human) if raw && globals.fields.is_empty() => Representation::Raw,
             Some(format) => Representation::Formatted(format),
             None if wants_json => Representation::Formatted(Format::Json),

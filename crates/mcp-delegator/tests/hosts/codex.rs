@@ -16,14 +16,11 @@ pub(super) fn with_home(stage: Stage) -> Stage {
     stage.variable("CODEX_HOME", &codex_home.display().to_string())
 }
 
-/// The end of the server's entry in Codex's configuration.
-pub(super) fn approvals_and_variables(stage: &Stage) -> String {
-    // There is no user to approve calls; without this line Codex refuses calls that change something.
-    let approvals = "default_tools_approval_mode = \"approve\"\n";
-    // Codex passes only a few of its own variables to a server.
+/// The end of the server's entry in Codex's configuration: Codex passes only a few of its own variables to a server.
+pub(super) fn variables_table(stage: &Stage) -> String {
     let variables =
         server_variables(stage).into_iter().map(|(name, value)| format!("{name} = \"{value}\"\n"));
-    format!("{approvals}[mcp_servers.mcp-delegator.env]\n{}", variables.collect::<String>())
+    format!("[mcp_servers.mcp-delegator.env]\n{}", variables.collect::<String>())
 }
 
 /// Runs Codex without a user.
@@ -38,9 +35,10 @@ fn configured_stage(model: &FakeModel, prefix: &str) -> Stage {
     let codex_home = stage.world.home().join(".codex");
     // Register the server as a user would.
     stage.world.write("home/.codex/config.toml", &model.codex_config());
-    assert_eq!(stage.run_json(&["setup", "codex"])["data"]["is_changed"], true);
+    // There is no user to approve calls; without approval Codex refuses calls that change something.
+    assert_eq!(stage.run_json(&["setup", "codex", "--approve-tools"])["data"]["is_changed"], true);
     let mut config = read_text(&codex_home.join("config.toml"));
-    config.push_str(&approvals_and_variables(&stage));
+    config.push_str(&variables_table(&stage));
     config.push_str(&format!("MCP_DELEGATOR_TOOL_PREFIX = \"{prefix}\"\n"));
     stage.world.write("home/.codex/config.toml", &config);
     stage

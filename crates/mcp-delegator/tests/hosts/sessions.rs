@@ -107,10 +107,11 @@ fn codex_session(server: ServerChoice<'_>, turns: Vec<Vec<Call>>) -> Session {
 
 fn write_codex_config(stage: &Stage, server: ServerChoice<'_>, model_config: &str) {
     let entry = format!(
-        "[mcp_servers.mcp-delegator]\ncommand = {:?}\nargs = [\"serve\", \"--toolsets\", {:?}]\n",
+        "[mcp_servers.mcp-delegator]\ncommand = {:?}\nargs = [\"serve\", \"--toolsets\", {:?}]\n\
+         default_tools_approval_mode = \"approve\"\n",
         server.program, server.toolsets
     );
-    let config = format!("{model_config}{entry}{}", codex::approvals_and_variables(stage));
+    let config = format!("{model_config}{entry}{}", codex::variables_table(stage));
     stage.world.write("home/.codex/config.toml", &config);
 }
 

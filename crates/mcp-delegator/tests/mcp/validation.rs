@@ -205,7 +205,7 @@ fn problem_texts_describe_the_input() {
     assert_eq!(problem(EXEC, inputs, "labels"), "is given twice, as labels and as options.labels");
     let twice = problem("_codex_local_status", json!({"options": {"format": "markdown"}}), "format");
     assert_eq!(twice, "is given twice, as format and as options.format");
-    let not_a_list = json!({"task_ids": "T-local-00000000000000000000000000000000"});
+    let not_a_list = json!({"task_ids": "T-local-0000000000"});
     assert_eq!(problem("_codex_local_wait", not_a_list, "task_ids"), "must be a list");
     for format in ["yaml", "human", "jsonl"] {
         let result = client.call("_codex_local_status", json!({"format": format}));
@@ -247,7 +247,7 @@ fn nul_bytes_are_refused_in_every_input() {
     let fields = ["idempotency_key", "labels.team", "output_schema", "task", "verify.1", "working_dir"];
     assert_eq!(found, fields.map(|field| format!("{field} INVALID_VALUE")), "{refused}");
     assert!(!refused.to_string().contains("hidden"), "{refused}");
-    let id = format!("T-local-{}", "0".repeat(32));
+    let id = "T-local-0000000000";
     let refused = client.envelope("_codex_local_cancel", json!({"task_id": id, "reason": "hidden\0"}));
     assert_eq!(problem_codes(&refused), ["reason INVALID_VALUE"], "{refused}");
     let guide = json!({

@@ -103,8 +103,9 @@ fn input_row(property: &Property) -> String {
         [] => String::new(),
         choices => format!(": {}", choices.join(", ")),
     };
+    let mark = if property.unavailable { "**Not built in this version: refused.** " } else { "" };
     let text = spec::tool_schema::description_with_bounds(property);
-    format!("| `{}` | `--{}`{position} | {text}{choices} |\n", property.name, property.flag())
+    format!("| `{}` | `--{}`{position} | {mark}{text}{choices} |\n", property.name, property.flag())
 }
 
 /// `docs/configuration.md`.
@@ -119,7 +120,10 @@ pub fn configuration() -> String {
          tasks apply to every task in its work tree, wherever the call is made: the nearest file from the task's\n\
          `working_dir` up to the root of its git work tree counts. Its values for calls apply to calls made in that tree.\n\
          While the file is invalid, no task starts in the tree (`CONFIG_INVALID`); all other commands work there and print\n\
-         a warning (`W_CONFIG_004`).\n\n{}",
+         a warning (`W_CONFIG_004`).\n\n\
+         A setting marked as not built is reserved for a later version: it has no effect, and setting it is a warning\n\
+         (`W_CONFIG_005`). If your own file or a variable is invalid, commands fail with `CONFIG_INVALID`; `config show` and\n\
+         `doctor` also show what is wrong, and `cancel` works with the valid values and a warning (`W_CONFIG_006`).\n\n{}",
         delegator_config::reference()
     )
 }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
+use crate::output::data::progress::{described_counts, described_percent};
 use crate::output::data::status::{ENDED, QUEUED, RUNNING};
 use crate::output::data::{estimate, usage};
 use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
@@ -68,7 +69,7 @@ fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
         vec![
             scalar(&task["task_id"]),
             scalar(&task["elapsed_seconds"]),
-            scalar(&task["progress"]["percent"]),
+            progress_cell(&task["progress"]),
             truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
             title(task),
             labels(task),
@@ -76,9 +77,14 @@ fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
         ]
     };
     table(
-        &["running", "seconds", "%", "activity", "task", "labels", "directory"],
+        &["running", "seconds", "progress", "activity", "task", "labels", "directory"],
         items(data, "tasks").map(row).collect(),
     )
+}
+
+/// The percentage; if it is unknown, what the agent has done so far.
+fn progress_cell(progress: &Value) -> String {
+    described_percent(progress).or_else(|| described_counts(progress)).unwrap_or_else(|| "-".to_owned())
 }
 
 fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
