@@ -67,7 +67,7 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
         execute((&process, commands), &parsed, object, screen, (&config, config_error))
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
-    if spec.config != ConfigUse::Unused {
+    if matches!(spec.config, ConfigUse::Required | ConfigUse::ValidPart) {
         let warnings = config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
     }
@@ -339,7 +339,7 @@ fn print_outcome(
         Ok(WriteResult::Complete | WriteResult::AlreadyFinished) => {}
         Err(error) => {
             let error = io_error("Writing the output", &error);
-            printer.remark(&crate::output::documents::human::error(&error));
+            printer.remark(&presentation.error_text(&error));
             return error.exit();
         }
     }

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, ValueHint};
 
 use crate::error::{ErrorCode, Problem};
 use crate::input::tree::LenientParser;
-use crate::spec::formats::{Envelope, Format, LogFormat};
+use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
 use crate::spec::globals::Globals;
 
 const HEADING: &str = "Output options";
@@ -60,6 +60,9 @@ pub fn args() -> Vec<Arg> {
         flag("no-stream", "With jsonl: print one line at the end instead of one per item"),
         flag("strict-warnings", "Treat warnings as errors"),
         flag("quiet", "Print only the result: no progress, no remarks").short('q'),
+        value("color", "WHEN", "Colour text: auto (on a terminal, unless NO_COLOR is set), always, never")
+            .value_parser(LenientParser::choices(&ColorChoice::NAMES))
+            .hide_possible_values(true),
         value("log-format", "FORMAT", "Format of logs on stderr: text or json")
             .value_parser(LenientParser::choices(&["text", "json"]))
             .hide_possible_values(true),
@@ -118,6 +121,10 @@ pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
+        color: parser
+            .choice("color", &ColorChoice::NAMES)
+            .and_then(|name| ColorChoice::named(&name))
+            .unwrap_or_default(),
         help: parser.flag("help"),
         version: parser.flag("version"),
         schema: parser.flag("schema"),

@@ -93,15 +93,12 @@ impl Source {
         }
     }
 
-    /// The dialect of a task's events, if the lines do not show it. That of a task without a record is known as long as its
-    /// agent is configured.
+    /// The dialect of a task's events, if the lines do not show it.
     pub fn dialect(&self, context: &Context<'_>) -> Result<Option<Dialect>, AppError> {
-        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
-        if let Some(record) = engine.files(id)?.record {
-            return Ok(record.report.dialect.filter(|dialect| *dialect == Dialect::Plain));
+        match self {
+            Source::File { task: Some((engine, id)), .. } => task_dialect(context, engine, id),
+            _ => Ok(None),
         }
-        let agent = context.config.agent(&engine.task(id)?.agent);
-        Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
     }
 
     /// The thread that the events belong to, if the lines do not show it.
@@ -147,6 +144,20 @@ impl Source {
             }
         }
     }
+}
+
+/// The dialect of a task's events, if the lines do not show it. That of a task without a record is known as long as its
+/// agent is configured.
+pub fn task_dialect(
+    context: &Context<'_>,
+    engine: &Engine,
+    id: &TaskId,
+) -> Result<Option<Dialect>, AppError> {
+    if let Some(record) = engine.files(id)?.record {
+        return Ok(record.report.dialect.filter(|dialect| *dialect == Dialect::Plain));
+    }
+    let agent = context.config.agent(&engine.task(id)?.agent);
+    Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
 }
 
 impl Read for Source {

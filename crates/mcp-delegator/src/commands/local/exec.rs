@@ -39,7 +39,7 @@ pub struct Exec {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns its id at once, for wait, status and results.",
+    details: "Returns its id at once; wait returns the result.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,

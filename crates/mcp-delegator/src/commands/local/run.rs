@@ -39,7 +39,7 @@ pub struct Run {
     #[serde(default)]
     #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
-    /// Required to write
+    /// The user agreed to writing
     #[serde(default)]
     pub confirm: bool,
     /// Return at once
@@ -54,7 +54,7 @@ pub struct Run {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns the result, or its id after call_budget_sec while it keeps running.",
+    details: "Returns its result, or its id after call_budget_sec; it continues.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_run"),
     network: true,

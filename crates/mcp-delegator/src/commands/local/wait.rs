@@ -52,7 +52,7 @@ pub struct Wait {
     /// Include output
     #[serde(default)]
     pub include_output: bool,
-    /// Limit of that output in bytes
+    /// Output limit in bytes
     #[serde(default)]
     #[schemars(
         with = "u32",
@@ -67,7 +67,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "State working: time limit passed; call again.",
+    details: "Returns its result. State working: the time limit passed; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::List("tasks")),
