@@ -124,7 +124,7 @@ fn every_refused_value_is_repeated_with_a_suggestion() {
             vec!["local", "status", "--colour", "red"],
             "--colour",
             json!("--colour"),
-            "Run 'mcp-delegator local status --help' to list the flags.",
+            "Run 'mcp-delegator status --help' to list the flags.",
         ),
         (vec!["local", "exec", "x", "--mode", "wild"], "mode", json!("wild"), "Use one of read-only, "),
         (

@@ -7,14 +7,16 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter, complete,
+};
 use delegator_domain::redact::Redactor;
 use delegator_engine::Engine;
 use delegator_registry::Filter;
 
 use crate::commands::completions::{Shell, VARIABLE};
 use crate::commands::context::sources;
-use crate::input::tree;
+use crate::input::tree::{self, TaskCompleters};
 use crate::output::printer::Printer;
 use crate::spec::catalog::Catalog;
 use crate::spec::process::Process;
@@ -30,7 +32,7 @@ pub fn run_if_requested(process: &Process, catalog: Catalog) -> Option<ExitCode>
     let index = process.variable("_CLAP_COMPLETE_INDEX").and_then(|index| index.parse().ok());
     let index: usize = index.unwrap_or(words.len().saturating_sub(1));
     let is_empty = words.get(index).is_none_or(|word| word.is_empty());
-    let mut tree = tree::completable(catalog, &task_ids(process), is_empty);
+    let mut tree = tree::completable(catalog, &task_completers(process), is_empty);
     let current_dir = Some(process.current_dir.as_path());
     let mut text = Vec::new();
     let written = match shell {
@@ -62,21 +64,28 @@ fn complete_for_bash(
     Ok(values.join(separator).into_bytes())
 }
 
-/// The ids of the newest tasks, with their titles. A word without `T-local-` is compared with the rest of the ids.
-fn task_ids(process: &Process) -> ArgValueCompleter {
+fn task_completers(process: &Process) -> TaskCompleters {
     let state_dir = delegator_config::state_dir(&sources(process)).ok();
-    ArgValueCompleter::new(move |typed: &OsStr| {
-        let typed = typed.to_string_lossy().to_lowercase();
-        let engine = state_dir.clone().map(|state_dir| Engine::new(state_dir, "/proc/self/exe"));
-        let newest =
-            engine.and_then(|engine| engine.newest(&Filter::default(), MAX_TASKS).ok()).unwrap_or_default();
-        let is_match = |id: &str| {
-            let id = id.to_lowercase();
-            id.starts_with(&typed) || id.rsplit('-').next().is_some_and(|random| random.starts_with(&typed))
-        };
-        let matching = newest.into_iter().filter(|task| is_match(task.id.as_str()));
-        matching
-            .map(|task| CompletionCandidate::new(task.id.as_str()).help(Some(task.title.into())))
-            .collect::<Vec<_>>()
-    })
+    let engine = move || state_dir.clone().map(|state_dir| Engine::new(state_dir, "/proc/self/exe"));
+    let engine_for_sources = engine.clone();
+    TaskCompleters {
+        ids: ArgValueCompleter::new(move |typed: &OsStr| task_ids(engine(), typed)),
+        sources: ArgValueCompleter::new(move |typed: &OsStr| {
+            let files = PathCompleter::file().complete(typed);
+            task_ids(engine_for_sources(), typed).into_iter().chain(files).collect::<Vec<_>>()
+        }),
+    }
+}
+
+/// The ids of the newest tasks, with their titles. A word without `T-local-` is compared with the rest of the ids.
+fn task_ids(engine: Option<Engine>, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy().to_lowercase();
+    let newest =
+        engine.and_then(|engine| engine.newest(&Filter::default(), MAX_TASKS).ok()).unwrap_or_default();
+    let is_match = |id: &str| {
+        let id = id.to_lowercase();
+        id.starts_with(&typed) || id.rsplit('-').next().is_some_and(|random| random.starts_with(&typed))
+    };
+    let matching = newest.into_iter().filter(|task| is_match(task.id.as_str()));
+    matching.map(|task| CompletionCandidate::new(task.id.as_str()).help(Some(task.title.into()))).collect()
 }

@@ -31,7 +31,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::Cleanup(error) => convert(*error, message).in_cleanup(),
         EngineError::Registry(error) => registry_error(error),
         EngineError::UnknownTask { given } => unknown_task(message, given),
-        EngineError::NoTaskHere { directory } => no_task_here(message, &directory),
+        EngineError::NoTaskHere { .. } => no_task_here(message),
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
@@ -101,10 +101,9 @@ fn unknown_task(message: String, given: String) -> AppError {
         .suggest(Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])))
 }
 
-fn no_task_here(message: String, directory: &Path) -> AppError {
+fn no_task_here(message: String) -> AppError {
     let text = "Run {call} to list the tasks of all directories, and give an id, or run the command where the task worked.";
     AppError::new(ErrorCode::TaskNotFound, message)
-        .context("working_dir", directory.display().to_string())
         .suggest(Suggestion::with_call(text, NextCall::new(&["local", "status"])))
 }
 

@@ -84,11 +84,19 @@ fn build_tree(catalog: Catalog, build: impl Fn(&'static CommandSpec) -> Command)
     root
 }
 
-/// The tree for shell completions: without declared commands and inputs. `task_ids` completes the inputs that name tasks.
+/// What completes the inputs that name tasks.
+#[derive(Debug)]
+pub struct TaskCompleters {
+    pub ids: ArgValueCompleter,
+    /// Ids or files.
+    pub sources: ArgValueCompleter,
+}
+
+/// The tree for shell completions: without declared commands and inputs. `completers` complete the inputs that name tasks.
 /// With `hide_flags` the flags are candidates only where there are no others.
-pub fn completable(catalog: Catalog, task_ids: &ArgValueCompleter, hide_flags: bool) -> Command {
+pub fn completable(catalog: Catalog, completers: &TaskCompleters, hide_flags: bool) -> Command {
     let mut pruned = Command::new("");
-    prune(&root(catalog), &mut pruned, &|arg| completable_arg(arg, task_ids, hide_flags));
+    prune(&root(catalog), &mut pruned, &|arg| completable_arg(arg, completers, hide_flags));
     pruned
 }
 
@@ -106,10 +114,13 @@ fn prune(command: &Command, pruned: &mut Command, convert: &impl Fn(&Arg) -> Arg
     }
 }
 
-fn completable_arg(arg: &Arg, task_ids: &ArgValueCompleter, hide_flags: bool) -> Arg {
+fn completable_arg(arg: &Arg, completers: &TaskCompleters, hide_flags: bool) -> Arg {
     let id = arg.get_id().as_str();
-    let names_tasks =
-        ["task_id", "task_ids", "source"].iter().any(|name| id == *name || id == positional_id(name));
+    let completer = match id.trim_end_matches("@position") {
+        "task_id" | "task_ids" => Some(&completers.ids),
+        "source" => Some(&completers.sources),
+        _ => None,
+    };
     let mut arg = match arg.is_require_equals_set() {
         // The value of a boolean flag is rarely written.
         true => {
@@ -121,8 +132,8 @@ fn completable_arg(arg: &Arg, task_ids: &ArgValueCompleter, hide_flags: bool) ->
         }
         false => arg.clone(),
     };
-    if names_tasks {
-        arg = arg.add(task_ids.clone());
+    if let Some(completer) = completer {
+        arg = arg.add(completer.clone());
     }
     let is_flag = !arg.is_positional();
     arg.hide(hide_flags && is_flag).required(false)

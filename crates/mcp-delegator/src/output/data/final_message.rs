@@ -148,7 +148,7 @@ mod tests {
         let long = message(&text, 40_000);
         assert_eq!(
             sentence(&long, true, CallSyntax::Commands),
-            format!("Read the whole message: mcp-delegator local results {id} --include-output")
+            format!("Read the whole message: mcp-delegator results {id} --include-output")
         );
         let call = format!(r#"{{"task_id":"{id}","include_output":true,"max_output_bytes":40000}}"#);
         assert_eq!(

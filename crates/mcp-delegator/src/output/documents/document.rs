@@ -165,7 +165,7 @@ mod tests {
     fn next_call_uses_the_syntax_of_the_reader() {
         let next = NextCall::new(&["local", "wait"]).with("task_id", "T-1");
         let document = Document::default().block(Block::Next(next));
-        assert_eq!(document.to_text(TextStyle::default()), "Next: mcp-delegator local wait T-1");
+        assert_eq!(document.to_text(TextStyle::default()), "Next: mcp-delegator wait T-1");
         let tools = |name: &str| ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] };
         let markdown = document.to_markdown(CallSyntax::Tools(&tools("local_wait")));
         assert_eq!(markdown, r#"Next: `_codex_local_wait {"task_id":"T-1"}`"#);

@@ -99,10 +99,10 @@ mod tests {
             .context("agent_message", "not signed in")
             .suggest(Suggestion::with_call("Wait: {call}", wait));
         let whole = "error: The agent reported an error.\nmessage of the agent:\n  not signed in\n\
-                     hint: Wait: mcp-delegator local wait T-1";
+                     hint: Wait: mcp-delegator wait T-1";
         assert_eq!(text(&error, ""), whole);
         assert_eq!(
-            text(&error, "x: not signed in\n\nNext: mcp-delegator local wait T-1"),
+            text(&error, "x: not signed in\n\nNext: mcp-delegator wait T-1"),
             "error: The agent reported an error."
         );
         assert_eq!(text(&error, whole), "");
