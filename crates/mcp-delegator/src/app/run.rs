@@ -64,7 +64,7 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
         execute((&process, commands), &parsed, object, screen, (&config, config_error))
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
-    if spec.config != ConfigUse::Unused {
+    if matches!(spec.config, ConfigUse::Required | ConfigUse::ValidPart) {
         let warnings = config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
     }

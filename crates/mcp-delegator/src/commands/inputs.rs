@@ -139,11 +139,11 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL))]
     pub model: Option<String>,
-    /// Idle limit in seconds
+    /// Idle limit in s
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec")))]
     pub idle_timeout_sec: Option<u32>,
-    /// Hard limit in seconds
+    /// Hard limit in s
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec")))]
     pub hard_timeout_sec: Option<u32>,
@@ -155,7 +155,7 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true, "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
-    /// Command to check the work, such as "cargo test"; or a list of its words
+    /// Command that checks the work; a string or a list of words
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-words" = true, "default" = null))]
     pub verify: Vec<String>,

@@ -189,7 +189,10 @@ pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
 
 fn missing_agent(message: String, agent: &str) -> AppError {
     let suggestion = match agent {
-        BUILT_IN_AGENT => "Install it, or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN.".to_owned(),
+        BUILT_IN_AGENT => {
+            "Run: npm install -g @openai/codex, then: codex login. Or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN."
+                .to_owned()
+        }
         _ => format!("Install it, or correct agents.{agent}.command in your own configuration."),
     };
     AppError::new(ErrorCode::DependencyMissing, message).suggest(suggestion)
@@ -279,6 +282,7 @@ pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem 
 
 fn restore_error(error: RestoreError, message: String) -> AppError {
     match error {
+        RestoreError::NoEndState { .. } => AppError::new(ErrorCode::WrongState, message),
         RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
         RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }

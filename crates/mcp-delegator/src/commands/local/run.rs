@@ -39,10 +39,10 @@ pub struct Run {
     #[serde(default)]
     #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
-    /// The user agreed to a mode that writes
+    /// The user agreed to writing
     #[serde(default)]
     pub confirm: bool,
-    /// Return at once, like exec
+    /// Return at once
     #[serde(default, rename = "async")]
     pub is_async: bool,
     #[serde(flatten)]
@@ -54,7 +54,7 @@ pub struct Run {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns the result, or after call_budget_sec the id of the task, which continues.",
+    details: "Returns its result, or its id after call_budget_sec; it continues.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_run"),
     network: true,

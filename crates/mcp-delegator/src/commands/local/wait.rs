@@ -52,7 +52,7 @@ pub struct Wait {
     /// Include output
     #[serde(default)]
     pub include_output: bool,
-    /// Limit of that output in bytes
+    /// Output limit in bytes
     #[serde(default)]
     #[schemars(
         with = "u32",
