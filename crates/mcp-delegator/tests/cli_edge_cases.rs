@@ -121,9 +121,9 @@ fn a_cursor_or_name_that_is_not_found_is_repeated() {
 fn every_refused_value_is_repeated_with_a_suggestion() {
     for (args, field, value, suggestion) in [
         (
-            vec!["local", "status", "--colour", "red"],
-            "--colour",
-            json!("--colour"),
+            vec!["local", "status", "--brightness", "red"],
+            "--brightness",
+            json!("--brightness"),
             "Run 'mcp-delegator status --help' to list the flags.",
         ),
         (vec!["local", "exec", "x", "--mode", "wild"], "mode", json!("wild"), "Use one of read-only, "),
@@ -335,7 +335,7 @@ fn a_page_reports_that_more_follows_in_every_format() {
     let run = world().run(["manifest", "--limit", "2", "--envelope", "standard"]);
     assert_eq!(run.document()["metadata"]["pagination"]["page_size"], 2);
     let run = run_on_terminal(world().command(["config", "show", "--limit", "2"]));
-    assert!(run.stdout.contains("There is more: --cursor "), "{}", run.stdout);
+    assert!(run.stdout.contains("There is more: a larger --limit shows it."), "{}", run.stdout);
 }
 
 #[test]

@@ -351,7 +351,8 @@ impl Presentation {
 
 /// Lines are wrapped only on a terminal. `NO_COLOR` counts only without `--color`.
 fn text_style(process: &Process, color: ColorChoice, is_terminal: bool) -> TextStyle {
-    let can_color = || process.variable("NO_COLOR").is_none() && process.variable("TERM") != Some("dumb");
+    let has_color = || process.variable("TERM").is_some_and(|terminal| terminal != "dumb");
+    let can_color = || process.variable("NO_COLOR").is_none() && has_color();
     TextStyle {
         columns: is_terminal.then_some(process.terminal_columns),
         is_colored: match color {

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_remedy_returns_what_is_missing() {
-        let id: TaskId = "T-local-0123456789abcdef0123456789abcdef".parse().unwrap();
+        let id: TaskId = "T-local-0123456789".parse().unwrap();
         let sentence = |message: &FinalMessage, is_shortened, syntax: CallSyntax<'_>| {
             syntax.sentence(&suggestion(&id, message, is_shortened, syntax))
         };

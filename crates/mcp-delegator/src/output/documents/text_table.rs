@@ -49,7 +49,7 @@ fn fit(natural: &[usize], limit: usize) -> Vec<usize> {
     let mut widths = natural[..min.len()].to_vec();
     while total(&widths) > limit {
         let shrinkable = (0..widths.len()).filter(|at| widths[*at] > min[*at]);
-        let Some(widest) = shrinkable.max_by_key(|at| widths[*at]) else { break };
+        let Some(widest) = shrinkable.rev().max_by_key(|at| widths[*at]) else { break };
         widths[widest] -= 1;
     }
     if let [only] = widths.as_mut_slice() {
@@ -105,8 +105,8 @@ mod tests {
         let rows = vec![vec!["T-1".to_owned(), "Fix the failing test".to_owned(), "/a/directory".to_owned()]];
         let columns = ["ended", "task", "directory"];
         let expected =
-            "ENDED  TASK        DIRECTORY\nT-1    Fix the     /a/directory\n       failing\n       test";
-        assert_eq!(render(&columns, &rows, style(31)), expected);
+            "ENDED  TASK          DIRECTORY\nT-1    Fix the       /a/directory\n       failing test";
+        assert_eq!(render(&columns, &rows, style(33)), expected);
         assert_eq!(render(&columns, &rows, style(24)), "ENDED  TASK\nT-1    Fix the failing\n       test");
         let all = "ENDED  TASK                  DIRECTORY\nT-1    Fix the failing test  /a/directory";
         assert_eq!(render(&columns, &rows, TextStyle::default()), all);
