@@ -42,7 +42,7 @@ use system_port::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{GitError, LeftOut, RestoreError, RestorePoint};
-pub use delegator_supervisor::agent::health::{HealthStatus, check_environment};
+pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
     parse_task_marker, sandbox_advice, sign_in_command, variable_access,

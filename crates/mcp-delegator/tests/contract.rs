@@ -217,13 +217,13 @@ fn problems_are_in_every_envelope() {
 #[test]
 fn a_redirect_is_in_every_envelope() {
     let error = AppError::new(ErrorCode::CommandRenamed, "It was renamed.").redirect(Redirect {
-        command: "mcp-delegator local run".into(),
+        command: "mcp-delegator run".into(),
         permanent: true,
         reason: "renamed",
     });
     let [agent, standard, tool] = render_and_validate(&outcome(&spec::ROOT, error.into()));
-    assert_eq!(agent["error"]["redirect"]["command"], "mcp-delegator local run");
-    assert_eq!(standard["error"]["details"]["suggestion"], "mcp-delegator local run");
+    assert_eq!(agent["error"]["redirect"]["command"], "mcp-delegator run");
+    assert_eq!(standard["error"]["details"]["suggestion"], "mcp-delegator run");
     assert_eq!(tool["error"]["details"]["redirect"]["permanent"], true);
 }
 

@@ -383,14 +383,21 @@ fn a_resumed_task_counts_only_its_own_tokens() {
 #[test]
 fn doctor_reports_a_missing_agent() {
     let stage = scripted_stage(successful_turn(&[]));
-    let checks = stage.run_json(&["doctor"])["data"]["checks"].clone();
+    let checks = stage.doctor_checks();
     let of =
         |name: &str| checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone();
     assert_eq!(of("agent")["status"], "ok", "{checks}");
     assert_eq!(of("state_dir")["status"], "ok");
     let missing = output_of(stage.world.command(["doctor"]).env("MCP_DELEGATOR_CODEX_BIN", "/nowhere/codex"));
     let response = missing.json();
-    assert_eq!((&response["data"]["is_healthy"], missing.exit), (&json!(false), Some(0)), "{response}");
+    assert_eq!(
+        (&response["error"]["code"], missing.exit),
+        (&json!("DEPENDENCY_MISSING"), Some(4)),
+        "{response}"
+    );
+    assert_eq!(response["meta"]["failure_data"]["is_healthy"], false, "{response}");
+    let suggestion = response["error"]["suggestion"].as_str().unwrap();
+    assert!(suggestion.contains("npm install -g @openai/codex") && suggestion.contains("codex login"));
 }
 
 #[test]
@@ -425,7 +432,7 @@ fn a_damaged_registry_is_reported_and_set_aside_only_on_request() {
     assert_eq!(run.exit, Some(4), "{run:?}");
     assert!(run.json()["error"]["message"].as_str().unwrap().contains("registry.db"), "{}", run.stdout);
     let checks = stage.run_json(&["doctor", "--set-aside-damaged"]);
-    let state = checks["data"]["checks"]
+    let state = checks["meta"]["failure_data"]["checks"]
         .as_array()
         .unwrap()
         .iter()

@@ -113,15 +113,13 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
         None => CommandOutput::done(data),
     };
     let mut output = output.with_page("settings", page);
-    // The warnings of the call itself are added to every response.
     let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
-    output
-        .warnings
-        .extend(broken.iter().filter(is_new).map(|warning| Warning::new(warning.code, &warning.message)));
+    let warnings = config.warnings.iter().chain(broken.iter().filter(is_new));
+    output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
     Ok(output)
 }
 
-fn to_setting(setting: &SourcedSetting) -> Setting {
+pub fn to_setting(setting: &SourcedSetting) -> Setting {
     // Secret settings are hidden here, because the redactor may not recognise their values.
     let hide = |value: Value| {
         if setting.key.secret && !value.is_null() { "[REDACTED:config]".into() } else { value }

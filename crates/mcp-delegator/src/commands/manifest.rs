@@ -51,6 +51,9 @@ pub struct CommandEntry {
     pub name: String,
     /// Path on the command line.
     pub path: Vec<&'static str>,
+    /// The shorter path that some commands also have, without `local`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_path: Option<&'static [&'static str]>,
     pub summary: &'static str,
     pub description: String,
     pub is_available: bool,
@@ -153,6 +156,7 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
     CommandEntry {
         name: spec.name(),
         path: spec.path.to_vec(),
+        short_path: spec.short_path(),
         summary: spec.about,
         description: spec.full_details(),
         is_available: spec.is_available(),

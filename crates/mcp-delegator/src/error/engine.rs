@@ -31,7 +31,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::Cleanup(error) => convert(*error, message).in_cleanup(),
         EngineError::Registry(error) => registry_error(error),
         EngineError::UnknownTask { given } => unknown_task(message, given),
-        EngineError::NoTaskHere { directory } => no_task_here(message, &directory),
+        EngineError::NoTaskHere { .. } => no_task_here(message),
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
@@ -101,10 +101,9 @@ fn unknown_task(message: String, given: String) -> AppError {
         .suggest(Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])))
 }
 
-fn no_task_here(message: String, directory: &Path) -> AppError {
+fn no_task_here(message: String) -> AppError {
     let text = "Run {call} to list the tasks of all directories, and give an id, or run the command where the task worked.";
     AppError::new(ErrorCode::TaskNotFound, message)
-        .context("working_dir", directory.display().to_string())
         .suggest(Suggestion::with_call(text, NextCall::new(&["local", "status"])))
 }
 
@@ -189,7 +188,10 @@ pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
 
 fn missing_agent(message: String, agent: &str) -> AppError {
     let suggestion = match agent {
-        BUILT_IN_AGENT => "Install it, or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN.".to_owned(),
+        BUILT_IN_AGENT => {
+            "Run: npm install -g @openai/codex, then: codex login. Or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN."
+                .to_owned()
+        }
         _ => format!("Install it, or correct agents.{agent}.command in your own configuration."),
     };
     AppError::new(ErrorCode::DependencyMissing, message).suggest(suggestion)
@@ -279,6 +281,7 @@ pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem 
 
 fn restore_error(error: RestoreError, message: String) -> AppError {
     match error {
+        RestoreError::NoEndState { .. } => AppError::new(ErrorCode::WrongState, message),
         RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
         RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }

@@ -152,6 +152,15 @@ impl InputSchema {
         self.properties.iter().find(|property| property.name == name)
     }
 
+    /// The input that names the task of a call, which `--last` can fill on the command line. None if it is the first of
+    /// several arguments: without it, the others would be taken for it.
+    pub fn task_input(&self) -> Option<&Property> {
+        let input = ["task_id", "task_ids", "source"].into_iter().find_map(|name| self.get(name))?;
+        let is_other = |other: &Property| other.positional && other.required && other.name != input.name;
+        let is_first_of_several = input.positional && self.properties.iter().any(is_other);
+        (!is_first_of_several).then_some(input)
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.properties.iter().map(|property| property.name.as_str())
     }

@@ -77,7 +77,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     check,
     preflight: agent_problems,
     examples: &[Example {
-        command: "mcp-delegator local run 'explain the build'",
+        command: "mcp-delegator run 'explain the build'",
         shows: "the agent's final message, with progress while it runs",
     }],
     ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")

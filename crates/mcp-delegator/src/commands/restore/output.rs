@@ -165,7 +165,7 @@ impl TreeOutput {
     fn of(restored: RestoredTree) -> TreeOutput {
         let RestoredTree { plan, point, undo, head_restored } = restored;
         let unchanged =
-            plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_owned() });
+            plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_string() });
         TreeOutput {
             restore_point: point.reference,
             work_tree: point.top_level.display().to_string(),

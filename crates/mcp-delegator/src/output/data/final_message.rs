@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_remedy_returns_what_is_missing() {
-        let id: TaskId = "T-local-0123456789abcdef0123456789abcdef".parse().unwrap();
+        let id: TaskId = "T-local-0123456789".parse().unwrap();
         let sentence = |message: &FinalMessage, is_shortened, syntax: CallSyntax<'_>| {
             syntax.sentence(&suggestion(&id, message, is_shortened, syntax))
         };
@@ -148,7 +148,7 @@ mod tests {
         let long = message(&text, 40_000);
         assert_eq!(
             sentence(&long, true, CallSyntax::Commands),
-            format!("Read the whole message: mcp-delegator local results {id} --include-output")
+            format!("Read the whole message: mcp-delegator results {id} --include-output")
         );
         let call = format!(r#"{{"task_id":"{id}","include_output":true,"max_output_bytes":40000}}"#);
         assert_eq!(
