@@ -27,7 +27,7 @@ fn warnings(stage: &Stage, args: &[&str]) -> String {
 }
 
 fn state_dir_check(stage: &Stage) -> String {
-    let checks = stage.run_json(&["doctor"])["data"]["checks"].clone();
+    let checks = stage.doctor_checks();
     let check =
         checks.as_array().unwrap().iter().find(|check| check["name"] == "state_dir").cloned().unwrap();
     format!("{} {}", check["status"].as_str().unwrap(), check["message"].as_str().unwrap())

@@ -393,7 +393,7 @@ mod tests {
     use crate::output::data::batch::Batch;
 
     fn failed(changes: RestoreChanges) -> RestoreOutput {
-        let task = format!("T-local-{}", "0123456789abcdef".repeat(2)).parse().unwrap();
+        let task = "T-local-0123456789".parse().unwrap();
         let mut batch = Batch::default();
         batch.failed("/a", AppError::new(ErrorCode::IoError, "No space is left."));
         RestoreOutput::incomplete(&task, changes, batch.result())
