@@ -108,7 +108,7 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
         ("failure", "/metadata/error_context/failure_kind"),
         ("error", "/metadata/error_context/error_message"),
         ("retry at", "/metadata/error_context/retry_at"),
-        ("restore command", "/restore_point/restore_command"),
+        ("revert", "/restore_point/restore_command"),
     ];
     result.extend(facts(data, &more));
     result.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
