@@ -47,7 +47,7 @@ pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
     parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
-pub use delegator_supervisor::run::Snapshot;
+pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
 pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};

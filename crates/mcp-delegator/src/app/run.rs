@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::app::{logging, signals};
 use crate::commands::context::{Context, sources};
 use crate::commands::local::attach::complete;
+use crate::commands::local::last_task;
 use crate::commands::{CommandList, help, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
@@ -34,6 +35,8 @@ use crate::spec::{CommandSpec, ConfigUse, PreflightContext, ROOT, RawOutput, Sur
 struct ParsedCall {
     spec: &'static CommandSpec,
     object: Map<String, Value>,
+    /// `--last` is given.
+    last: bool,
     problems: Vec<Problem>,
     globals: Globals,
     /// Set if the command line could not be parsed.
@@ -88,6 +91,7 @@ fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     let failed = |error: AppError, globals: Globals| ParsedCall {
         spec: protocol_command(process, commands).unwrap_or(&ROOT),
         object: Map::new(),
+        last: false,
         problems: Vec::new(),
         globals,
         early_error: Some(error),
@@ -111,10 +115,10 @@ fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static
 /// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
 /// `schema`.
 fn resolve_command(invocation: Invocation) -> ParsedCall {
-    let Invocation { globals, path, spec, object, problems } = invocation;
+    let Invocation { globals, path, spec, object, last, problems } = invocation;
     let parsed_call =
         |spec: &'static CommandSpec, object: Map<String, Value>, problems: Vec<Problem>, globals: Globals| {
-            ParsedCall { spec, object, problems, globals, early_error: None }
+            ParsedCall { spec, object, last, problems, globals, early_error: None }
         };
     let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
     if globals.version {
@@ -193,7 +197,7 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
 fn execute(
     (process, commands): (&Process, CommandList),
     parsed: &ParsedCall,
-    object: Map<String, Value>,
+    mut object: Map<String, Value>,
     screen: Screen<'_>,
     (config, config_error): (&Config, Option<ConfigError>),
 ) -> Result<CommandOutput, AppError> {
@@ -203,30 +207,31 @@ fn execute(
         problems.extend(fields::unknown(&globals.fields, &spec.output_schema()));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
-    // Preflight checks need a valid configuration.
     let state_dir = delegator_config::state_dir(&sources(process));
+    let context = Context {
+        commands,
+        config,
+        config_error: config_error.as_ref(),
+        state_dir: state_dir.clone().ok(),
+        process,
+        screen,
+        surface: Surface::CommandLine,
+        call_budget: None,
+        connections: ConnectionPool::default(),
+    };
+    if parsed.last {
+        last_task::fill_task_input(&context, spec, &mut object)?;
+    }
     let preflight_context = PreflightContext::new(config, process, state_dir.as_deref().ok());
+    // Preflight checks need a valid configuration.
     let preflight_context = config_error.is_none().then_some(&preflight_context);
     let input = validation::validate(spec, object, problems, preflight_context)?;
     let call = commands.find(spec)?.prepare(input)?;
     if spec.config == ConfigUse::Required {
         config_error.clone().map_or(Ok(()), Err)?;
-        state_dir.clone()?;
+        state_dir?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
-    let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
-    let surface = Surface::CommandLine;
-    let context = Context {
-        commands,
-        config,
-        config_error: config_error.as_ref(),
-        state_dir,
-        process,
-        screen,
-        surface,
-        call_budget: None,
-        connections,
-    };
     let mut output = complete(&context, call.run(&context)?)?;
     if spec.config == ConfigUse::ValidPart {
         let ignored = config_error.iter().flat_map(ConfigError::ignored_values);
@@ -334,7 +339,7 @@ fn print_outcome(
         Ok(WriteResult::Complete | WriteResult::AlreadyFinished) => {}
         Err(error) => {
             let error = io_error("Writing the output", &error);
-            printer.remark(&crate::output::documents::human::error(&error));
+            printer.remark(&presentation.error_text(&error));
             return error.exit();
         }
     }

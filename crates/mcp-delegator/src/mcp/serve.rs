@@ -161,6 +161,7 @@ fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
             ToolFormat::Markdown => Format::Markdown,
         },
         output_schemas: input.output_schemas || settings.output_schemas,
+        max_mode: settings.max_mode,
     }
 }
 

@@ -321,9 +321,14 @@ impl CommandSpec {
         }
     }
 
-    /// `local exec`: the path as typed on the command line.
+    /// The path without `local`, if the command has one.
+    pub fn short_path(&self) -> Option<&'static [&'static str]> {
+        catalog::short_path(self.path)
+    }
+
+    /// `exec`: the path as typed on the command line, the short one if there is one.
     pub fn cli_path(&self) -> String {
-        self.path.join(" ")
+        self.short_path().unwrap_or(self.path).join(" ")
     }
 
     /// `local_exec`: the name in the standard envelope and, after the prefix, in the tool envelope.

@@ -3,6 +3,7 @@
 //! If the time limit passes first, the output has the state `working`; repeating the call continues the wait. The task's
 //! own failure is data, and an error only with `exit_status`.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -51,7 +52,7 @@ pub struct Wait {
     /// Include output
     #[serde(default)]
     pub include_output: bool,
-    /// Limit of that output in bytes
+    /// Output limit in bytes
     #[serde(default)]
     #[schemars(
         with = "u32",
@@ -66,7 +67,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "State working: time limit passed; call again.",
+    details: "Returns its result. State working: the time limit passed; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::List("tasks")),
@@ -185,7 +186,7 @@ fn ended_task(
 
 fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(UnfinishedTask::of(task, files.snapshot.as_ref()))
+    Ok(UnfinishedTask::of(task, files.snapshot.as_ref(), Timestamp::now().as_millisecond()))
 }
 
 /// The result of one task in a batch.

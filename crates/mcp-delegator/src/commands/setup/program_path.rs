@@ -116,6 +116,7 @@ mod tests {
             stdin_is_terminal: false,
             stdout_is_terminal: false,
             stderr_is_terminal: false,
+            terminal_columns: 80,
         }
     }
 

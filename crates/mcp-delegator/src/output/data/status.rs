@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::data::task::{Progress, RunTimes, progress, state_names, truncate_chars};
+use crate::output::data::progress::Progress;
+use crate::output::data::task::{RunTimes, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
 use crate::output::outcome::PagedList;
 use crate::output::values::UtcTime;
@@ -151,7 +152,7 @@ impl RunningTask {
             state: task.state.public_name(),
             started_ts: UtcTime::from_ms(started_ms),
             elapsed_seconds: (now_ms - started_ms).max(0).unsigned_abs() / 1000,
-            progress: progress(snapshot),
+            progress: snapshot.and_then(Progress::of_snapshot),
             containment: task.containment,
             title: task.title,
             working_dir: task.working_dir,

@@ -81,10 +81,16 @@ fn section(spec: &CommandSpec) -> String {
     let details = spec.full_details();
     let mut text =
         format!("\n## {}\n\n{}\n", spec.cli_path(), format!("{}. {details}", spec.about).trim_end());
+    if spec.short_path().is_some() {
+        text.push_str(&format!("\nAlso: `mcp-delegator {}`.\n", spec.path.join(" ")));
+    }
     let inputs = spec.inputs().properties;
     if !inputs.is_empty() {
         text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
         text.extend(inputs.iter().map(input_row));
+        if spec.inputs().task_input().is_some() {
+            text.push_str("| - | `--last` | The most recent task of this directory or its git work tree, instead of an id |\n");
+        }
     }
     if !spec.examples.is_empty() {
         text.push_str("\n```sh\n");

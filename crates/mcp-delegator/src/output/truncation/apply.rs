@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, Problem};
-use crate::output::data::{events, output, verification};
+use crate::output::data::{events, final_message, output, verification};
 use crate::output::outcome::CommandOutput;
 use crate::output::truncation::plan::{Sizes, TruncationPlan, UNLIMITED};
 
@@ -103,6 +103,7 @@ fn problem_size(problem: &Problem) -> usize {
 
 /// Truncates a task, a list of tasks, or any other data object.
 fn truncate_task(task: &mut Map<String, Value>, plan: TruncationPlan) {
+    let message_bytes = task.get("final_message").and_then(Value::as_str).map_or(0, str::len);
     for (key, value) in task.iter_mut() {
         match (key.as_str(), value) {
             ("output", Value::Object(streams)) if has_streams(streams) => {
@@ -133,6 +134,7 @@ fn truncate_task(task: &mut Map<String, Value>, plan: TruncationPlan) {
         }
     }
     events::retain_newest(task, plan.max_events);
+    final_message::note_size_limit(task, message_bytes);
 }
 
 fn has_streams(output: &Map<String, Value>) -> bool {
