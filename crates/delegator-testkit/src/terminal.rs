@@ -1,7 +1,7 @@
 //! A pseudo terminal, to test the output that a user sees.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 
@@ -25,13 +25,26 @@ pub struct TerminalSession {
 }
 
 impl TerminalSession {
-    pub fn start(mut command: Command) -> TerminalSession {
+    pub fn start(command: Command) -> TerminalSession {
+        TerminalSession::start_with_stdin(command, |_| Stdio::null())
+    }
+
+    /// Starts the command with standard input on the terminal as well; [`TerminalSession::type_keys`] writes to it.
+    pub fn start_with_keyboard(command: Command) -> TerminalSession {
+        TerminalSession::start_with_stdin(command, |terminal| Stdio::from(terminal.try_clone().unwrap()))
+    }
+
+    fn start_with_stdin(mut command: Command, stdin: fn(&OwnedFd) -> Stdio) -> TerminalSession {
         let (master, terminal) = open_pty();
         let copy = || Stdio::from(terminal.try_clone().unwrap());
         // Only the child may hold the terminal open, otherwise reading never ends; this function drops `command` at
         // its end.
-        let child = command.stdin(Stdio::null()).stdout(copy()).stderr(copy()).spawn().unwrap();
+        let child = command.stdin(stdin(&terminal)).stdout(copy()).stderr(copy()).spawn().unwrap();
         TerminalSession { child, master: File::from(master), output: Vec::new() }
+    }
+
+    pub fn type_keys(&mut self, keys: &[u8]) {
+        self.master.write_all(keys).unwrap();
     }
 
     /// Reads until the output contains a text.

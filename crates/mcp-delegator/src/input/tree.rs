@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Arg, ArgAction, ArgGroup, Command};
+use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 
 use crate::input::globals;
 use crate::spec::catalog::{Catalog, group_about};
@@ -17,6 +17,11 @@ use crate::spec::{CommandSpec, Property, PropertyType};
 /// clap id of the positional argument of a property; the flag has the property's name.
 pub fn positional_id(name: &str) -> String {
     format!("{name}@position")
+}
+
+/// clap id of the flag that names a file with the value of a property.
+pub fn file_id(name: &str) -> String {
+    format!("{name}@file")
 }
 
 /// Accepts any string; the choices are used only for help and completions.
@@ -154,8 +159,23 @@ fn command_with_inputs(spec: &'static CommandSpec) -> Command {
             command = command.arg(positional_arg(&property));
         }
         command = command.arg(flag_arg(&property));
+        if property.stdin {
+            command = command.arg(file_arg(&property));
+        }
     }
     command
+}
+
+/// `--task-file FILE`, for a text that is too long or too hard to quote on a command line.
+fn file_arg(property: &Property) -> Arg {
+    Arg::new(file_id(&property.name))
+        .long(property.file_flag())
+        .value_name("FILE")
+        .help(format!("Read --{} from a file; - reads standard input", property.flag()))
+        .value_hint(ValueHint::FilePath)
+        .action(ArgAction::Append)
+        .value_parser(LenientParser::text())
+        .hide(property.unavailable)
 }
 
 /// Marks the inputs that a call must have, so that the usage line shows them.
@@ -165,8 +185,16 @@ fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
         true => positional_id(&property.name),
         false => property.name.clone(),
     };
+    // clap refuses an optional positional argument before a required one, and one in a group counts as optional.
+    let is_alone = inputs.properties.iter().filter(|property| property.positional).count() == 1;
     for property in inputs.properties.iter().filter(|property| property.required) {
-        command = command.mut_arg(id_of(property), |arg| arg.required(true));
+        command = match property.stdin && is_alone {
+            true => {
+                let ways = [id_of(property), file_id(&property.name)];
+                command.group(ArgGroup::new(format!("{}@text", property.name)).args(ways).required(true))
+            }
+            false => command.mut_arg(id_of(property), |arg| arg.required(true)),
+        };
     }
     let alternatives: Vec<String> =
         spec.exactly_one_of.iter().filter_map(|name| inputs.get(name)).map(id_of).collect();
@@ -226,6 +254,7 @@ fn positional_arg(property: &Property) -> Arg {
         .help(format!("{}{note}", description_with_bounds(property)))
         .value_parser(value_parser(property));
     match property.kind {
+        _ if property.several.is_some() => arg.num_args(1..).action(ArgAction::Append),
         PropertyType::List => arg.num_args(1..).action(ArgAction::Append),
         _ => arg,
     }
