@@ -10,10 +10,10 @@ use crate::locations::{self, UserFile};
 use crate::origin::{Origin, Source};
 use crate::problem::{ConfigError, ConfigWarning, ProblemSource};
 use crate::read_file;
-use crate::resolve::{Layer, apply_project, resolve, typed};
+use crate::resolve::{Layer, apply_project, typed};
 use crate::settings::Settings;
 
-/// A configuration without problems.
+/// The values of all keys.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The effective values.
@@ -43,20 +43,6 @@ pub struct SourcedSetting {
 }
 
 impl Config {
-    /// The configuration when no source sets anything.
-    pub fn defaults(cores: usize) -> Config {
-        let sourced = resolve([const { Layer::new() }; 3], cores);
-        Config {
-            settings: typed(&sourced),
-            sourced,
-            warnings: Vec::new(),
-            user_file: None,
-            project_file: None,
-            user_file_location: None,
-            home: None,
-        }
-    }
-
     /// Every key with its value and origin, set or not, in table order. The agents are one setting, `agents`.
     pub fn sourced(&self) -> &[SourcedSetting] {
         &self.sourced

@@ -36,6 +36,8 @@ pub struct Key {
     pub scope: Scope,
     /// The value must never be shown.
     pub secret: bool,
+    /// False for a reserved key that no code reads: its value is checked, and setting it is a warning.
+    pub built: bool,
     /// One line of documentation.
     pub description: &'static str,
 }

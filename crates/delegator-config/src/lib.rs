@@ -2,12 +2,12 @@
 //! environment variable.
 //!
 //! The caller passes [`Sources`] (environment, directory, flags, cores). [`load`] returns a [`Config`] with the
-//! typed [`Settings`] and the origin of each, or a [`ConfigError`] with *all* problems of all sources:
+//! typed [`Settings`] and the origin of each, or an [`InvalidConfig`] with *all* problems of all sources:
 //!
 //! ```text
 //! config.toml ──────────┐ document                        ┌► Config
 //! .mcp-delegator.toml ──┤          ► Node ► check ► Layer ► resolve
-//! variables, flags ─────┘ variables_and_flags             └► ConfigError
+//! variables, flags ─────┘ variables_and_flags             └► InvalidConfig
 //! ```
 //!
 //! [`KEYS`] defines which values each key accepts and who may set it; `locations` finds the files; `files` is the
@@ -46,14 +46,20 @@ pub use locations::{environments_file, state_dir};
 pub use origin::{Origin, Source};
 pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
 pub use reference::reference;
-pub use settings::{
-    AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, Secret, Settings, ToolFormat,
-};
+pub use settings::{AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, Settings, ToolFormat};
 pub use sources::Sources;
+
+/// A configuration with problems, for commands that must work anyway.
+#[derive(Clone, Debug)]
+pub struct InvalidConfig {
+    pub error: ConfigError,
+    /// The values without problems; the others have their defaults.
+    pub valid_part: Config,
+}
 
 /// Loads the configuration for a call in the current directory. The limits of a project apply to the tasks in its
 /// work tree, see [`Config::for_work_tree`]; an invalid project file alone is only a warning here.
-pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
+pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
     let mut problems = Vec::new();
     let user_file_location = collect_problems(locations::user_file(sources), &mut problems);
     let project_file = collect_problems(
@@ -81,17 +87,14 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     if is_usable(&problems) {
         problems.extend(resolve::contradictions(&sourced));
     }
-    if !is_usable(&problems) {
-        return Err(ConfigError { problems });
-    }
     let mut warnings = variables_and_flags::unknown_variables(sources);
+    warnings.extend(resolve::without_effect(&sourced));
     if problems.is_empty() {
         // Values that are not lower are reported for the file, whichever task they would apply to.
         warnings.extend(resolve::apply_project(&mut sourced.clone(), project.clone(), |_| true));
         resolve::apply_project(&mut sourced, project, |key| key.scope == Scope::Call);
     }
-    warnings.extend(ConfigError { problems }.into_warnings());
-    Ok(Config {
+    let config = |warnings| Config {
         settings: resolve::typed(&sourced),
         sourced,
         warnings,
@@ -99,7 +102,15 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
         project_file,
         user_file_location,
         home: home.map(Path::to_owned),
-    })
+    };
+    if !is_usable(&problems) {
+        return Err(Box::new(InvalidConfig {
+            error: ConfigError { problems },
+            valid_part: config(warnings),
+        }));
+    }
+    warnings.extend(ConfigError { problems }.into_warnings());
+    Ok(config(warnings))
 }
 
 /// The result, after moving the problems of an error into `problems`.

@@ -13,6 +13,8 @@ use crate::origin::Source;
 
 /// Warning about an invalid project file, when the call starts no task there.
 const BROKEN_PROJECT: &str = "W_CONFIG_004";
+/// Warning about an invalid value, when the call does not need the configuration.
+const IGNORED_VALUE: &str = "W_CONFIG_006";
 
 /// The configuration cannot be used. There is at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +33,14 @@ impl ConfigError {
             ),
         };
         self.problems.into_iter().map(to_warning).collect()
+    }
+
+    /// The problems as warnings, for a call that uses only the valid part of the configuration.
+    pub fn ignored_values(&self) -> impl Iterator<Item = ConfigWarning> {
+        self.problems.iter().map(|problem| ConfigWarning {
+            code: IGNORED_VALUE,
+            message: format!("{problem}. This is ignored for this call; the default applies."),
+        })
     }
 }
 

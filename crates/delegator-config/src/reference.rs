@@ -66,6 +66,7 @@ fn project_cell(key: &Key) -> String {
 }
 
 fn meaning_cell(key: &Key) -> String {
+    let mark = if key.built { "" } else { "**Not built in this version: has no effect.** " };
     let secret = if key.secret { " Secret: never shown." } else { "" };
-    format!("{}{secret}", key.description)
+    format!("{mark}{}{secret}", key.description)
 }

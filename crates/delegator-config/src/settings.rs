@@ -1,10 +1,10 @@
 //! The effective values as one typed struct: what the program reads.
 //!
 //! A field's serde name is its key in [`KEYS`](crate::KEYS); a test compares both lists and converts every value that
-//! the table accepts. Checks, defaults and rights belong to the table: this struct only gives each key its type.
+//! the table accepts. Checks, defaults and rights belong to the table: this struct only gives each key its type. A key
+//! that is not built has no field, so no code can read it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::Mode;
 use serde::de::{Deserialize, Deserializer};
 
-/// The value of every key. The table in `keys` describes them.
+/// The value of every built key. The table in `keys` describes them.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -43,25 +43,9 @@ pub struct Settings {
     pub retention: Duration,
     #[serde(rename = "restore_point_retention_hours", deserialize_with = "hours")]
     pub restore_point_retention: Duration,
-    pub worktree_quota_bytes: u64,
     pub verify_unsandboxed: bool,
-    #[serde(rename = "budget.task_tokens")]
-    pub task_tokens: Option<u64>,
-    #[serde(rename = "budget.day_tokens")]
-    pub day_tokens: Option<u64>,
     pub max_depth: u32,
     pub max_children: usize,
-    #[serde(rename = "notify.command")]
-    pub notify_command: Option<Vec<String>>,
-    #[serde(rename = "notify.on")]
-    pub notify_on: Vec<String>,
-    pub database_url: Option<Secret>,
-    #[serde(rename = "fleet_lease_sec", deserialize_with = "seconds")]
-    pub fleet_lease: Duration,
-    #[serde(rename = "fleet_beat_sec", deserialize_with = "seconds")]
-    pub fleet_beat: Duration,
-    #[serde(rename = "fleet_cutoff_sec", deserialize_with = "seconds")]
-    pub fleet_cutoff: Duration,
     pub toolsets: Vec<String>,
     pub tools: Vec<String>,
     pub exclude_tools: Vec<String>,
@@ -148,16 +132,6 @@ impl Envelope {
         [Envelope::Agent, Envelope::Standard, Envelope::Tool, Envelope::Raw]
             .into_iter()
             .find(|envelope| envelope.name() == name)
-    }
-}
-
-/// A text that debug output does not contain.
-#[derive(Clone, serde::Deserialize)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
     }
 }
 

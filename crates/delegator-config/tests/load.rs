@@ -7,8 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use delegator_config::{
-    Config, ConfigError, Envelope, KEYS, Problem, ProblemSource, Source, SourcedSetting, Sources, load,
-    reference,
+    Config, Envelope, KEYS, Problem, ProblemSource, Source, SourcedSetting, Sources, load, reference,
 };
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::task::Mode;
@@ -60,13 +59,12 @@ impl Machine {
     }
 
     fn load(&self) -> Config {
-        let config = load(&self.sources).unwrap_or_else(|error| panic!("{error}"));
+        let config = load(&self.sources).unwrap_or_else(|invalid| panic!("{}", invalid.error));
         config.for_work_tree(&self.sources.current_dir).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn problems(&self) -> Vec<Problem> {
-        let ConfigError { problems } = load(&self.sources).unwrap_err();
-        problems
+        load(&self.sources).unwrap_err().error.problems
     }
 }
 
@@ -146,7 +144,8 @@ fn every_value_has_its_origin() {
         (Some(Envelope::Raw), "info", "codex_")
     );
     assert_eq!(settings.redact_names, ["MY_PIN"]);
-    assert_eq!((settings.max_mode, settings.day_tokens), (Mode::ReadOnly, Some(5)));
+    assert_eq!(settings.max_mode, Mode::ReadOnly);
+    assert_eq!(value(&config, "budget.day_tokens").0, 5);
 }
 
 #[test]
@@ -221,7 +220,7 @@ fn all_problems_of_all_sources_are_reported_together() {
             ProblemSource::Flag("--log-level".to_owned()),
         ]
     );
-    let message = load(&machine.sources).unwrap_err().to_string();
+    let message = load(&machine.sources).unwrap_err().error.to_string();
     let user = machine.user_path();
     assert_eq!(
         message.lines().next().unwrap(),
@@ -251,6 +250,34 @@ fn beat_cutoff_and_lease_keep_their_order() {
     );
     let machine = Machine::new().user("fleet_beat_sec = 1\nfleet_cutoff_sec = 2\nfleet_lease_sec = 3");
     assert_eq!(value(&machine.load(), "fleet_lease_sec").0, 3);
+}
+
+#[test]
+fn a_key_that_is_not_built_is_a_warning_that_names_it_and_its_origin() {
+    let config = Machine::new()
+        .user("[budget]\nday_tokens = 5\n")
+        .variable("MCP_DELEGATOR_NOTIFY_COMMAND", "notify-send")
+        .load();
+    let warnings: Vec<&str> = config.warnings.iter().map(|warning| warning.message.as_str()).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("config.toml:2: `budget.day_tokens` is not built"), "{warnings:?}");
+    assert!(warnings[1].contains("MCP_DELEGATOR_NOTIFY_COMMAND: `notify.command`"), "{warnings:?}");
+    assert!(config.warnings.iter().all(|warning| warning.code == "W_CONFIG_005"));
+    assert_eq!(Machine::new().load().warnings, []);
+    for key in KEYS.iter().filter(|key| !key.built) {
+        let page = reference();
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name))).unwrap();
+        assert!(row.contains("Not built in this version"), "{row}");
+    }
+}
+
+#[test]
+fn an_invalid_configuration_leaves_the_valid_part() {
+    let machine = Machine::new().user("max_concurrent = 'many'\nidle_timeout_sec = 60\n");
+    let config = load(&machine.sources).unwrap_err().valid_part;
+    assert_eq!(value(&config, "idle_timeout_sec").0, 60);
+    assert_eq!(value(&config, "max_concurrent").1, Source::Default);
+    assert_eq!(config.user_file, Some(machine.user_path()));
 }
 
 #[test]
@@ -382,9 +409,10 @@ proptest! {
         let machine = Machine::new();
         write(&machine.user_path(), &bytes);
         write(&machine.project_path(), &bytes);
-        if let Err(error) = load(&machine.sources) {
-            prop_assert!(!error.problems.is_empty());
-            prop_assert!(error.problems.iter().all(|problem| problem.file.is_some()));
+        if let Err(invalid) = load(&machine.sources) {
+            let problems = invalid.error.problems;
+            prop_assert!(!problems.is_empty());
+            prop_assert!(problems.iter().all(|problem| problem.file.is_some()));
         }
     }
 }

@@ -16,8 +16,8 @@ pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
         return Vec::new();
     }
     let allowed = match normalized.chars().count() {
-        0..=2 => 1,
-        3..=7 => 2,
+        0..=4 => 1,
+        5..=7 => 2,
         _ => 3,
     };
     let mut matches: Vec<(usize, &str)> = known
@@ -26,9 +26,10 @@ pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
             let candidate = normalize(name);
             let distance = strsim::damerau_levenshtein(&normalized, &candidate);
             let is_prefix = normalized.len() >= 3 && candidate.starts_with(&normalized);
-            // Two short words without a common character are not similar, whatever their distance.
-            let shares_something = distance < normalized.chars().count().max(candidate.chars().count());
-            ((distance <= allowed && shares_something) || is_prefix).then_some((distance, name))
+            // Of short words the first letter is rarely wrong: `ran` means `run` and not `man`.
+            let is_long = normalized.chars().count() > 4;
+            let begins_alike = is_long || shares_beginning(&normalized, &candidate);
+            ((distance <= allowed && begins_alike) || is_prefix).then_some((distance, name))
         })
         .collect();
     matches.sort();
@@ -47,6 +48,15 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
             (distance(first) < distance(second)).then_some(*first)
         }
     }
+}
+
+/// Whether the first letters are the same, or the first two are only in another order.
+fn shares_beginning(typed: &str, known: &str) -> bool {
+    let [typed, known] = [typed, known].map(|name| {
+        let mut letters = name.chars();
+        (letters.next(), letters.next())
+    });
+    typed.0 == known.0 || (typed.0 == known.1 && typed.1 == known.0)
 }
 
 /// Case, leading dashes and the choice of separator do not count as differences.
@@ -86,7 +96,27 @@ mod tests {
 
     #[test]
     fn equally_near_names_give_no_single_suggestion() {
-        assert_eq!(nearest("cat", ["bat", "rat"]), None);
-        assert_eq!(near("cat", ["bat", "rat"]), ["bat", "rat"]);
+        assert_eq!(nearest("cat", ["cab", "car"]), None);
+        assert_eq!(near("cat", ["cab", "car"]), ["cab", "car"]);
+    }
+
+    #[test]
+    fn short_words_must_be_almost_equal() {
+        let known = ["man", "run", "wait", "exec", "env", "logs", "demo"];
+        for (typed, expected) in [
+            ("ran", Some("run")),
+            ("urn", Some("run")),
+            ("rn", Some("run")),
+            ("wiat", Some("wait")),
+            ("log", Some("logs")),
+            ("run", Some("run")),
+            ("fun", None),
+            ("can", None),
+            ("end", None),
+            ("memo", None),
+            ("edit", None),
+        ] {
+            assert_eq!(nearest(typed, known), expected, "{typed}");
+        }
     }
 }

@@ -26,6 +26,8 @@ pub enum EngineError {
     Registry(#[from] RegistryError),
     #[error("there is no task {given}")]
     UnknownTask { given: String },
+    #[error("there is no task in {}", directory.display())]
+    NoTaskHere { directory: PathBuf },
     #[error("{given:?} is neither a task id nor the beginning of one")]
     InvalidTaskId { given: String },
     #[error("{given} is the beginning of several task ids")]

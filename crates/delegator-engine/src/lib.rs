@@ -42,12 +42,12 @@ use system_port::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{GitError, LeftOut, RestoreError, RestorePoint};
-pub use delegator_supervisor::agent::health::{HealthStatus, check_environment};
+pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
     is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
-pub use delegator_supervisor::run::Snapshot;
+pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
 pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};

@@ -10,12 +10,15 @@ use std::process::Child;
 use std::time::Duration;
 
 use delegator_domain::task::{TaskId, TaskLocation};
-use delegator_registry::Nonce;
+use delegator_registry::{Nonce, RegistryError};
 use delegator_supervisor::process::OwnerLookup;
 use delegator_supervisor::run::{Ports, RunResult, RunSpec};
 
 use crate::Engine;
 use crate::error::EngineError;
+
+/// A bound, in case the source of randomness is broken: with a million tasks one id in a billion is in use.
+const MAX_ID_TRIES: u32 = 20;
 
 /// Everything the engine needs of the machine besides files. All methods may be called from several threads at once.
 pub(crate) trait System: Debug + Send + Sync {
@@ -78,8 +81,21 @@ impl Engine {
         self.system.now_ms()
     }
 
-    pub(crate) fn fresh_id(&self) -> Result<TaskId, EngineError> {
-        self.system.random_bytes().map(|bytes| TaskId::from_random(TaskLocation::Local, bytes))
+    /// Calls `store` with new ids until one is not in use.
+    pub(crate) fn with_fresh_id<T>(
+        &self,
+        store: impl Fn(TaskId) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut tries_left = MAX_ID_TRIES;
+        loop {
+            let id = TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?);
+            match store(id) {
+                Err(EngineError::Registry(RegistryError::IdInUse { .. })) if tries_left > 0 => {
+                    tries_left -= 1
+                }
+                other => return other,
+            }
+        }
     }
 
     /// Callers draw all nonces they may need before a transaction begins, so that it cannot fail for lack of randomness.

@@ -14,10 +14,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
 use crate::directory_modes::ancestors;
 use crate::error::{GitError, RestoreError};
-use crate::index_file::IndexFile;
+use crate::index_file::{Entry, IndexFile};
 use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff};
 use crate::restore_plan::{PreparedRestore, TARGET_INDEX, file_mode};
 use crate::restore_point::{RestorePoint, StoredIndex};
+use crate::restore_target::{IndexEdits, IndexTarget};
 use crate::write_restore_point::{existing_objects, pack_into};
 
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore";
@@ -36,7 +37,7 @@ impl PreparedRestore {
     }
 
     /// Restores files and index, and with `and_head` also HEAD and its branch. `undo` is the restore point of the
-    /// present state.
+    /// present state. Must not be called if the plan has overlaps.
     pub fn apply(self, undo: &RestorePoint, and_head: bool) -> Result<(), RestoreError> {
         let repository = &self.scratch.repository;
         let lock = IndexLock::take(&repository.git_dir.join("index.lock")).map_err(|source| match source
@@ -119,7 +120,7 @@ impl PreparedRestore {
     fn restore_permissions(&self, original_modes: BTreeMap<RepoPath, u32>) -> Result<(), GitError> {
         let top = &self.scratch.repository.top_level;
         let mut directories = original_modes;
-        let survey = &self.saved.survey;
+        let survey = &self.target.survey;
         let written = self.actions.write.iter();
         let written = written.filter_map(|path| Some((path, survey.file_mode(path)?)));
         for (path, mode) in written.chain(self.actions.modes.iter().map(|(path, mode)| (path, *mode))) {
@@ -149,25 +150,56 @@ impl PreparedRestore {
     }
 
     fn restore_index(&self, lock: IndexLock) -> Result<(), GitError> {
-        if !self.plan.index_differs {
-            return Ok(());
-        }
         let (point, index_path) = (&self.point, self.scratch.repository.index());
-        let written = match (point.index, &point.index_tree) {
-            (StoredIndex::Missing, _) => lock.remove(&index_path),
-            (StoredIndex::File, _) => {
-                let index = &self.saved.index;
+        let written = match (&self.target.index, point.index, &point.index_tree) {
+            (IndexTarget::Unchanged, ..) | (IndexTarget::Saved(_), StoredIndex::Tree, None) => return Ok(()),
+            (IndexTarget::Edited(edits), ..) => {
+                let bytes = self.edited_index(edits)?;
+                self.copy_index_objects(&IndexFile::parse(bytes.clone(), self.scratch.id_bytes())?)?;
+                lock.commit(&bytes, &index_path, None)
+            }
+            (IndexTarget::Saved(_), StoredIndex::Missing, _) => lock.remove(&index_path),
+            (IndexTarget::Saved(index), StoredIndex::File, _) => {
                 self.copy_index_objects(index)?;
                 lock.commit(index.bytes.as_deref().unwrap_or_default(), &index_path, point.index_time)
             }
-            (StoredIndex::Tree, Some(tree)) => {
+            (IndexTarget::Saved(_), StoredIndex::Tree, Some(tree)) => {
                 let bytes = self.index_of_tree(tree)?;
                 self.copy_index_objects(&IndexFile::parse(bytes.clone(), self.scratch.id_bytes())?)?;
                 lock.commit(&bytes, &index_path, None)
             }
-            (StoredIndex::Tree, None) => return Ok(()),
         };
         written.map_err(GitError::io("write", &index_path))
+    }
+
+    /// Returns a copy of the present index with these entries replaced.
+    fn edited_index(&self, edits: &IndexEdits) -> Result<Vec<u8>, GitError> {
+        let (scratch, name) = (&self.scratch, "new");
+        scratch.copy_index(name)?;
+        let no_id = "0".repeat(2 * scratch.id_bytes());
+        let mut input = Vec::new();
+        let mut add = |header: String, path: &RepoPath| {
+            input.extend_from_slice(header.as_bytes());
+            input.extend_from_slice(path);
+            input.push(0);
+        };
+        edits.paths.iter().for_each(|path| add(format!("0 {no_id}\t"), path));
+        for entry in &edits.entries {
+            add(format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage), &entry.path);
+        }
+        scratch.run(name, ["update-index", "-z", "--index-info"], &input)?;
+        let flags: [(&str, fn(&Entry) -> bool); 2] = [
+            ("--assume-unchanged", |entry| entry.assume_unchanged),
+            ("--skip-worktree", |entry| entry.skip_worktree),
+        ];
+        for (flag, has_flag) in flags {
+            let paths = edits.entries.iter().filter(|entry| has_flag(entry));
+            let paths = join_records(paths.map(|entry| entry.path.as_slice()));
+            if !paths.is_empty() {
+                scratch.run(name, ["update-index", "-z", flag, "--stdin"], &paths)?;
+            }
+        }
+        fs::read(scratch.path(name)).map_err(GitError::io("read", scratch.path(name)))
     }
 
     /// Returns a copy of the present index with the entries of `tree`. Cached file metadata of unchanged entries is

@@ -14,6 +14,7 @@ use crate::capture::{Capture, Limits, Purpose, capture};
 use crate::error::GitError;
 use crate::listing::{RepoPath, on_disk};
 use crate::repository::{Head, Repository, find_repository};
+use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::run::Git;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
@@ -30,6 +31,16 @@ pub struct Baseline {
     pub(crate) head: Head,
     /// Device and inode of the repository, to detect that another one took its place.
     pub(crate) identity: Option<(u64, u64)>,
+    /// The restore point of the same state; `None` if there is none, or if it holds an earlier state.
+    pub(crate) point: Option<PointOfBaseline>,
+}
+
+/// What is needed of a restore point to store the state after the task.
+#[derive(Debug)]
+pub(crate) struct PointOfBaseline {
+    pub(crate) reference: String,
+    pub(crate) commit: String,
+    pub(crate) index: StoredIndex,
 }
 
 /// Device and inode of a directory.
@@ -64,7 +75,18 @@ impl Baseline {
             return Err(GitError::TooManyLeftOut { count: captured.unread.len() });
         }
         let identity = identity_of(&scratch.repository.common_dir);
-        Ok(Baseline { scratch, captured, index, head, identity })
+        Ok(Baseline { scratch, captured, index, head, identity, point: None })
+    }
+
+    /// Remembers the restore point, if it holds this state: an earlier attempt may have created it.
+    pub(crate) fn with_point(self, point: &RestorePoint) -> Baseline {
+        let is_same = point.tree == self.captured.tree && point.index_tree == self.captured.index_tree;
+        let point = is_same.then(|| PointOfBaseline {
+            reference: point.reference.clone(),
+            commit: point.commit.clone(),
+            index: point.index,
+        });
+        Baseline { point, ..self }
     }
 
     pub fn repository(&self) -> &Repository {

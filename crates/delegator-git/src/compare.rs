@@ -17,7 +17,7 @@ use crate::capture::{
     Differences, LeftOut, Limits, WORK_INDEX, remove_from_index, with_trailing_slash, write_index_tree,
     write_work_tree,
 };
-use crate::diff::{ChangeKind, FileChange, parse_file_changes};
+use crate::diff::{ChangeKind, FileChange, NewVersion, parse_file_changes, parse_new_versions};
 use crate::error::GitError;
 use crate::listing::{RepoPath, on_disk, single_line};
 use crate::repository::{Head, find_repository};
@@ -46,6 +46,10 @@ pub struct Comparison {
     /// `None` if the repository is gone or is a different one.
     pub head_after: Option<Head>,
     pub commits: Commits,
+    /// The new version of every file whose content was compared; `None` if trees could not be compared.
+    pub(crate) new_versions: Option<Vec<NewVersion>>,
+    /// Files that changed and were not read, with their present stamp.
+    pub(crate) unread: Vec<(RepoPath, Option<Stamp>)>,
 }
 
 /// Commits made since the baseline that are reachable from HEAD.
@@ -56,41 +60,76 @@ pub struct Commits {
     pub subjects: Vec<String>,
 }
 
+/// The part of a comparison that concerns files.
+#[derive(Debug, Default)]
+struct Compared {
+    files: Vec<FileChange>,
+    left_out: Vec<LeftOut>,
+    names_only: Option<String>,
+    new_versions: Option<Vec<NewVersion>>,
+    unread: Vec<(RepoPath, Option<Stamp>)>,
+}
+
 impl Baseline {
     /// Compares the baseline with the present work tree. `since` is the time of the baseline in seconds since 1970:
     /// older commits were only fetched or checked out. May be called once, because changed files are added to the
     /// baseline's index.
     pub fn compare(&self, limits: Limits, since: i64) -> Result<Comparison, GitError> {
+        let mut appeared = Vec::new();
         if self.captured.is_sparse {
             // Files outside the sparse checkout may have been written meanwhile.
-            TrackedFiles::read(&self.scratch, WORK_INDEX)?.unhide(&self.scratch, WORK_INDEX)?;
+            let tracked = TrackedFiles::read(&self.scratch, WORK_INDEX)?;
+            appeared = tracked.skipped_on_disk();
+            tracked.unhide(&self.scratch, WORK_INDEX)?;
         }
         let differences = Differences::of(&self.scratch)?;
-        let (files, left_out, names_only) =
-            if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
-                (self.changes_by_name(&differences), Vec::new(), Some("too many files changed".to_owned()))
-            } else {
-                let gathered = self.gather_changes(&differences, limits)?;
-                let (mut files, names_only) = match self.compare_trees(&differences, &gathered) {
-                    Ok(files) => (files, None),
-                    Err(error) => (self.changes_by_name(&differences), Some(error.to_string())),
-                };
-                let known: BTreeSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
-                let unread = self.unread_changes(&differences, &gathered).into_iter();
-                files.extend(unread.filter(|change| !known.contains(&change.path)));
-                (files, gathered.left_out, names_only)
-            };
+        let mut compared = if differences.changed.len() + differences.untracked.len() > MAX_COMPARED_FILES {
+            let files = self.changes_by_name(&differences);
+            Compared { files, names_only: Some("too many files changed".to_owned()), ..Compared::default() }
+        } else {
+            self.compare_content(&differences, limits)?
+        };
+        if let Some(versions) = &mut compared.new_versions {
+            let known: BTreeSet<RepoPath> = versions.iter().map(|known| known.path.clone()).collect();
+            let appeared = appeared.into_iter().filter(|(path, _)| !known.contains(path));
+            versions.extend(appeared.map(|(path, version)| NewVersion {
+                path,
+                version: Some(version),
+                existed: false,
+            }));
+        }
         let head_after = self.current_head();
         Ok(Comparison {
-            files,
-            left_out,
+            files: compared.files,
+            left_out: compared.left_out,
             not_examined: self.captured.not_examined.clone(),
-            names_only,
+            names_only: compared.names_only,
+            new_versions: compared.new_versions,
+            unread: compared.unread,
             index_changed: self.is_index_changed().unwrap_or(false),
             commits: self.commits(head_after.as_ref(), since).unwrap_or_default(),
             head_before: self.head.clone(),
             head_after,
         })
+    }
+
+    fn compare_content(&self, differences: &Differences, limits: Limits) -> Result<Compared, GitError> {
+        let gathered = self.gather_changes(differences, limits)?;
+        let mut compared = match self.compare_trees(differences, &gathered) {
+            Ok((files, versions)) => Compared { files, new_versions: Some(versions), ..Compared::default() },
+            Err(error) => Compared {
+                files: self.changes_by_name(differences),
+                names_only: Some(error.to_string()),
+                ..Compared::default()
+            },
+        };
+        let unread = self.unread_changes(differences, &gathered);
+        let top = &self.scratch.repository.top_level;
+        let stamp = |change: &FileChange| (change.path.clone(), Stamp::at(&on_disk(top, &change.path)));
+        compared.unread = unread.iter().map(stamp).collect();
+        let known: BTreeSet<RepoPath> = compared.files.iter().map(|file| file.path.clone()).collect();
+        compared.files.extend(unread.into_iter().filter(|change| !known.contains(&change.path)));
+        Ok(Compared { left_out: gathered.left_out, ..compared })
     }
 
     /// Whether the file was not read for the baseline and its stamp is still the same.
@@ -124,13 +163,13 @@ impl Baseline {
         &self,
         differences: &Differences,
         gathered: &GatherResult,
-    ) -> Result<Vec<FileChange>, GitError> {
+    ) -> Result<(Vec<FileChange>, Vec<NewVersion>), GitError> {
         if gathered.count == 0 && differences.deleted().next().is_none() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         let tree = write_work_tree(&self.scratch)?;
         if tree == self.captured.tree {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         let args = [
             "diff-tree",
@@ -144,12 +183,13 @@ impl Baseline {
             "--no-textconv",
         ];
         let args = args.into_iter().chain([self.captured.tree.as_str(), tree.as_str()]);
-        let mut files = parse_file_changes(&self.scratch.run("none", args, b"")?)?;
+        let output = self.scratch.run("none", args, b"")?;
+        let (mut files, versions) = (parse_file_changes(&output)?, parse_new_versions(&output)?);
         // The file existed but was not read for the baseline; now it is small enough.
         for file in files.iter_mut().filter(|file| self.captured.unread.contains_key(&file.path)) {
             (file.kind, file.lines) = (ChangeKind::Modified, None);
         }
-        Ok(files)
+        Ok((files, versions))
     }
 
     /// Reports changes without reading files. Files that were only touched are included.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::error::GitError;
 use crate::listing::{DiffHeader, RepoPath, records};
+use crate::state::FileVersion;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
@@ -77,6 +78,37 @@ pub(crate) fn parse_file_changes(output: &[u8]) -> Result<Vec<FileChange>, GitEr
     Ok(found)
 }
 
+/// A path that differs, and its new version; `None` if it no longer exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewVersion {
+    pub(crate) path: RepoPath,
+    pub(crate) version: Option<FileVersion>,
+    /// Whether the path existed before.
+    pub(crate) existed: bool,
+}
+
+/// Parses the same output into one entry per path; a renamed file has two.
+pub(crate) fn parse_new_versions(output: &[u8]) -> Result<Vec<NewVersion>, GitError> {
+    let unreadable = || GitError::UnexpectedOutput { command: "diff-tree" };
+    let mut versions = Vec::new();
+    let mut records = records(output);
+    // The line counts follow the last header.
+    while let Some(record) = records.next().filter(|record| record.starts_with(b":")) {
+        let header = DiffHeader::parse(record).ok_or_else(unreadable)?;
+        let mut path = records.next().ok_or_else(unreadable)?.to_vec();
+        if header.status == b'R' {
+            versions.push(NewVersion { path, version: None, existed: true });
+            path = records.next().ok_or_else(unreadable)?.to_vec();
+        }
+        if !header.is_submodule() {
+            let version = (header.new_mode.to_owned(), header.new_id.to_owned());
+            let version = (header.status != b'D').then_some(version);
+            versions.push(NewVersion { path, version, existed: !matches!(header.status, b'A' | b'R') });
+        }
+    }
+    Ok(versions)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +125,20 @@ mod tests {
                 change(ChangeKind::Modified, b":odd\tname", Some((3, 1))),
                 change(ChangeKind::Renamed { from: b"old".to_vec() }, b"new", Some((2, 0))),
                 change(ChangeKind::Added, b"pic", Some((0, 0))),
+            ]
+        );
+        let versions = parse_new_versions(output).unwrap();
+        let version = |path: &[u8], id: Option<&str>, existed| {
+            let version = id.map(|id| ("100644".to_owned(), id.to_owned()));
+            NewVersion { path: path.to_vec(), version, existed }
+        };
+        assert_eq!(
+            versions,
+            [
+                version(b":odd\tname", Some("bb"), true),
+                version(b"old", None, true),
+                version(b"new", Some("bb"), false),
+                version(b"pic", Some("bb"), false),
             ]
         );
         assert_eq!(parse_file_changes(b"").unwrap(), []);

@@ -56,6 +56,14 @@ impl Survey {
         walk.survey
     }
 
+    /// Exactly these directories and permissions; those of other files are unknown.
+    pub(crate) fn of_changes(
+        directories: BTreeMap<RepoPath, Directory>,
+        modes: BTreeMap<RepoPath, u32>,
+    ) -> Survey {
+        Survey { directories, usual_mode: 0, other_modes: modes, is_partial: false }
+    }
+
     /// The recorded permission bits of a file; `None` if unknown.
     pub(crate) fn file_mode(&self, path: &[u8]) -> Option<u32> {
         let found = self.other_modes.get(path).copied();

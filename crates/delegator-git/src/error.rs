@@ -60,6 +60,12 @@ pub enum RestoreError {
     IndexLocked { top_level: PathBuf, lock: PathBuf },
     #[error("{path} blocks the restore and must not be removed: {problem}. Move it away and try again")]
     PathBlocked { path: String, problem: &'static str },
+    #[error(
+        "the state of {} after the task is not stored, because its supervisor was killed or the changes could not be \
+         examined; so its changes cannot be told from later ones",
+        top_level.display()
+    )]
+    NoEndState { top_level: PathBuf },
     #[error("{what} changed while the restore was being prepared; nothing was restored. Try again")]
     ConcurrentChange { what: String },
     #[error(

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::error::GitError;
 use crate::listing::RepoPath;
 use crate::scratch::Scratch;
-use crate::state::TreeFiles;
+use crate::state::{FileVersion, TreeFiles};
 
 /// One entry, without the cached metadata of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,15 @@ const FORMAT: u32 = 0o170_000;
 impl Entry {
     pub(crate) fn id(&self) -> String {
         hex(&self.id)
+    }
+
+    pub(crate) fn version(&self) -> FileVersion {
+        (format!("{:o}", self.mode), self.id())
+    }
+
+    /// The same entry with another mode and content; `None` if they cannot be parsed.
+    pub(crate) fn with_content(&self, mode: &str, id: &str) -> Option<Entry> {
+        Some(Entry { mode: u32::from_str_radix(mode, 8).ok()?, id: parse_hex(id)?, ..self.clone() })
     }
 
     /// Whether the entry has a stage or flag that a tree entry cannot represent.
@@ -95,13 +104,12 @@ impl IndexFile {
 
     /// An index with exactly the files of a tree.
     pub(crate) fn of_tree(files: &TreeFiles) -> Result<IndexFile, GitError> {
-        let entry = |(path, (mode, id)): (&RepoPath, &(String, String))| {
+        let entry = |(path, (mode, id)): (&RepoPath, &FileVersion)| {
             let mode = u32::from_str_radix(mode, 8).ok()?;
-            let bytes = (0..id.len()).step_by(2).map(|at| u8::from_str_radix(id.get(at..at + 2)?, 16).ok());
             Some(Entry {
                 path: path.clone(),
                 mode,
-                id: bytes.collect::<Option<_>>()?,
+                id: parse_hex(id)?,
                 stage: 0,
                 assume_unchanged: false,
                 skip_worktree: false,
@@ -137,6 +145,10 @@ impl IndexFile {
 }
 
 type Parsed = (Vec<Entry>, Vec<Vec<u8>>, bool);
+
+fn parse_hex(id: &str) -> Option<Vec<u8>> {
+    (0..id.len()).step_by(2).map(|at| u8::from_str_radix(id.get(at..at + 2)?, 16).ok()).collect()
+}
 
 fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()

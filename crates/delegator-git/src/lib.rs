@@ -15,7 +15,7 @@
 //! ```text
 //! find_repository ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
 //!                                      restore: prepare_restore ─▶ PreparedRestore ─▶ create_undo_point ─▶ apply
-//!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison
+//!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison ─▶ end state, beside the point
 //! ```
 
 mod add_to_index;
@@ -23,8 +23,10 @@ mod apply;
 mod baseline;
 mod capture;
 mod compare;
+mod content_merge;
 mod diff;
 mod directory_modes;
+mod end_state;
 mod error;
 mod ignored;
 mod index_file;
@@ -32,12 +34,15 @@ mod listing;
 mod repository;
 mod restore_plan;
 mod restore_point;
+mod restore_target;
 mod run;
 mod saved_state;
 mod scratch;
 mod stamp;
 mod state;
 mod store;
+mod task_changes;
+mod three_way;
 mod tracked;
 mod unique;
 mod write_restore_point;
@@ -46,6 +51,7 @@ pub use baseline::Baseline;
 pub use capture::{LeftOut, LeftOutReason, Limits};
 pub use compare::{Commits, Comparison};
 pub use diff::{ChangeKind, FileChange};
+pub use end_state::AgentChanges;
 pub use error::{GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
 pub use repository::{Head, Repository, find_repository};
@@ -53,5 +59,6 @@ pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{
     CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
 };
+pub use restore_target::{KeepReason, RestoreScope};
 pub use run::Git;
 pub use unique::holds_unique_content;

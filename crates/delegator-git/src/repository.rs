@@ -7,6 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::GitError;
 use crate::listing::{records, single_line};
 use crate::run::{Call, Git};
@@ -23,7 +25,7 @@ pub struct Repository {
 }
 
 /// Where HEAD points. Without `commit`, `branch` has no commit yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub commit: Option<String>,
     /// The full name of the branch; `None` when detached.

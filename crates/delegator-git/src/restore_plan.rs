@@ -1,8 +1,8 @@
 //! Plans a restore: determines everything it would change, before anything changes.
 //!
-//! The plan is the difference of two trees: the restore point's and one captured from the present state. Files that
-//! differ are written or removed. Everything on the present side is in the undo point. Never touched: ignored files (by
-//! the present rules and by those of the restore point), files that either side left out, and other repositories.
+//! The plan is the difference of two states: the target (`restore_target`) and the present one. Files that differ are
+//! written or removed. Everything on the present side is in the undo point. Never touched: ignored files (by the present
+//! rules and by those of the restore point), files that either side left out, and other repositories.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,16 +12,21 @@ use std::time::Duration;
 
 use crate::capture::{Limits, Purpose, capture};
 use crate::directory_modes::ancestors;
+use crate::end_state::EndState;
 use crate::error::{GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
 use crate::repository::{Head, Repository, find_repository};
 use crate::restore_point::RestorePoint;
+use crate::restore_target::{
+    HeadTarget, IndexTarget, KeepReason, RestoreScope, Target, Untouchable, fill_index,
+};
 use crate::run::Git;
 use crate::saved_state::{DirectoryActions, SavedState};
 use crate::scratch::Scratch;
-use crate::state::{State, TreeFiles, directories_above, is_absent, tree_files};
+use crate::state::{State, TreeFiles, is_absent, known_directories, tree_files};
 use crate::store::Store;
+use crate::task_changes::{ThreeStates, task_changes};
 use crate::write_restore_point::{existing_objects, record};
 
 /// What a restore would change.
@@ -35,11 +40,15 @@ pub struct Plan {
     /// Directories that did not exist and are empty once the files are removed.
     pub remove_directories: Vec<String>,
     /// Differs but is left unchanged, with the reason.
-    pub keep: Vec<(String, &'static str)>,
+    pub keep: Vec<(String, KeepReason)>,
+    /// Where changes of the task and later changes overlap. If there are any, the restore cannot be applied.
+    pub overlaps: Vec<String>,
     /// The index differs and would be restored.
     pub index_differs: bool,
-    /// HEAD or its branch points elsewhere.
+    /// HEAD or its branch points elsewhere, and restoring HEAD would move it.
     pub head_moved: bool,
+    /// The task moved HEAD, and it was moved again.
+    pub head_overlaps: bool,
     pub head: Head,
     /// Operations in progress in the repository, by the names of git's own files.
     pub in_progress: Vec<&'static str>,
@@ -59,7 +68,7 @@ pub struct PreparedRestore {
     pub plan: Plan,
     pub(crate) point: RestorePoint,
     pub(crate) scratch: Scratch,
-    pub(crate) saved: SavedState,
+    pub(crate) target: Target,
     pub(crate) present: State,
     pub(crate) actions: FileActions,
     pub(crate) directories: DirectoryActions,
@@ -74,6 +83,7 @@ pub(crate) const TARGET_INDEX: &str = "target";
 pub fn prepare_restore(
     git: &Git,
     point: &RestorePoint,
+    scope: RestoreScope,
     temp_dir: &Path,
 ) -> Result<PreparedRestore, RestoreError> {
     let repository = verify_repository(git, point)?;
@@ -85,52 +95,86 @@ pub fn prepare_restore(
         return Err(RestoreError::IndexLocked { top_level: repository.top_level, lock });
     }
     let scratch = Scratch::create(git, &repository, temp_dir)?.with_store(Store::at(&point.store));
-    let saved = SavedState::read(&scratch, point)?;
-    let mut before = tree_files(&scratch, &point.tree)?;
-    before.retain(|path, _| !is_absent(&saved.absent, path));
-    let (present, now) = capture_present(&scratch, &before, &saved)?;
-    let actions = plan_files(&scratch, (point, &saved), &present, (&before, &now))?;
+    let head = repository.head(git)?;
+    let (target, present, actions) = find_target(&scratch, point, scope, &head)?;
     check_blocked_paths(&repository, &actions)?;
-    fill_index(
-        &scratch,
-        TARGET_INDEX,
-        before.iter().filter(|(path, _)| actions.write.binary_search(path).is_ok()),
-    )?;
-    check_objects_exist(&scratch, point, (&before, &saved), &actions)?;
+    let is_written = |path: &RepoPath| actions.write.binary_search(path).is_ok();
+    fill_index(&scratch, TARGET_INDEX, target.files.iter().filter(|(path, _)| is_written(path)))?;
+    check_objects_exist(&scratch, point, &target, &actions)?;
     let directories =
-        DirectoryActions::compare(&repository.top_level, &saved.survey, &present.survey, &actions);
-    let plan = plan(point, (&saved, &present), &actions, (&directories, &repository, repository.head(git)?));
-    Ok(PreparedRestore { plan, point: point.clone(), scratch, saved, present, actions, directories })
+        DirectoryActions::compare(&repository.top_level, &target.survey, &present.survey, &actions);
+    let plan = plan(&target, &actions, &directories, (&repository, head));
+    Ok(PreparedRestore { plan, point: point.clone(), scratch, target, present, actions, directories })
+}
+
+/// Determines the target, captures the present state, and compares them.
+fn find_target(
+    scratch: &Scratch,
+    point: &RestorePoint,
+    scope: RestoreScope,
+    head: &Head,
+) -> Result<(Target, State, FileActions), RestoreError> {
+    let top_level = &scratch.repository.top_level;
+    let end = match scope {
+        RestoreScope::WholeTree => None,
+        RestoreScope::TaskChanges => {
+            let missing = || RestoreError::NoEndState { top_level: top_level.clone() };
+            Some(EndState::read(scratch, point)?.ok_or_else(missing)?)
+        }
+    };
+    let saved = SavedState::read(scratch, point)?;
+    let mut before = tree_files(scratch, &point.tree)?;
+    before.retain(|path, _| !is_absent(&saved.absent, path));
+    let mut needed: BTreeSet<RepoPath> = before.keys().chain(&saved.written).cloned().collect();
+    needed.extend(end.iter().flat_map(|end| end.changed.keys()).cloned());
+    let (present, now) = capture_present(scratch, &needed)?;
+    let untouchable = Untouchable::find(scratch, point, &saved, &present, (&before, &now))?;
+    let target = match &end {
+        None => {
+            let has_head_moved = head.commit != point.head || head.branch != point.branch;
+            Target::whole_tree(point, before, saved, &present, has_head_moved)
+        }
+        Some(end) => {
+            let states = ThreeStates {
+                before: &before,
+                saved: &saved,
+                end,
+                now: &now,
+                present: &present,
+                untouchable: &untouchable,
+                top_level,
+            };
+            task_changes(scratch, point, &states, head)?
+        }
+    };
+    let mut actions = plan_files(top_level, &target, &untouchable, &now);
+    if scope == RestoreScope::WholeTree {
+        actions.keep_uncaptured(&untouchable);
+    }
+    Ok((target, present, actions))
 }
 
 /// Captures the present state; also returns the files of its tree that are on disk.
-fn capture_present(
-    scratch: &Scratch,
-    before: &TreeFiles,
-    saved: &SavedState,
-) -> Result<(State, TreeFiles), GitError> {
-    let mut needed: BTreeSet<RepoPath> = before.keys().cloned().collect();
-    needed.extend(saved.written.iter().cloned());
+fn capture_present(scratch: &Scratch, needed: &BTreeSet<RepoPath>) -> Result<(State, TreeFiles), GitError> {
     let index = IndexFile::read(scratch)?;
-    let captured = capture(scratch, Limits::default(), &needed, Purpose::Restore)?;
+    let captured = capture(scratch, Limits::default(), needed, Purpose::Restore)?;
     let mut now = tree_files(scratch, &captured.tree)?;
-    let known = directories_above(&now);
+    let known = known_directories(now.iter().map(|(path, (mode, _))| (path, mode == GITLINK)));
     let present = State::of(scratch, captured, index, &known, SURVEY_TIME);
     now.retain(|path, _| !is_absent(&present.absent, path));
     Ok((present, now))
 }
 
 fn plan(
-    point: &RestorePoint,
-    (saved, present): (&SavedState, &State),
+    target: &Target,
     actions: &FileActions,
-    (directories, repository, head): (&DirectoryActions, &Repository, Head),
+    directories: &DirectoryActions,
+    (repository, head): (&Repository, Head),
 ) -> Plan {
     let names = |paths: &[RepoPath]| paths.iter().map(|path| display_path(path)).collect();
-    let mut keep = actions.keep.clone();
-    keep.extend(
-        directories.blocked.iter().map(|path| (display_path(path), "a file in place of a directory")),
-    );
+    let mut keep = [target.keep.as_slice(), &actions.keep].concat();
+    let blocked = directories.blocked.iter();
+    keep.extend(blocked.map(|path| (display_path(path), KeepReason::FileInPlaceOfDirectory)));
     Plan {
         write: names(&actions.write),
         remove: names(&actions.remove),
@@ -144,8 +188,10 @@ fn plan(
         make_directories: names(&directories.make),
         remove_directories: names(&directories.remove),
         keep,
-        index_differs: saved.index_differs(point, &present.index),
-        head_moved: head.commit != point.head || head.branch != point.branch,
+        overlaps: target.overlaps.clone(),
+        index_differs: !matches!(target.index, IndexTarget::Unchanged),
+        head_moved: target.head != HeadTarget::Unchanged,
+        head_overlaps: target.head == HeadTarget::Overlaps,
         in_progress: operations_in_progress(repository),
         head,
     }
@@ -186,58 +232,40 @@ pub(crate) struct FileActions {
     pub(crate) remove: Vec<RepoPath>,
     /// Files of which only the permissions change.
     pub(crate) modes: Vec<(RepoPath, u32)>,
-    pub(crate) keep: Vec<(String, &'static str)>,
+    pub(crate) keep: Vec<(String, KeepReason)>,
 }
 
-fn plan_files(
-    scratch: &Scratch,
-    (point, saved): (&RestorePoint, &SavedState),
-    present: &State,
-    (before, now): (&TreeFiles, &TreeFiles),
-) -> Result<FileActions, GitError> {
-    let captured = &present.captured;
-    let left_out_before: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
-    let left_out_now: BTreeSet<&str> = captured.left_out.iter().map(|entry| entry.path.as_str()).collect();
-    let removable = now.keys().filter(|path| !before.contains_key(*path));
-    let ignored = ignored_before(scratch, before, removable.map(Vec::as_slice))?;
-    let top = &scratch.repository.top_level;
+impl FileActions {
+    /// Lists files that could not be captured now and are not in the restore point: they stay.
+    fn keep_uncaptured(&mut self, untouchable: &Untouchable) {
+        let listed: BTreeSet<String> = self.keep.iter().map(|(name, _)| name.clone()).collect();
+        let uncaptured = untouchable.only_left_out_now().filter(|name| !listed.contains(*name));
+        self.keep.extend(uncaptured.map(|name| (name.clone(), KeepReason::NotStorable)));
+    }
+}
+
+/// Compares the target with the present files.
+fn plan_files(top_level: &Path, target: &Target, untouchable: &Untouchable, now: &TreeFiles) -> FileActions {
     let mut actions = FileActions::default();
-    let added = now.keys().filter(|path| !before.contains_key(*path));
-    for path in before.keys().chain(added) {
-        let (old, new) = (now.get(path), before.get(path));
+    let removed = now.keys().filter(|path| !target.files.contains_key(*path));
+    for path in target.files.keys().chain(removed) {
+        let (old, new) = (now.get(path), target.files.get(path));
         if old == new {
-            let expected = saved.survey.file_mode(path);
-            if let Some(mode) = expected.filter(|mode| file_mode(top, path).is_some_and(|now| now != *mode)) {
+            let expected = target.survey.file_mode(path);
+            if let Some(mode) =
+                expected.filter(|mode| file_mode(top_level, path).is_some_and(|now| now != *mode))
+            {
                 actions.modes.push((path.clone(), mode));
             }
             continue;
         }
-        let name = display_path(path);
-        let is_submodule = old.into_iter().chain(new).any(|(mode, _)| mode == GITLINK);
-        let reason = if is_submodule {
-            Some("a submodule")
-        } else if left_out_before.contains(name.as_str()) {
-            Some("it was left out of the restore point")
-        } else if left_out_now.contains(name.as_str()) {
-            Some("its present content could not be stored")
-        } else if ignored.contains(path) && !saved.written.contains(path) {
-            Some("it was ignored before the task")
-        } else {
-            None
-        };
-        match (reason, new) {
-            (Some(reason), _) => actions.keep.push((name, reason)),
+        match (untouchable.reason(path, [old, new]), new) {
+            (Some(reason), _) => actions.keep.push((display_path(path), reason)),
             (None, None) => actions.remove.push(path.clone()),
             (None, Some(_)) => actions.write.push(path.clone()),
         }
     }
-    // Files that could not be captured now and are not in the restore point stay.
-    let uncaptured = captured.left_out.iter().filter(|entry| !left_out_before.contains(entry.path.as_str()));
-    let uncaptured = uncaptured.filter(|entry| !actions.keep.iter().any(|(name, _)| *name == entry.path));
-    let uncaptured: Vec<_> =
-        uncaptured.map(|entry| (entry.path.clone(), "its present content could not be stored")).collect();
-    actions.keep.extend(uncaptured);
-    Ok(actions)
+    actions
 }
 
 /// The permission bits of a regular file.
@@ -250,52 +278,19 @@ pub(crate) fn file_mode(top_level: &Path, path: &[u8]) -> Option<u32> {
 fn check_objects_exist(
     scratch: &Scratch,
     point: &RestorePoint,
-    (before, saved): (&TreeFiles, &SavedState),
+    target: &Target,
     actions: &FileActions,
 ) -> Result<(), RestoreError> {
-    let files = actions.write.iter().filter_map(|path| before.get(path)).map(|(_, id)| id.clone());
-    let needed: BTreeSet<String> = files.chain(saved.index.own_objects()).collect();
+    let files = actions.write.iter().filter_map(|path| target.files.get(path)).map(|(_, id)| id.clone());
+    let mut needed: BTreeSet<String> = files.collect();
+    if let IndexTarget::Saved(index) = &target.index {
+        needed.extend(index.own_objects());
+    }
     let count = needed.len();
     match existing_objects(scratch, needed)?.len() == count {
         true => Ok(()),
         false => Err(RestoreError::PointMissing { reference: point.reference.clone() }),
     }
-}
-
-/// Returns those of the paths that the ignore files of the restore point match.
-fn ignored_before<'a>(
-    scratch: &Scratch,
-    before: &TreeFiles,
-    paths: impl Iterator<Item = &'a [u8]>,
-) -> Result<BTreeSet<RepoPath>, GitError> {
-    let paths: Vec<&[u8]> = paths.collect();
-    if paths.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let rules_dir = scratch.path("rules");
-    fs::create_dir(&rules_dir).map_err(GitError::io("create", &rules_dir))?;
-    let rules = before.iter().filter(|(path, _)| *path == b".gitignore" || path.ends_with(b"/.gitignore"));
-    let index = "rules-index";
-    fill_index(scratch, index, rules)?;
-    let prefix = format!("--prefix={}/", rules_dir.display());
-    scratch.run(index, ["checkout-index", "--all", "--force", &prefix], b"")?;
-    scratch.ignored_in(index, &rules_dir, &paths)
-}
-
-/// Writes an index with exactly these files.
-fn fill_index<'a>(
-    scratch: &Scratch,
-    index: &str,
-    files: impl Iterator<Item = (&'a RepoPath, &'a (String, String))>,
-) -> Result<(), GitError> {
-    let mut entries = Vec::new();
-    for (path, (mode, id)) in files {
-        entries.extend_from_slice(format!("{mode} {id}\t").as_bytes());
-        entries.extend_from_slice(path);
-        entries.push(0);
-    }
-    scratch.run(index, ["read-tree", "--empty"], b"")?;
-    scratch.run(index, ["update-index", "-z", "--index-info"], &entries).map(drop)
 }
 
 /// Fails if something that must stay is in place of something to be written.

@@ -125,6 +125,7 @@ pub fn create_restore_point(
         None => record(&scratch, &mut state, head.clone(), reference)?,
     };
     let baseline = Baseline::from_capture(scratch, state.captured, head, stamp);
+    let baseline = baseline.map(|baseline| baseline.with_point(&point));
     Ok(Some(CreatedPoint { point, baseline }))
 }
 

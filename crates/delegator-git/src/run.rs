@@ -101,6 +101,12 @@ impl Git {
         Git { program, user_config_env, deadline: Instant::now() + limit, limit }
     }
 
+    /// What `git --version` prints.
+    pub fn version(&self) -> Result<String, GitError> {
+        let output = self.run(Path::new("/"), &Call::new(&["--version"]))?;
+        Ok(String::from_utf8_lossy(&output).trim().to_owned())
+    }
+
     /// A copy with a new time limit that starts now.
     pub(crate) fn with_limit(&self, limit: Duration) -> Git {
         Git { deadline: Instant::now() + limit, limit, ..self.clone() }

@@ -24,6 +24,22 @@ impl Stamp {
         }
     }
 
+    /// The four numbers, separated by spaces.
+    pub(crate) fn to_text(self) -> String {
+        format!("{} {} {} {}", self.inode, self.size, self.seconds, self.nanoseconds)
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Stamp> {
+        let mut numbers = text.split(' ');
+        let stamp = Stamp {
+            inode: numbers.next()?.parse().ok()?,
+            size: numbers.next()?.parse().ok()?,
+            seconds: numbers.next()?.parse().ok()?,
+            nanoseconds: numbers.next()?.parse().ok()?,
+        };
+        numbers.next().is_none().then_some(stamp)
+    }
+
     /// `None` if the path does not exist.
     pub(crate) fn at(path: &Path) -> Option<Stamp> {
         fs::symlink_metadata(path).ok().as_ref().map(Stamp::of)

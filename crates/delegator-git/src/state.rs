@@ -15,8 +15,11 @@ use crate::index_file::IndexFile;
 use crate::listing::{RepoPath, on_disk, records};
 use crate::scratch::Scratch;
 
-/// The files of a tree, with git's mode and the object id.
-pub(crate) type TreeFiles = BTreeMap<RepoPath, (String, String)>;
+/// git's mode of a file, and the object id of its content.
+pub(crate) type FileVersion = (String, String);
+
+/// The files of a tree.
+pub(crate) type TreeFiles = BTreeMap<RepoPath, FileVersion>;
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -65,11 +68,11 @@ pub(crate) fn directories_of(scratch: &Scratch, tree: &str) -> Result<KnownDirec
     Ok(known)
 }
 
-/// The same, derived from its files.
-pub(crate) fn directories_above(files: &TreeFiles) -> KnownDirectories {
+/// The directories above these files. Each file has its path and whether it is a submodule.
+pub(crate) fn known_directories<'a>(files: impl Iterator<Item = (&'a RepoPath, bool)>) -> KnownDirectories {
     let mut known = KnownDirectories::default();
-    for (path, (mode, _)) in files {
-        if mode == crate::listing::GITLINK {
+    for (path, is_submodule) in files {
+        if is_submodule {
             known.repositories.insert(path.clone());
         }
         for above in ancestors(path) {
@@ -81,6 +84,14 @@ pub(crate) fn directories_above(files: &TreeFiles) -> KnownDirectories {
     known
 }
 
+/// Records directories and permissions.
+pub(crate) fn take_survey(scratch: &Scratch, known: &KnownDirectories, time: Duration) -> Survey {
+    // git creates HEAD with the same umask as files of the work tree.
+    let head_file = fs::metadata(scratch.repository.git_dir.join("HEAD"));
+    let usual_mode = head_file.map_or(0o644, |found| found.permissions().mode() & 0o666);
+    Survey::take(&scratch.repository.top_level, known, usual_mode, time)
+}
+
 impl State {
     pub(crate) fn of(
         scratch: &Scratch,
@@ -89,12 +100,8 @@ impl State {
         known: &KnownDirectories,
         time: Duration,
     ) -> State {
-        let top = &scratch.repository.top_level;
-        // git creates HEAD with the same umask as files of the work tree.
-        let head_file = fs::metadata(scratch.repository.git_dir.join("HEAD"));
-        let usual_mode = head_file.map_or(0o644, |found| found.permissions().mode() & 0o666);
-        let survey = Survey::take(top, known, usual_mode, time);
-        let absent = absent(top, &index);
+        let survey = take_survey(scratch, known, time);
+        let absent = absent(&scratch.repository.top_level, &index);
         State { captured, index, survey, absent, about_to_write: Vec::new() }
     }
 }

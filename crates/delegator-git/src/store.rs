@@ -5,6 +5,8 @@
 //!   refs/mcp-delegator/<name>            the commit of a restore point
 //!   objects/pack/<name>-<hash>.pack      its objects that HEAD's tree does not have
 //!   objects/info/alternates              the repository's own objects
+//!   ends/<name>                          the state after the task, and its objects in
+//!   objects/pack/<name>.end-<hash>.pack
 //! ```
 //!
 //! `git push --mirror`, fetch and clone do not read it, so untracked files stay private. A restore point is one ref and
@@ -58,7 +60,7 @@ impl Store {
     }
 
     fn try_prepare(&self, object_format: &str) -> io::Result<()> {
-        for folder in ["", "objects", "objects/info", "objects/pack", "refs", "refs/mcp-delegator"] {
+        for folder in ["", "objects", "objects/info", "objects/pack", "refs", "refs/mcp-delegator", "ends"] {
             let created = fs::DirBuilder::new().mode(0o700).create(self.path.join(folder));
             match created {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -102,9 +104,9 @@ impl Store {
             .map_err(GitError::io("create", &path))
     }
 
-    /// Deletes the ref, if it exists, and then the objects.
+    /// Deletes the state after the task and the ref, if they exist, and then the objects.
     pub(crate) fn delete(&self, reference: &str) -> Result<(), GitError> {
-        if let Some(path) = self.ref_path(reference) {
+        for path in [self.end_path(reference), self.ref_path(reference)].into_iter().flatten() {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(GitError::io("delete", path)(error));
@@ -112,7 +114,26 @@ impl Store {
                 _ => {}
             }
         }
+        self.delete_packs(&end_name(reference))?;
         self.delete_packs(reference)
+    }
+
+    /// Stores the state after the task of a restore point; its packs are complete.
+    pub(crate) fn write_end(&self, reference: &str, bytes: &[u8]) -> Result<(), GitError> {
+        let path = self.end_path(reference);
+        let path = path.ok_or(GitError::UnexpectedOutput { command: "restore point name" })?;
+        let packs = self.objects().join("pack");
+        let synced = fs::File::open(&packs).and_then(|packs| packs.sync_all());
+        synced.and_then(|()| write_atomically(&path, bytes, true)).map_err(GitError::io("create", &path))
+    }
+
+    /// The state after the task of a restore point; `None` if it was not stored.
+    pub(crate) fn read_end(&self, reference: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let Some(path) = self.end_path(reference) else { return Ok(None) };
+        match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => bytes.map(Some).map_err(GitError::io("read", path)),
+        }
     }
 
     pub(crate) fn delete_packs(&self, reference: &str) -> Result<(), GitError> {
@@ -148,7 +169,9 @@ impl Store {
 
     /// Size on disk in bytes, including packs shared with other restore points.
     pub(crate) fn size(&self, reference: &str) -> u64 {
-        self.packs(reference).iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
+        let (packs, end_packs) = (self.packs(reference), self.packs(&end_name(reference)));
+        let files = packs.into_iter().chain(end_packs).chain(self.end_path(reference));
+        files.filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
     }
 
     /// The references of all restore points, sorted.
@@ -176,13 +199,27 @@ impl Store {
     }
 
     fn ref_path(&self, reference: &str) -> Option<PathBuf> {
-        let name = reference.strip_prefix(PREFIX)?;
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        let is_safe = name.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && name.bytes().all(is_plain)
-            && !name.contains("..");
-        is_safe.then(|| self.path.join(PREFIX).join(name))
+        Some(self.path.join(PREFIX).join(safe_name(reference)?))
     }
+
+    fn end_path(&self, reference: &str) -> Option<PathBuf> {
+        Some(self.path.join("ends").join(safe_name(reference)?))
+    }
+}
+
+/// The name of a restore point, if it can be a file name.
+fn safe_name(reference: &str) -> Option<&str> {
+    let name = reference.strip_prefix(PREFIX)?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let is_safe = name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.bytes().all(is_plain)
+        && !name.contains("..");
+    is_safe.then_some(name)
+}
+
+/// The base name of the packs of a state after a task.
+pub(crate) fn end_name(reference: &str) -> String {
+    format!("{reference}.end")
 }
 
 /// The configuration of a git directory of ours.

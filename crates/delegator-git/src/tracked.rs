@@ -11,6 +11,7 @@ use crate::error::GitError;
 use crate::index_file::{Entry, IndexFile};
 use crate::listing::{RepoPath, join_records, on_disk};
 use crate::scratch::Scratch;
+use crate::state::FileVersion;
 
 #[derive(Debug, Default)]
 pub(crate) struct TrackedFiles {
@@ -45,6 +46,13 @@ impl TrackedFiles {
 
     pub(crate) fn contains(&self, path: &RepoPath) -> bool {
         self.entries.binary_search_by(|entry| entry.path.cmp(path)).is_ok()
+    }
+
+    /// Files marked skip-worktree that are on disk, as the index has them.
+    pub(crate) fn skipped_on_disk(&self) -> Vec<(RepoPath, FileVersion)> {
+        let skipped: BTreeSet<&RepoPath> = self.skipped_on_disk.iter().collect();
+        let entries = self.entries.iter().filter(|entry| skipped.contains(&entry.path));
+        entries.map(|entry| (entry.path.clone(), entry.version())).collect()
     }
 
     /// Clears the flags that hide files on disk. `index` names one of our copies.

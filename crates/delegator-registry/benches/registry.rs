@@ -58,7 +58,7 @@ fn insert_finished_tasks(world: &World) {
     db.execute_batch(&format!(
         "BEGIN; \
          {numbers} INSERT INTO tasks (id, ended_order, working_dir, input, summary, state, {columns}) \
-         SELECT printf('T-local-%032x', i * 7919), 4 * i, printf('/home/me/project-%d', i % 50), \
+         SELECT printf('T-local-%010x', i * 7919), 4 * i, printf('/home/me/project-%d', i % 50), \
          json_object('mode', 'workspace-write', 'note', hex(zeroblob(150))), hex(zeroblob(100)), \
          CASE i % 10 WHEN 0 THEN 'cancelled' ELSE 'completed' END, {columns} FROM n, tasks WHERE seq = 1; \
          {numbers} INSERT INTO transitions (task, from_state, to_state, at_ms, cause) \
@@ -110,7 +110,8 @@ fn measure_queries(world: &World) {
     measure("  list of a state without tasks", 100, || drop(registry.list(&rare, 50, None).unwrap()));
     let common = Filter { states: vec![State::Completed, State::Cancelled], ..Filter::default() };
     measure("  list of the two states of all tasks", 50, || drop(registry.list(&common, 50, None).unwrap()));
-    measure("  find by prefix", 100, || drop(registry.find_by_prefix("0000000000000000").unwrap()));
+    let prefix = "00000000".parse().unwrap();
+    measure("  find by prefix", 100, || drop(registry.find_by_prefix(&prefix).unwrap()));
     measure("  has anything changed?", 10_000, || assert!(registry.change_mark().is_ok()));
 }
 

@@ -68,6 +68,8 @@ pub enum RegistryError {
         "the idempotency key {key:?} was already used with a different input, by task {first}. Use a new key"
     )]
     IdempotencyConflict { key: String, first: TaskId },
+    #[error("the task id {id} is in use, by a task or by what remains of one")]
+    IdInUse { id: TaskId },
     #[error(transparent)]
     IllegalTransition(#[from] TransitionError),
     #[error("cannot {doing} {}: {source}", path.display())]

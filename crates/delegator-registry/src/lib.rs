@@ -47,7 +47,7 @@ pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Cursor, Filter, OldestPage, Page};
 pub use ops::list_ended::EndedPage;
 pub use ops::prune::PruneOutcome;
-pub use ops::queries::{ActiveTask, HistoryEntry, PREFIX_MIN, PrefixMatch, StateCounts, UnreadResults};
+pub use ops::queries::{ActiveTask, HistoryEntry, StateCounts, UnreadResults};
 pub use ops::restore_points::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint};
 pub use ops::submit::Submission;
 pub use ops::usage::{Cost, TaskCost, Tokens, UsageTable};

@@ -8,6 +8,8 @@ use crate::{ProcessContext, Script, ScriptError, demo, hello, run};
 
 /// Default output of `--version`: that of the Codex version we test with.
 const VERSION: &str = "codex-cli 0.166.0";
+/// Output of `login status`: a scripted agent needs no credentials.
+const LOGIN_STATUS: &str = "Logged in as a scripted agent";
 const SCRIPT_ARGUMENT: &str = "--script";
 const SCRIPT_VARIABLE: &str = "SCRIPTED_AGENT_SCRIPT";
 /// Exit code of an invalid command line or script.
@@ -41,6 +43,12 @@ pub fn start(argv: Vec<OsString>) -> u8 {
     if wants_version(&context.argv) {
         let version = found.ok().and_then(|script| script.version).unwrap_or_else(|| VERSION.to_owned());
         return u8::from(writeln!(context.stdout, "{version}").is_err());
+    }
+    match context.argv.get(1).and_then(|arg| arg.to_str()) {
+        Some("login") => return u8::from(writeln!(context.stdout, "{LOGIN_STATUS}").is_err()),
+        // There is no sandbox, and the script must not be run in its place.
+        Some("sandbox") => return EXIT_USAGE,
+        _ => {}
     }
     match found {
         Ok(script) => run(&script, context),

@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,6 +19,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use crate::declared_errors::undeclared_error;
+use crate::remedies;
 
 static PUBLISHED: OnceLock<PublishedSchemas> = OnceLock::new();
 
@@ -33,6 +35,9 @@ pub(crate) fn validate_against(program: &Path) {
 /// Validates the answers in a text: one document, or one JSON value per line.
 pub fn check_text(text: &str) {
     // Most of a long text are events of agents; parsing all of them would take long.
+    if let (Some(published), None) = (PUBLISHED.get(), serde_json::from_str::<Value>(text).ok()) {
+        published.check_commands(&remedies::commands_in(text));
+    }
     let may_be_answer = |text: &&str| ENVELOPE_KEYS.iter().any(|key| text.contains(key));
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     match Some(text).filter(may_be_answer).and_then(parse) {
@@ -90,9 +95,33 @@ impl PublishedSchemas {
             violations.extend(self.violations(id, WHOLE, answer));
         }
         violations.extend(self.undeclared_error(&name, answer));
+        self.check_commands(&remedies::commands_in_answer(answer));
         let is_valid = violations.is_empty();
         self.log(if is_valid { "valid" } else { "violation" }, envelope, &name);
         assert!(is_valid, "the {envelope} answer of {name} violates its schema: {violations:#?}\n{answer}");
+    }
+
+    /// Every suggested command must be one that the program accepts. With `--schema` it is parsed but not run.
+    fn check_commands(&self, commands: &[String]) {
+        for command in commands {
+            let cache = self.cache.get_or_init(|| cache_of(&self.program));
+            let file = cache.join(format!("accepted-{:x}", hash_of(&without_task_ids(command))));
+            if file.exists() {
+                continue;
+            }
+            let arguments = command.strip_prefix("mcp-delegator ").unwrap_or(command);
+            let script = format!("'{}' {arguments} --schema", self.program.display());
+            let mut shell = Command::new("bash");
+            shell
+                .args(["-c", &script])
+                .env_clear()
+                .env("HOME", cache)
+                .current_dir(cache)
+                .stdin(Stdio::null());
+            let output = shell.output().unwrap();
+            assert!(output.status.success(), "the program suggests `{command}` and refuses it: {output:?}");
+            std::fs::write(file, command).unwrap();
+        }
     }
 
     /// Why the manifest does not declare the error of an answer.
@@ -159,6 +188,18 @@ impl PublishedSchemas {
         // In append mode a short line is written completely, whichever process writes at the same time.
         log.write_all(format!("{result} {envelope} {name}\n").as_bytes()).unwrap();
     }
+}
+
+/// The command with the same id for every task, because ids differ in every run.
+fn without_task_ids(command: &str) -> String {
+    let word = |word: &str| if word.starts_with("T-local-") { "T-local-0000000000" } else { word }.to_owned();
+    command.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The parts of an answer whose keys must all be published.

@@ -2,7 +2,7 @@
 //! Codex (Responses API) or of Claude Code (Messages API).
 //!
 //! A script cannot know the id that a task will get: the server replaces [`TASK_PLACEHOLDER`] by the last task id
-//! in the request.
+//! in the request, and [`NUMBERED_PLACEHOLDER`] with a number by the first, second, … one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,6 +15,8 @@ mod messages;
 
 /// Placeholder for the last task id in the request.
 pub const TASK_PLACEHOLDER: &str = "T-the-task";
+/// With a number from 1: placeholder for the task id that appears at this place in the request.
+pub const NUMBERED_PLACEHOLDER: &str = "T-task-";
 
 /// The API that the server implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,15 +117,23 @@ pub fn tool_search(query: &str) -> Value {
 
 /// A call of an MCP tool, as Codex names it.
 pub fn mcp_call(server: &str, tool: &str, input: &Value) -> Value {
+    let number = next_call_number();
     json!({
-        "type": "function_call", "id": format!("fc_{tool}"), "call_id": format!("call_{tool}"), "name": tool,
+        "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"), "name": tool,
         "namespace": format!("mcp__{server}"), "arguments": input.to_string(),
     })
 }
 
 /// A call of any tool, over the Messages API.
 pub fn tool_use(tool: &str, input: &Value) -> Value {
-    json!({"type": "tool_use", "id": format!("toolu_{tool}"), "name": tool, "input": input})
+    json!({"type": "tool_use", "id": format!("toolu_{}", next_call_number()), "name": tool, "input": input})
+}
+
+/// Clients match results with calls by id, so each call of a script needs its own.
+fn next_call_number() -> usize {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    // `command`, `patch` and `tool_search` have fixed ids below 10.
+    CALLS.fetch_add(1, Ordering::SeqCst) + 10
 }
 
 /// A final message, over the Messages API.
@@ -153,7 +163,7 @@ fn handle_request(
         return;
     }
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let task_id = last_task_id(&request);
+    let task_ids = task_ids(&request);
     received.lock().unwrap().push(request);
     let turn = request_count.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1);
     let text = match &replies[turn] {
@@ -165,8 +175,7 @@ fn handle_request(
             )
         }
         Reply::Output(items) => {
-            let items = json!(items).to_string().replace(TASK_PLACEHOLDER, &task_id);
-            let items: Vec<Value> = serde_json::from_str(&items).unwrap();
+            let items: Vec<Value> = serde_json::from_str(&with_task_ids(json!(items), &task_ids)).unwrap();
             match protocol {
                 Protocol::Responses => responses_body(&items),
                 Protocol::Messages => messages::messages_body(&items),
@@ -193,14 +202,30 @@ fn responses_body(items: &[Value]) -> String {
     event_stream(&events)
 }
 
-/// The last task id in the request, or the placeholder.
-fn last_task_id(request: &Value) -> String {
+/// All task ids in the request, in order, with repetitions.
+fn task_ids(request: &Value) -> Vec<String> {
     let text = request.to_string();
-    let is_id = |letter: char| letter.is_ascii_hexdigit();
-    let ids =
-        text.split("T-local-").skip(1).map(|rest| rest.chars().take_while(|letter| is_id(*letter)).collect());
-    let whole = ids.filter(|id: &String| id.len() == 32).last();
-    whole.map_or_else(|| TASK_PLACEHOLDER.to_owned(), |id| format!("T-local-{id}"))
+    let is_id = |letter: &char| letter.is_ascii_alphanumeric();
+    let ids = text.split("T-local-").skip(1).map(|rest| rest.chars().take_while(is_id).collect());
+    ids.filter(|id: &String| id.len() >= 10).map(|id| format!("T-local-{id}")).collect()
+}
+
+/// The script with its placeholders replaced, as far as the request has ids.
+fn with_task_ids(script: Value, ids: &[String]) -> String {
+    let mut text = script.to_string();
+    if let Some(last) = ids.last() {
+        text = text.replace(TASK_PLACEHOLDER, last);
+    }
+    let mut distinct: Vec<&String> = Vec::new();
+    for id in ids {
+        if !distinct.contains(&id) {
+            distinct.push(id);
+        }
+    }
+    for (at, id) in distinct.iter().enumerate() {
+        text = text.replace(&format!("{NUMBERED_PLACEHOLDER}{}", at + 1), id);
+    }
+    text
 }
 
 fn event_stream(events: &[Value]) -> String {

@@ -9,5 +9,6 @@ pub mod declared_errors;
 pub mod fake_model;
 pub mod generated;
 pub mod program;
+pub mod remedies;
 pub mod stage;
 pub mod terminal;

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::answers;
 use crate::program::RunOutput;
@@ -15,6 +16,14 @@ use crate::program::RunOutput;
 pub fn run_on_terminal(command: Command) -> RunOutput {
     TerminalSession::start(command).wait()
 }
+
+/// The same, on a terminal of this width.
+pub fn run_on_terminal_of(columns: u16, command: Command) -> RunOutput {
+    TerminalSession::start_with_columns(columns, command).wait()
+}
+
+/// Columns of a terminal on which no line is wrapped.
+const WIDE: u16 = 1000;
 
 /// A command running on a terminal, and its output so far.
 #[derive(Debug)]
@@ -26,25 +35,32 @@ pub struct TerminalSession {
 
 impl TerminalSession {
     pub fn start(command: Command) -> TerminalSession {
-        TerminalSession::start_with_stdin(command, |_| Stdio::null())
+        TerminalSession::start_with_columns(WIDE, command)
     }
 
-    /// Starts the command with standard input on the terminal as well; [`TerminalSession::type_keys`] writes to it.
-    pub fn start_with_keyboard(command: Command) -> TerminalSession {
-        TerminalSession::start_with_stdin(command, |terminal| Stdio::from(terminal.try_clone().unwrap()))
+    pub fn start_with_columns(columns: u16, mut command: Command) -> TerminalSession {
+        command.stdin(Stdio::null());
+        TerminalSession::start_on(open_pty(columns), command)
     }
 
-    fn start_with_stdin(mut command: Command, stdin: fn(&OwnedFd) -> Stdio) -> TerminalSession {
-        let (master, terminal) = open_pty();
+    /// Also standard input is the terminal, so that a test can answer questions.
+    pub fn start_interactive(mut command: Command) -> TerminalSession {
+        let (master, terminal) = open_pty(WIDE);
+        command.stdin(Stdio::from(terminal.try_clone().unwrap()));
+        TerminalSession::start_on((master, terminal), command)
+    }
+
+    fn start_on((master, terminal): (OwnedFd, OwnedFd), mut command: Command) -> TerminalSession {
         let copy = || Stdio::from(terminal.try_clone().unwrap());
         // Only the child may hold the terminal open, otherwise reading never ends; this function drops `command` at
         // its end.
-        let child = command.stdin(stdin(&terminal)).stdout(copy()).stderr(copy()).spawn().unwrap();
+        let child = command.stdout(copy()).stderr(copy()).spawn().unwrap();
         TerminalSession { child, master: File::from(master), output: Vec::new() }
     }
 
-    pub fn type_keys(&mut self, keys: &[u8]) {
-        self.master.write_all(keys).unwrap();
+    /// Types a text, which the terminal also echoes.
+    pub fn type_text(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
     }
 
     /// Reads until the output contains a text.
@@ -52,6 +68,11 @@ impl TerminalSession {
         while !String::from_utf8_lossy(&self.output).contains(text) {
             assert!(self.read(), "ended without {text}: {}", String::from_utf8_lossy(&self.output));
         }
+    }
+
+    /// Everything read so far.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
     }
 
     /// Reads until the command ends.
@@ -76,7 +97,7 @@ impl TerminalSession {
     }
 }
 
-fn open_pty() -> (OwnedFd, OwnedFd) {
+fn open_pty(columns: u16) -> (OwnedFd, OwnedFd) {
     // CLOEXEC: neither the child nor a task it starts inherits any other descriptor of the terminal.
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
@@ -84,5 +105,7 @@ fn open_pty() -> (OwnedFd, OwnedFd) {
     let name = ptsname(&master, Vec::new()).unwrap();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let terminal = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
+    let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).unwrap();
     (master, terminal)
 }

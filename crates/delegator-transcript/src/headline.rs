@@ -1,4 +1,4 @@
-//! Describes an event in one line of plain words, for people who follow a stream.
+//! Describes an event in plain words, for people who follow a stream or read the log of a task.
 
 use crate::control::strip_control_sequences;
 use crate::event::{Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
@@ -22,6 +22,25 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
             if text.starts_with("Reconnecting") { text } else { labelled("Error", message) }
         }
         ThreadEvent::Item { phase, item } => item_headline(*phase, item, workdir),
+    }
+}
+
+/// Describes an event for the log of a task: messages are complete. `None` if the event tells a person nothing: thread
+/// and turn starts, and, unless the log is `live`, an item that has not ended.
+pub fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
+    match event {
+        ThreadEvent::ThreadStarted { .. } | ThreadEvent::TurnStarted => None,
+        ThreadEvent::Item { phase: ItemPhase::Completed, item } => match &item.details {
+            ItemDetails::AgentMessage { text } => {
+                Some(format!("Message: {}", strip_control_sequences(&text.resolve()).trim()))
+            }
+            _ => Some(headline(event, workdir)),
+        },
+        ThreadEvent::Item { phase: ItemPhase::Updated, item } => {
+            matches!(item.details, ItemDetails::TodoList { .. }).then(|| headline(event, workdir))
+        }
+        ThreadEvent::Item { phase: ItemPhase::Started, .. } if !live => None,
+        _ => Some(headline(event, workdir)),
     }
 }
 
@@ -61,6 +80,19 @@ mod tests {
     use super::*;
     use crate::decode::decode_text;
     use crate::event::Event;
+
+    #[test]
+    fn a_log_has_whole_messages_and_ended_items() {
+        let text = |line: &str, live| {
+            let Event::Thread(event) = decode_text(line) else { panic!("{line}") };
+            log_text(&event, None, live)
+        };
+        let message = r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\nthere"}}"#;
+        assert_eq!(text(message, false).as_deref(), Some("Message: Hi\nthere"));
+        let started = r#"{"type":"item.started","item":{"type":"command_execution","command":"ls"}}"#;
+        assert_eq!((text(started, false), text(started, true).as_deref()), (None, Some("Running ls")));
+        assert_eq!(text(r#"{"type":"turn.started"}"#, true), None);
+    }
 
     #[test]
     fn every_kind_of_event_has_a_line() {

@@ -36,11 +36,11 @@ pub use event::{
 };
 pub use fold::{
     CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, LineInfo,
-    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, Progress, RecentLine, Report, StreamOutcome,
-    Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
+    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress, RecentLine, Report,
+    StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
-pub use headline::headline;
+pub use headline::{headline, log_text};
 pub use json::Text;
 pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};

@@ -7,8 +7,8 @@ use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
-const UNKNOWN: &str = "T-local-00000000000000000000000000000000";
-const OTHER_UNKNOWN: &str = "T-local-11111111111111111111111111111111";
+const UNKNOWN: &str = "T-local-0000000000";
+const OTHER_UNKNOWN: &str = "T-local-1111111111";
 
 /// Tasks whose text contains "wait" wait for the file `go`; those whose text contains "fail" fail.
 fn stage() -> Stage {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
-use delegator_testkit::program::{World, read_text};
+use delegator_testkit::program::{World, output_of, read_text};
 use delegator_testkit::terminal::run_on_terminal;
 use serde_json::json;
 
@@ -11,24 +11,75 @@ fn world() -> World {
 }
 
 #[test]
-fn no_command_help_and_version_succeed() {
-    for (args, fact) in
-        [(vec![], "usage"), (vec!["--help"], "usage"), (vec!["-V"], "version"), (vec!["help"], "usage")]
-    {
-        let run = world().run(&args);
-        assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
-        let envelope = run.json();
-        assert_eq!(envelope["ok"], true);
-        assert!(envelope["data"][fact].is_string(), "{args:?}: {envelope}");
+fn help_version_completions_and_man_are_text_in_a_pipe() {
+    for (args, beginning) in [
+        (&[][..], "Delegate coding tasks"),
+        (&["--help"], "Delegate coding tasks"),
+        (&["-h"], "Delegate coding tasks"),
+        (&["help"], "Delegate coding tasks"),
+        (&["help", "config", "show"], "Show"),
+        (&["wait", "--help"], "Wait"),
+        (&["config"], "The configuration"),
+        (&["-V"], "mcp-delegator 3.6"),
+        (&["--version"], "mcp-delegator 3.6"),
+        (&["version"], "mcp-delegator 3.6"),
+        (&["completions"], "Run the line of your shell"),
+        (&["completions", "zsh"], "#compdef mcp-delegator"),
+        (&["man"], ".ie"),
+    ] {
+        let run = world().run(args);
+        assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{args:?}: {run:?}");
+        assert!(run.stdout.trim_start().starts_with(beginning), "{args:?}: {run:?}");
+        for json in [&["--json"][..], &["--format", "json"]] {
+            let run = world().run([args, json].concat());
+            assert_eq!((run.exit, &run.json()["ok"]), (Some(0), &json!(true)), "{args:?}: {run:?}");
+        }
     }
 }
 
 #[test]
-fn help_in_a_pipe_prints_text_on_stderr() {
-    let run = world().run(["--help"]);
+fn help_as_json_also_prints_the_text_on_stderr() {
+    let run = world().run(["--help", "--json"]);
     assert!(run.stderr.contains("Usage: mcp-delegator"));
     assert_eq!(run.json()["meta"]["exit_code"], 0);
-    assert!(world().run(["--help", "--quiet"]).stderr.is_empty());
+    assert!(run.json()["data"]["usage"].is_string());
+    assert!(world().run(["--help", "--json", "--quiet"]).stderr.is_empty());
+}
+
+#[test]
+fn formats_have_the_names_that_people_write() {
+    for name in ["text", "human"] {
+        let run = world().run(["schema", "--format", name]);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        assert!(!run.stdout.starts_with('{'), "{run:?}");
+    }
+    assert!(world().run(["schema", "--format", "md"]).stdout.starts_with("# "));
+    let run = world().run(["status", "--format", "jsn"]);
+    assert_eq!(run.json()["error"]["suggestion"], "Did you mean json?");
+}
+
+#[test]
+fn the_short_commands_are_those_of_local() {
+    for name in ["run", "exec", "resume", "status", "wait", "results"] {
+        let [short, long] =
+            [vec![name], vec!["local", name]].map(|path| world().run([path, vec!["--help"]].concat()).stdout);
+        assert_eq!(
+            short,
+            long.replace(&format!("mcp-delegator local {name}"), &format!("mcp-delegator {name}"))
+        );
+        assert!(short.contains(&format!("Usage: mcp-delegator {name}")), "{short}");
+    }
+    assert_eq!(world().run(["status"]).json()["meta"]["command"], "local.status");
+    let suggestion = world().run(["fix the test"]).json()["error"]["suggestion"].clone();
+    assert_eq!(suggestion, "To delegate a task: mcp-delegator run 'fix the test'");
+    let list = world().run(["ls", "--state", "working"]);
+    assert_eq!(list.json()["error"]["redirect"]["command"], "mcp-delegator status --state working");
+    let kill = world().run(["kill", "T-local-0000000000"]);
+    assert_eq!((kill.exit, &kill.json()["error"]["suggestion"]), (Some(2), &json!("Did you mean 'cancel'?")));
+    let moved = world().run(["local", "logs", "T-local-0000000000"]);
+    assert_eq!(moved.json()["error"]["redirect"]["command"], "mcp-delegator logs T-local-0000000000");
+    let help = world().run(["help", "local", "logs", "--json"]);
+    assert_eq!(help.json()["error"]["redirect"]["command"], "mcp-delegator help logs");
 }
 
 #[test]
@@ -193,10 +244,10 @@ fn the_raw_envelope_is_only_the_data() {
 #[test]
 fn the_envelope_comes_from_flag_then_variable_then_file() {
     let success = |run: delegator_testkit::program::RunOutput| run.document().get("success").is_some();
-    assert!(success(world().config("envelope = 'standard'").run(["version"])));
+    assert!(success(world().config("envelope = 'standard'").run(["manifest"])));
     let both = world().config("envelope = 'standard'").variable("MCP_DELEGATOR_ENVELOPE", "agent");
-    assert!(!success(both.run(["version"])));
-    assert!(success(both.run(["version", "--envelope", "standard"])));
+    assert!(!success(both.run(["manifest"])));
+    assert!(success(both.run(["manifest", "--envelope", "standard"])));
 }
 
 #[test]
@@ -252,13 +303,13 @@ fn a_format_given_as_output_is_refused_with_the_right_flag() {
 #[test]
 fn raw_commands_write_their_own_format() {
     let run = world().run(["completions", "bash"]);
-    assert!(run.stdout.contains("complete -F"), "{}", run.stdout);
+    assert!(run.stdout.contains("complete -o nospace"), "{}", run.stdout);
     let run = world().run(["man"]);
     assert!(run.stdout.contains(".TH mcp-delegator 1"), "{}", run.stdout);
     let run = world().run(["schema", "agent"]);
     assert_eq!(run.document()["$id"], "ResponseEnvelope");
     let run = world().run(["completions", "bash", "--format", "json"]);
-    assert!(run.json()["data"]["text"].as_str().unwrap().contains("complete -F"));
+    assert!(run.json()["data"]["text"].as_str().unwrap().contains("complete -o nospace"));
 }
 
 #[test]
@@ -271,11 +322,11 @@ fn a_failed_raw_command_keeps_stdout_empty() {
 
 #[test]
 fn completions_and_manual_know_only_what_is_available() {
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = world().run(["completions", shell]).stdout;
-        assert!(script.contains("manifest"), "{shell}");
-        assert!(!script.contains("dashboard"), "{shell} offers a command that is not built");
-    }
+    let mut command = world().command(["--", "mcp-delegator", ""]);
+    let offered = output_of(command.env("_MCP_DELEGATOR_COMPLETE", "fish")).stdout;
+    assert!(offered.contains("manifest\t") && offered.contains("local\t"), "{offered}");
+    assert!(!offered.contains("dashboard"), "a command that is not built: {offered}");
+    assert!(!offered.contains("--quiet"), "flags hide the commands: {offered}");
     assert!(world().run(["man", "config", "show"]).stdout.contains("Only this setting"));
     assert_eq!(world().run(["man", "nonsense"]).exit, Some(2));
 }
@@ -364,7 +415,7 @@ fn a_closed_stdout_exits_silently() {
 #[test]
 fn logs_go_to_stderr_in_the_requested_format() {
     let world = world().variable("MCP_DELEGATOR_LOG", "debug").variable("MY_TOKEN", "correct-horse-battery");
-    let run = world.run(["version", "--log-format", "json"]);
+    let run = world.run(["manifest", "--log-format", "json"]);
     assert!(run.json()["ok"].as_bool().unwrap());
     for line in run.stderr.lines() {
         assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "not JSON: {line}");
@@ -372,7 +423,7 @@ fn logs_go_to_stderr_in_the_requested_format() {
     assert!(run.stderr.contains("configuration loaded"));
     let run = World::new(env!("CARGO_BIN_EXE_mcp-delegator"))
         .variable("MCP_DELEGATOR_LOG", "a=b=c")
-        .run(["version"]);
+        .run(["manifest"]);
     assert_eq!(run.exit, Some(0));
     assert!(run.json()["warnings"][0].as_str().unwrap().contains("MCP_DELEGATOR_LOG"));
 }

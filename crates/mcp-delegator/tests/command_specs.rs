@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
+use delegator_domain::task::Mode;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use mcp_delegator::app::command_list::{COMMANDS, catalog};
 use mcp_delegator::commands;
@@ -37,6 +38,16 @@ const DEFAULT_TOOLS: [&str; 15] = [
     "_codex_cloud_github_setup",
     "_codex_cleanup_registry",
 ];
+
+/// The tool as a server with the default configuration lists it.
+fn default_definition(spec: &CommandSpec) -> Value {
+    let settings = tool_schema::ToolListSettings {
+        prefix: "_codex_".to_owned(),
+        default_format: Format::Markdown,
+        max_mode: Mode::WorkspaceWrite,
+    };
+    tool_schema::tool_definition(spec, &settings)
+}
 
 fn default_specs() -> Vec<&'static CommandSpec> {
     let default = [Toolset::Local, Toolset::Cloud, Toolset::Registry];
@@ -116,7 +127,7 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
 #[test]
 fn tool_properties_are_the_flags_of_the_command() {
     for spec in catalog().iter().filter(|spec| spec.toolset != Toolset::Hidden) {
-        let tool = tool_schema::tool_definition(spec, "_codex_", Format::Markdown);
+        let tool = default_definition(spec);
         let schema = &tool["inputSchema"];
         let mut offered: BTreeSet<String> =
             schema["properties"].as_object().unwrap().keys().cloned().collect();
@@ -166,10 +177,7 @@ fn schemas_use_only_widely_supported_keywords() {
 
 #[test]
 fn the_tool_list_matches_its_snapshots_and_is_small() {
-    let tools: Vec<Value> = default_specs()
-        .iter()
-        .map(|spec| tool_schema::tool_definition(spec, "_codex_", Format::Markdown))
-        .collect();
+    let tools: Vec<Value> = default_specs().iter().map(|spec| default_definition(spec)).collect();
     let size = json!({"tools": tools}).to_string().len();
     assert!(size <= 12_000, "tools/list has {size} bytes");
     for tool in &tools {
@@ -248,7 +256,9 @@ fn args_of(spec: &CommandSpec, object: &Map<String, Value>) -> Vec<OsString> {
 
 fn arbitrary_text(property: &Property) -> BoxedStrategy<String> {
     match property.name.as_str() {
-        "task_id" | "task_ids" => "T-(local|cloud)-[0-9a-f]{8,32}".prop_map(String::from).boxed(),
+        "task_id" | "task_ids" => {
+            "(T-(local|cloud)-)?[0-9a-hjkmnp-tv-z]{4,10}".prop_map(String::from).boxed()
+        }
         "thread_id" => "[0-9a-z][0-9a-z-]{0,30}".boxed(),
         "model" => "[a-z0-9@]([./]?[a-z0-9:@+-]){0,20}".boxed(),
         "profile" | "reasoning_effort" => "[a-z0-9]([.]?[a-z0-9-]){0,20}".boxed(),
@@ -406,7 +416,7 @@ fn rules_between_inputs_are_checked() {
     assert_eq!(problems(resume, json!({"task": "x"})), ["thread_id MISSING_ARGUMENT"]);
     assert_eq!(problems(resume, json!({"task": "x", "thread_id": "--last"})), ["thread_id INVALID_ID"]);
     assert_eq!(
-        problems(resume, json!({"task": "x", "thread_id": "a", "task_id": "T-local-a"})),
+        problems(resume, json!({"task": "x", "thread_id": "a", "task_id": "T-local-aaaa"})),
         ["task_id INVALID_VALUE"]
     );
     let wait = &commands::local::wait::SPEC;
@@ -482,7 +492,7 @@ fn frequently_used_inputs_are_properties_of_their_tools() {
         ("local_resume", &["verify"]),
     ] {
         let spec = default_specs().into_iter().find(|spec| spec.snake_name() == name).unwrap();
-        let tool = tool_schema::tool_definition(spec, "_codex_", Format::Markdown);
+        let tool = default_definition(spec);
         for input in inputs {
             assert!(tool["inputSchema"]["properties"][input].is_object(), "{name} {input}");
         }

@@ -94,6 +94,83 @@ fn help_and_version_work_with_a_broken_configuration() {
 }
 
 #[test]
+fn config_show_lists_the_values_beside_the_problems_of_a_broken_configuration() {
+    let world = world().config("idle_timeout_sec = 60\nmax_concurrent = 'zero'\n");
+    let run = world.run(["config", "show", "--changed"]);
+    assert_eq!(run.exit, Some(4), "{run:?}");
+    let meta = run.json()["meta"].clone();
+    let problem = &meta["error_context"]["problems"][0];
+    assert_eq!((&problem["field"], &problem["line"]), (&json!("max_concurrent"), &json!(2)), "{meta}");
+    assert!(problem["suggestion"].as_str().unwrap().contains("a whole number from 1 to"), "{meta}");
+    let settings = meta["failure_data"]["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 1, "{meta}");
+    assert_eq!((&settings[0]["key"], &settings[0]["value"]), (&json!("idle_timeout_sec"), &json!(60)));
+}
+
+#[test]
+fn cancel_works_with_a_broken_configuration_and_warns() {
+    let world = world().config("max_concurrent = 'zero'\n");
+    for args in [&["cancel", "--all"][..], &["cancel", "T-local-x", "--dry-run"]] {
+        let answer = world.run(args).json();
+        assert_ne!(answer["error"]["code"], "CONFIG_INVALID", "{answer}");
+    }
+    let warnings = world.run(["cancel", "--all"]).json()["warnings"].to_string();
+    assert!(warnings.contains("W_CONFIG_006") && warnings.contains("config.toml:1:"), "{warnings}");
+}
+
+/// A client reads stdout as the protocol, whatever goes wrong.
+#[test]
+fn serve_prints_errors_on_stderr_only() {
+    let broken = world().config("]");
+    let valid = world();
+    for (world, args) in [
+        (&broken, &["serve"][..]),
+        (&broken, &["serve", "--format", "json"]),
+        (&broken, &["serve", "--envelope", "standard"]),
+        (&broken, &["serve", "--fields", "x"]),
+        (&valid, &["serve", "--bogus"]),
+        (&valid, &["serve", "--toolsets", "nonsense", "--format", "json"]),
+    ] {
+        let run = world.run(args);
+        assert!(run.exit != Some(0) && run.stdout.is_empty() && !run.stderr.is_empty(), "{args:?}: {run:?}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_not_built_is_named_in_a_warning_and_in_config_show() {
+    let world = world().config("[notify]\ncommand = ['notify-send']\n");
+    for args in [&["config", "show"][..], &["local", "status"], &["local", "results", "T-local-none"]] {
+        let warnings = world.run(args).json()["warnings"].to_string();
+        assert_eq!(warnings.matches("W_CONFIG_005").count(), 1, "{args:?}: {warnings}");
+        assert!(warnings.contains("config.toml:2: `notify.command` is not built"), "{args:?}: {warnings}");
+    }
+    assert_eq!(setting(&world, "notify.command")["is_built"], false);
+    assert_eq!(setting(&world, "max_mode")["is_built"], true);
+    let text = world.run(["config", "show", "notify.command", "--format", "human"]);
+    assert!(text.stdout.contains("not built") && text.stderr.contains("has no effect"), "{text:?}");
+}
+
+/// A flag or input that is not built is refused, not ignored.
+#[test]
+fn an_input_that_is_not_built_is_refused_by_name() {
+    for flag in [
+        &["--isolation", "worktree"][..],
+        &["--carry-dirty"],
+        &["--budget", "5"],
+        &["--salvage"],
+        &["--live"],
+        &["--on-success", "x"],
+        &["--on-failure", "x"],
+    ] {
+        let run = world().run(["local", "exec", "x"].iter().chain(flag));
+        let answer = run.json();
+        assert_eq!((run.exit, &answer["error"]["code"]), (Some(4), &json!("UNSUPPORTED")), "{answer}");
+        let name = flag[0].trim_start_matches('-').replace('-', "_");
+        assert!(answer["error"]["message"].as_str().unwrap().starts_with(&name), "{answer}");
+    }
+}
+
+#[test]
 fn a_project_file_can_only_lower_limits() {
     let world = world();
     world.write("project/.mcp-delegator.toml", "hard_timeout_sec = 60\n");

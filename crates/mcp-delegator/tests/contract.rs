@@ -104,7 +104,7 @@ fn valid_input(spec: &CommandSpec) -> Value {
         .map(|property| {
             let value = match (property.name.as_str(), property.choices().first()) {
                 (_, Some(choice)) => json!(choice),
-                ("task_id", None) => json!("T-local-0123456789abcdef"),
+                ("task_id", None) => json!("T-local-0123456789"),
                 ("repo_url", None) => json!("https://github.com/owner/name"),
                 ("git_user_email", None) => json!("me@example.org"),
                 _ => json!("text"),
@@ -114,7 +114,7 @@ fn valid_input(spec: &CommandSpec) -> Value {
         .collect();
     match spec.path {
         ["local", "resume"] => drop(input.insert("thread_id".into(), json!("thread-1"))),
-        [_, "wait"] => drop(input.insert("task_id".into(), json!("T-local-0123456789abcdef"))),
+        [_, "wait"] => drop(input.insert("task_id".into(), json!("T-local-0123456789"))),
         _ => {}
     }
     Value::Object(input)
@@ -217,13 +217,13 @@ fn problems_are_in_every_envelope() {
 #[test]
 fn a_redirect_is_in_every_envelope() {
     let error = AppError::new(ErrorCode::CommandRenamed, "It was renamed.").redirect(Redirect {
-        command: "mcp-delegator local run".into(),
+        command: "mcp-delegator run".into(),
         permanent: true,
         reason: "renamed",
     });
     let [agent, standard, tool] = render_and_validate(&outcome(&spec::ROOT, error.into()));
-    assert_eq!(agent["error"]["redirect"]["command"], "mcp-delegator local run");
-    assert_eq!(standard["error"]["details"]["suggestion"], "mcp-delegator local run");
+    assert_eq!(agent["error"]["redirect"]["command"], "mcp-delegator run");
+    assert_eq!(standard["error"]["details"]["suggestion"], "mcp-delegator run");
     assert_eq!(tool["error"]["details"]["redirect"]["permanent"], true);
 }
 

@@ -8,7 +8,7 @@ use mcp_delegator::error::ErrorCode;
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
-const UNKNOWN_TASK: &str = "T-local-00000000000000000000000000000000";
+const UNKNOWN_TASK: &str = "T-local-0000000000";
 
 enum Provocation {
     Call(RunOutput),

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use delegator_testkit::program::{World, read_text, wait_for_output};
-use delegator_testkit::terminal::run_on_terminal;
+use delegator_testkit::program::{World, output_of, read_text, wait_for_output};
+use delegator_testkit::terminal::{TerminalSession, run_on_terminal};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -26,7 +26,9 @@ fn setup_adds_one_entry_once_and_keeps_the_rest() {
     let after = read_text(&file);
     assert_eq!(
         after,
-        format!("{before}\n[mcp_servers.mcp-delegator]\ncommand = \"{PROGRAM}\"\nargs = [\"serve\"]\n")
+        format!(
+            "{before}\n[mcp_servers.mcp-delegator]\ncommand = \"{PROGRAM}\"\nargs = [\"serve\", \"--toolsets\", \"local,registry\"]\n"
+        )
     );
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(read_text(std::path::Path::new(data["backup"].as_str().unwrap())), before);
@@ -56,7 +58,12 @@ fn print_shows_the_entry_that_would_be_written() {
     for host in ["claude-code", "codex", "cursor", "vscode", "claude-desktop"] {
         let world = world();
         let run = world.run(["setup", host, "--print"]);
-        assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{host}");
+        assert_eq!(run.exit, Some(0), "{host}");
+        assert_eq!(
+            (run.stderr.lines().count(), run.stderr.contains("build directory")),
+            (1, true),
+            "{run:?}"
+        );
         let data = world.run(["setup", host, "--print", "--format", "json"]).json()["data"].clone();
         assert_eq!(run.stdout, data["entry"].as_str().unwrap(), "{host}");
         let input = format!("{{\"host\": \"{host}\", \"print\": true}}");
@@ -73,7 +80,8 @@ fn print_shows_the_entry_that_would_be_written() {
         assert_eq!(set_up["is_changed"], false, "{host} would write something else");
         // On a terminal the path of the file follows.
         let shown = run_on_terminal(world.command(["setup", host, "--print"])).stdout;
-        assert_eq!(shown, format!("{}Add this entry to {}\n", run.stdout, file.display()), "{host}");
+        assert!(shown.starts_with(&run.stdout), "{host}: {shown}");
+        assert!(shown.ends_with(&format!("\nAdd this entry to {}\n", file.display())), "{host}: {shown}");
         let shown = run_on_terminal(world.command(["setup", host, "--print", "--quiet"])).stdout;
         assert_eq!(shown, run.stdout, "{host}");
     }
@@ -99,7 +107,130 @@ fn setup_creates_a_missing_configuration_file() {
     assert_eq!(world.run(["setup", "cursor"]).exit, Some(0));
     let file = world.home().join(".cursor/mcp.json");
     let written: Value = serde_json::from_str(&read_text(&file)).unwrap();
-    assert_eq!(written, json!({"mcpServers": {"mcp-delegator": {"command": PROGRAM, "args": ["serve"]}}}));
+    let entry = json!({"command": PROGRAM, "args": ["serve", "--toolsets", "local,registry"]});
+    assert_eq!(written, json!({"mcpServers": {"mcp-delegator": entry}}));
+}
+
+#[test]
+fn a_second_backup_does_not_overwrite_the_first() {
+    let world = world();
+    let file = world.home().join(".cursor/mcp.json");
+    let backup = |number: &str| file.with_file_name(format!("mcp.json.before-mcp-delegator{number}"));
+    let texts = ["{}\n", "{\"a\": 1}\n", "{\"a\": 2}\n"];
+    for (text, number) in texts.iter().zip(["", ".2", ".3"]) {
+        world.write("home/.cursor/mcp.json", text);
+        let data = world.run(["setup", "cursor"]).json()["data"].clone();
+        assert_eq!(data["backup"], backup(number).to_str().unwrap(), "{data}");
+        let again = world.run(["setup", "cursor"]).json()["data"].clone();
+        assert_eq!(again["backup"], Value::Null, "an unchanged file needs no backup");
+    }
+    for (text, number) in texts.iter().zip(["", ".2", ".3"]) {
+        assert_eq!(read_text(&backup(number)), *text);
+    }
+}
+
+#[test]
+fn only_toolsets_that_can_be_used_are_registered() {
+    let args = |world: &World, given: &[&str]| {
+        world.write("home/.cursor/mcp.json", "{}");
+        let answer = world.run([&["setup", "cursor"], given].concat()).json();
+        let written: Value =
+            serde_json::from_str(&read_text(&world.home().join(".cursor/mcp.json"))).unwrap();
+        (written["mcpServers"]["mcp-delegator"]["args"].clone(), answer["data"]["next"].to_string())
+    };
+    let plain = world();
+    let (written, next) = args(&plain, &[]);
+    assert_eq!(written, json!(["serve", "--toolsets", "local,registry"]));
+    assert!(next.contains("mcp-delegator setup cursor --toolsets local,cloud,registry"), "{next}");
+    assert_eq!(args(&plain, &["--toolsets", "local"]).0, json!(["serve", "--toolsets", "local"]));
+    let configured = world().config("toolsets = ['local', 'extra']\n");
+    assert_eq!(args(&configured, &[]).0, json!(["serve"]), "the configuration decides");
+    let with_environment = world();
+    let environment =
+        ["env", "add", "env_site", "--name", "Site", "--repo-url", "https://github.com/me/site"];
+    let added = with_environment.run(environment.iter().chain(&["--stack", "node"]));
+    assert_eq!(added.exit, Some(0), "{added:?}");
+    assert_eq!(args(&with_environment, &[]).0, json!(["serve"]), "the cloud tools have an environment");
+    let wrong = world().run(["setup", "cursor", "--toolsets", "locl"]);
+    assert_eq!(
+        (wrong.exit, wrong.json()["error"]["suggestion"].clone()),
+        (Some(2), json!("Did you mean local?"))
+    );
+}
+
+#[test]
+fn setup_without_a_client_lists_the_clients() {
+    let world = world();
+    world.write("home/.cursor/mcp.json", "{}");
+    world.write("home/.codex/config.toml", "= 1");
+    world.run(["setup", "cursor"]);
+    let run = world.run(["setup"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let clients = run.json()["data"]["clients"].clone();
+    let states: Vec<(&str, &str)> = clients
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|client| (client["host"].as_str().unwrap(), client["state"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("claude-code", "not-found"),
+        ("codex", "unreadable"),
+        ("cursor", "registered"),
+        ("vscode", "not-found"),
+        ("claude-desktop", "not-found"),
+    ];
+    assert_eq!(states, expected);
+    assert_eq!(clients[2]["command"], PROGRAM);
+    let text = run_on_terminal(world.command(["setup"])).stdout;
+    assert!(text.contains("cursor") && text.contains("mcp-delegator setup CLIENT"), "{text}");
+    let broken = world.config("]").run(["setup"]);
+    assert_eq!(broken.exit, Some(0), "{broken:?}");
+}
+
+/// What `codex exec` needs to call tools that change something is written only with the user's consent.
+#[test]
+fn tool_approval_needs_consent() {
+    const APPROVAL: &str = "default_tools_approval_mode = \"approve\"";
+    let set_up = |args: &[&str], answer: Option<&str>| {
+        let world = world();
+        world.write("home/.codex/config.toml", "");
+        let mut command = world.command([&["setup", "codex"], args].concat());
+        let shown = match answer {
+            Some(answer) => {
+                let mut terminal = TerminalSession::start_interactive(command);
+                terminal.wait_for_text("[y/N]");
+                terminal.type_text(answer);
+                terminal.wait().stdout
+            }
+            None => output_of(&mut command).stdout,
+        };
+        (read_text(&world.home().join(".codex/config.toml")).contains(APPROVAL), shown)
+    };
+    let (is_approved, shown) = set_up(&[], None);
+    assert!(!is_approved && shown.contains("setup codex --approve-tools"), "{shown}");
+    assert!(set_up(&["--approve-tools"], None).0);
+    assert!(set_up(&[], Some("y\n")).0);
+    assert!(!set_up(&[], Some("n\n")).0);
+    assert!(!set_up(&[], Some("\n")).0);
+    let refused = world().run(["setup", "cursor", "--approve-tools"]);
+    assert_eq!(refused.exit, Some(2), "{refused:?}");
+}
+
+/// Clients keep the path for months: an entry on PATH outlives the file that it leads to.
+#[test]
+fn the_path_on_path_is_registered() {
+    let world = world();
+    // A temporary directory would be a risk itself.
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let link = folder.path().join("mcp-delegator");
+    std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
+    world.write("home/.cursor/mcp.json", "{}");
+    let mut command = world.command(["setup", "cursor"]);
+    let run = output_of(command.env("PATH", format!("{}:/usr/bin:/bin", folder.path().display())));
+    let written: Value = serde_json::from_str(&read_text(&world.home().join(".cursor/mcp.json"))).unwrap();
+    assert_eq!(written["mcpServers"]["mcp-delegator"]["command"], link.to_str().unwrap());
+    assert_eq!(run.json()["warnings"], json!([]), "{run:?}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Client {
             "params": {"name": "_codex_local_exec", "arguments": arguments}}));
         let text = response.to_string();
         let at = text.find("T-local-").unwrap_or_else(|| panic!("{response}"));
-        text[at..at + "T-local-".len() + 32].to_owned()
+        text[at..at + "T-local-".len() + 10].to_owned()
     }
 }
 

@@ -300,7 +300,7 @@ fn the_same_idempotency_key_returns_the_same_task() {
 #[test]
 fn results_of_unknown_and_unfinished_tasks_are_refused() {
     let stage = scripted_stage(successful_turn(&[json!({"wait_for_file": "go"})]));
-    let unknown = stage.world.run(["local", "results", "T-local-00000000000000000000000000000000"]);
+    let unknown = stage.world.run(["local", "results", "T-local-0000000000"]);
     assert_eq!((unknown.exit, &unknown.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
     let id = stage.exec(&[]);
     let early = stage.world.run(["local", "results", &id]);
@@ -383,14 +383,21 @@ fn a_resumed_task_counts_only_its_own_tokens() {
 #[test]
 fn doctor_reports_a_missing_agent() {
     let stage = scripted_stage(successful_turn(&[]));
-    let checks = stage.run_json(&["doctor"])["data"]["checks"].clone();
+    let checks = stage.doctor_checks();
     let of =
         |name: &str| checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone();
     assert_eq!(of("agent")["status"], "ok", "{checks}");
     assert_eq!(of("state_dir")["status"], "ok");
     let missing = output_of(stage.world.command(["doctor"]).env("MCP_DELEGATOR_CODEX_BIN", "/nowhere/codex"));
     let response = missing.json();
-    assert_eq!((&response["data"]["is_healthy"], missing.exit), (&json!(false), Some(0)), "{response}");
+    assert_eq!(
+        (&response["error"]["code"], missing.exit),
+        (&json!("DEPENDENCY_MISSING"), Some(4)),
+        "{response}"
+    );
+    assert_eq!(response["meta"]["failure_data"]["is_healthy"], false, "{response}");
+    let suggestion = response["error"]["suggestion"].as_str().unwrap();
+    assert!(suggestion.contains("npm install -g @openai/codex") && suggestion.contains("codex login"));
 }
 
 #[test]
@@ -425,7 +432,7 @@ fn a_damaged_registry_is_reported_and_set_aside_only_on_request() {
     assert_eq!(run.exit, Some(4), "{run:?}");
     assert!(run.json()["error"]["message"].as_str().unwrap().contains("registry.db"), "{}", run.stdout);
     let checks = stage.run_json(&["doctor", "--set-aside-damaged"]);
-    let state = checks["data"]["checks"]
+    let state = checks["meta"]["failure_data"]["checks"]
         .as_array()
         .unwrap()
         .iter()
@@ -468,7 +475,7 @@ fn nested_tasks_obey_depth_and_children_limits() {
         .variable("MCP_DELEGATOR_MAX_DEPTH", "2")
         .variable("MCP_DELEGATOR_MAX_CHILDREN", "2")
         .variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
-    let outer = "T-local-00000000000000000000000000000000";
+    let outer = "T-local-0000000000";
     let exec_inside = |marker: &str| {
         let run = output_of(stage.world.command(["local", "exec", "x"]).env("DELEGATOR_TASK", marker));
         (run.exit, run.json())
@@ -485,7 +492,7 @@ fn nested_tasks_obey_depth_and_children_limits() {
     let (exit, response) = exec_inside(&format!("{outer}:1"));
     assert_eq!((exit, &response["error"]["code"]), (Some(7), &json!("POLICY_BLOCKED")), "{response}");
     assert!(response["error"]["message"].as_str().unwrap().contains("max_children"), "{response}");
-    let another = "T-local-11111111111111111111111111111111:0";
+    let another = "T-local-1111111111:0";
     assert_eq!(exec_inside(another).0, Some(0), "children are counted per parent");
     assert_eq!(exec_inside("nonsense").0, Some(0), "an invalid marker counts as no parent");
     stage.world.write("project/go", "");

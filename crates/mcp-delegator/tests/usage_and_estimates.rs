@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
-use delegator_testkit::stage::{Stage, successful_turn};
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -91,4 +91,77 @@ fn durations_are_estimated_only_from_finished_tasks() {
     for response in [&known, &queued] {
         assert_eq!(stage.wait(response["data"]["task_id"].as_str().unwrap())["data"]["state"], "completed");
     }
+}
+
+/// The progress of the only running task.
+fn progress(stage: &Stage) -> Value {
+    stage.run_json(&["local", "status"])["data"]["tasks"][0]["progress"].clone()
+}
+
+#[test]
+fn progress_without_a_plan_is_estimated_only_from_similar_tasks() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    let waiting = || successful_turn(&[json!({"command": {"run": "true"}}), json!({"wait_for_file": "go"})]);
+    for _ in 0..2 {
+        run_to_end(&stage, &[]);
+    }
+    let go = stage.world.project().join("go");
+    stage.set_script(waiting());
+    let third = stage.exec(&[]);
+    wait_until("the agent has run a command", || progress(&stage)["command_count"] == 1);
+    let unknown = progress(&stage);
+    assert_eq!(unknown["percent"], Value::Null, "two similar tasks are too few: {unknown}");
+    assert!(
+        unknown.get("progress_source").is_none() && unknown["event_count"].as_u64() > Some(0),
+        "{unknown}"
+    );
+    std::fs::write(&go, "").unwrap();
+    stage.wait(&third);
+    std::fs::remove_file(&go).unwrap();
+
+    let other_mode = stage.exec(&["--mode", "workspace-write"]);
+    wait_until("the agent has run a command", || progress(&stage)["command_count"] == 1);
+    assert_eq!(progress(&stage)["percent"], Value::Null, "another mode is not similar");
+    std::fs::write(&go, "").unwrap();
+    stage.wait(&other_mode);
+    std::fs::remove_file(&go).unwrap();
+
+    let fourth = stage.exec(&[]);
+    let mut last = 0;
+    wait_until("the estimate has reached its end", || {
+        let progress = progress(&stage);
+        let percent = progress["percent"].as_u64().unwrap_or(0);
+        assert!(percent >= last && percent <= 95, "{percent} after {last}");
+        last = percent;
+        percent == 95 && progress["progress_source"] == "history"
+    });
+    let text = stage.world.run(["local", "status", "--format", "markdown"]).stdout;
+    assert!(text.contains("about 95 % (estimate)"), "{text}");
+    std::fs::write(&go, "").unwrap();
+    stage.wait(&fourth);
+}
+
+#[test]
+fn a_plan_that_begins_below_the_estimate_does_not_lower_the_progress() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    for _ in 0..3 {
+        run_to_end(&stage, &[]);
+    }
+    stage.set_script(successful_turn(&[
+        json!({"wait_for_file": "plan"}),
+        json!({"plan": {"steps": ["a", "b"], "done": 1}}),
+        json!({"wait_for_file": "go"}),
+    ]));
+    let id = stage.exec(&[]);
+    wait_until("the estimate has reached its end", || progress(&stage)["percent"] == 95);
+    std::fs::write(stage.world.project().join("plan"), "").unwrap();
+    wait_until("the plan is known", || progress(&stage)["total_steps"] == 2);
+    let planned = progress(&stage);
+    assert_eq!(
+        (&planned["percent"], &planned["progress_source"]),
+        (&json!(95), &json!("history")),
+        "{planned}"
+    );
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+    stage.wait(&id);
 }

@@ -153,20 +153,25 @@ pub static KEYS: &[Key] = &[
         Integer(720),
         "How long after the end of its task a restore point is retained if it contains content that is on no branch.",
     ),
-    key(
+    unbuilt(key(
         "worktree_quota_bytes",
         ValueKind::Integer { min: MIB, max: MAX_BYTES, unit: BYTES },
         Integer(10 * GIB),
         "Maximum total size of all worktrees of isolated tasks.",
-    ),
+    )),
     key(
         "verify_unsandboxed",
         ValueKind::Bool,
         DefaultValue::Bool(false),
         "Run the `verify` command of a task without a sandbox if none is available.",
     ),
-    key("budget.task_tokens", tokens(), Unset("no limit"), "Maximum tokens per task."),
-    key("budget.day_tokens", tokens(), Unset("no limit"), "Maximum tokens of all tasks per day (UTC)."),
+    unbuilt(key("budget.task_tokens", tokens(), Unset("no limit"), "Maximum tokens per task.")),
+    unbuilt(key(
+        "budget.day_tokens",
+        tokens(),
+        Unset("no limit"),
+        "Maximum tokens of all tasks per day (UTC).",
+    )),
     limit(
         "max_depth",
         count(0, 16),
@@ -179,40 +184,40 @@ pub static KEYS: &[Key] = &[
         Integer(16),
         "Maximum number of queued and running tasks started by one task.",
     ),
-    key(
+    unbuilt(key(
         "notify.command",
         ValueKind::Command,
         Unset("no notification"),
         "Command to run when a task ends, without a shell.",
-    ),
-    key(
+    )),
+    unbuilt(key(
         "notify.on",
         ValueKind::Choices(&["completed", "failed", "cancelled", "timeout"]),
         List(&["completed", "failed", "timeout"]),
         "Terminal states of a task for which `notify.command` is run.",
-    ),
+    )),
     Key {
         secret: true,
-        ..key(
+        ..unbuilt(key(
             "database_url",
             ValueKind::Text(TextFormat::DatabaseUrl),
             Unset("no fleet"),
             "PostgreSQL URL of the fleet.",
-        )
+        ))
     },
-    key(
+    unbuilt(key(
         "fleet_lease_sec",
         seconds(3),
         Integer(180),
         "A worker without a heartbeat for this long loses its tasks.",
-    ),
-    key("fleet_beat_sec", seconds(1), Integer(15), "Time between two heartbeats of a worker."),
-    key(
+    )),
+    unbuilt(key("fleet_beat_sec", seconds(1), Integer(15), "Time between two heartbeats of a worker.")),
+    unbuilt(key(
         "fleet_cutoff_sec",
         seconds(2),
         Integer(150),
         "A worker without a database connection for this long stops its agents; more than `fleet_beat_sec`, less than `fleet_lease_sec`.",
-    ),
+    )),
     key(
         "toolsets",
         ValueKind::Choices(&["local", "cloud", "registry", "extra", "codex-compat"]),
@@ -278,12 +283,26 @@ pub static KEYS: &[Key] = &[
 ];
 
 const fn key(name: &'static str, kind: ValueKind, default: DefaultValue, description: &'static str) -> Key {
-    Key { name, kind, default, project: ProjectRight::None, scope: Scope::Task, secret: false, description }
+    Key {
+        name,
+        kind,
+        default,
+        project: ProjectRight::None,
+        scope: Scope::Task,
+        secret: false,
+        built: true,
+        description,
+    }
+}
+
+/// Marks a key that has no effect yet. To build it, remove the mark and add the field to `Settings`.
+const fn unbuilt(key: Key) -> Key {
+    Key { built: false, ..key }
 }
 
 /// A limit: a project may lower it, never raise it.
 const fn limit(name: &'static str, kind: ValueKind, default: DefaultValue, description: &'static str) -> Key {
-    Key { name, kind, default, project: ProjectRight::Lower, scope: Scope::Task, secret: false, description }
+    Key { project: ProjectRight::Lower, ..key(name, kind, default, description) }
 }
 
 const fn seconds(min: i64) -> ValueKind {

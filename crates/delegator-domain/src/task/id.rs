@@ -1,4 +1,5 @@
-//! Task ids: the only value a caller provides that becomes part of a path, so only one exact form is accepted.
+//! Task ids: the only value a caller provides that becomes part of a path, so [`TaskId`] has only one exact form. What
+//! callers type is a [`TaskIdPrefix`]; the registry finds the id.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +14,12 @@ named_enum! {
     }
 }
 
-/// `T-local-` or `T-cloud-` and 32 hexadecimal digits: 128 random bits, so that an id cannot be guessed.
+/// Crockford's base32: no `i`, `l`, `o` and `u`, which are easily misread.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// Length of the random part.
+const LENGTH: usize = 10;
+
+/// `T-local-` or `T-cloud-` and 10 characters of [`ALPHABET`]: 50 random bits. The registry refuses an id that is in use.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(String);
 
@@ -23,9 +29,9 @@ pub struct IdError {
 }
 
 impl TaskId {
-    pub fn from_random(location: TaskLocation, bits: [u8; 16]) -> TaskId {
-        let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
-        TaskId(format!("T-{}-{digits}", location.name()))
+    pub fn from_random(location: TaskLocation, bytes: [u8; 16]) -> TaskId {
+        let random = bytes.iter().take(LENGTH).map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
+        TaskId(format!("{}{}", location.id_prefix(), random.collect::<String>()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -37,15 +43,73 @@ impl TaskId {
     }
 }
 
+impl TaskLocation {
+    fn id_prefix(self) -> String {
+        format!("T-{}-", self.name())
+    }
+}
+
 impl FromStr for TaskId {
     type Err = IdError;
 
     fn from_str(given: &str) -> Result<TaskId, IdError> {
         let random = given.strip_prefix("T-local-").or_else(|| given.strip_prefix("T-cloud-"));
         let is_valid = random.is_some_and(|random| {
-            random.len() == 32 && random.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            random.len() == LENGTH && random.bytes().all(|byte| ALPHABET.contains(&byte))
         });
         if is_valid { Ok(TaskId(given.to_owned())) } else { Err(IdError { given: given.to_owned() }) }
+    }
+}
+
+/// A task id as a person types it: complete or only its beginning, with or without `T-local-`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskIdPrefix {
+    /// `None` if only characters of the random part were given.
+    location: Option<TaskLocation>,
+    random: String,
+}
+
+impl TaskIdPrefix {
+    /// Minimum number of characters of the random part.
+    pub const MIN: usize = 4;
+
+    /// The beginnings of ids that match.
+    pub fn beginnings(&self) -> impl Iterator<Item = String> {
+        let locations = TaskLocation::ALL.into_iter();
+        let matching = locations.filter(|location| self.location.is_none_or(|given| given == *location));
+        matching.map(|location| format!("{}{}", location.id_prefix(), self.random))
+    }
+
+    /// The id, if the prefix is complete and names the location.
+    pub fn complete(&self) -> Option<TaskId> {
+        format!("{}{}", self.location?.id_prefix(), self.random).parse().ok()
+    }
+}
+
+impl FromStr for TaskIdPrefix {
+    type Err = IdError;
+
+    /// As Crockford's base32 is read: case does not count, `i` and `l` are `1`, `o` is `0`.
+    fn from_str(given: &str) -> Result<TaskIdPrefix, IdError> {
+        let lower = given.to_ascii_lowercase();
+        let named = TaskLocation::ALL
+            .into_iter()
+            .find_map(|location| Some((location, lower.strip_prefix(&format!("t-{}-", location.name()))?)));
+        let (location, random) = named.map_or((None, lower.as_str()), |(place, rest)| (Some(place), rest));
+        let random: String = random
+            .chars()
+            .map(|letter| match letter {
+                'i' | 'l' => '1',
+                'o' => '0',
+                other => other,
+            })
+            .collect();
+        let is_valid = (Self::MIN..=LENGTH).contains(&random.len())
+            && random.bytes().all(|byte| ALPHABET.contains(&byte));
+        match is_valid {
+            true => Ok(TaskIdPrefix { location, random }),
+            false => Err(IdError { given: given.to_owned() }),
+        }
     }
 }
 
@@ -82,10 +146,38 @@ mod tests {
 
     #[test]
     fn malformed_ids_are_rejected() {
-        for given in
-            ["", "T-local-", "T-local-../../x", "T-local-ABCDEF0123456789ABCDEF0123456789", "t-local-00"]
-        {
+        let long = format!("T-local-{}", "0".repeat(32));
+        for given in [
+            "",
+            "T-local-",
+            "T-local-../../../x",
+            "T-local-ABCDEFGHJK",
+            "T-local-abcdefghil",
+            "t-local-00",
+            &long,
+        ] {
             assert!(given.parse::<TaskId>().is_err(), "{given}");
         }
+    }
+
+    #[test]
+    fn a_prefix_is_read_like_crockford_base32() {
+        let beginnings =
+            |given: &str| given.parse::<TaskIdPrefix>().unwrap().beginnings().collect::<Vec<_>>();
+        assert_eq!(beginnings("T-local-7q3k"), ["T-local-7q3k"]);
+        assert_eq!(beginnings("t-cloud-7Q3K"), ["T-cloud-7q3k"]);
+        assert_eq!(beginnings("lOiL"), ["T-local-1011", "T-cloud-1011"]);
+        let long = "0".repeat(LENGTH + 1);
+        for given in ["", "T-local-", "abc", "T-local-abc", "abcu", "../../aa", "%%%%", "äöüß", &long] {
+            assert!(given.parse::<TaskIdPrefix>().is_err(), "{given}");
+        }
+    }
+
+    #[test]
+    fn only_a_whole_id_with_its_location_is_complete() {
+        let complete = |given: &str| given.parse::<TaskIdPrefix>().unwrap().complete();
+        assert_eq!(complete("T-local-00000000O0"), Some(TaskId::from_random(TaskLocation::Local, [0; 16])));
+        assert_eq!(complete("0000000000"), None);
+        assert_eq!(complete("T-local-0000"), None);
     }
 }

@@ -8,7 +8,7 @@ pub mod queue;
 pub mod verification;
 
 pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd};
-pub use id::{IdError, TaskId, TaskLocation};
+pub use id::{IdError, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnvPolicy, EnvPolicyName, Mode};
 pub use queue::{Claimant, Obstacle, WorkTree};

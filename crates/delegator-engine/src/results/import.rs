@@ -54,14 +54,15 @@ impl Engine {
             tokens: crate::supervise::task_report::tokens(&report),
             ..Finish::bare(end)
         };
-        let mut registry = self.open_registry()?;
-        registry.also_redact(redactor.clone());
-        let task = new_task(self.fresh_id()?, &head, redactor);
         let past =
             ImportedSession { thread_id: head.thread_id.clone(), started_at_ms, ended_at_ms, imported_at_ms };
         let report = serde_json::to_vec(&record).unwrap_or_default();
         let files = [(TaskFile::Events, &*events), (TaskFile::Stderr, b""), (TaskFile::Report, &report)];
-        Ok(registry.import(&task, &past, &finish, &files)?)
+        self.with_fresh_id(|id| {
+            let mut registry = self.open_registry()?;
+            registry.also_redact(redactor.clone());
+            Ok(registry.import(&new_task(id, &head, redactor), &past, &finish, &files)?)
+        })
     }
 }
 

@@ -127,13 +127,17 @@ fn check_all(
     let (mut checked, mut missing) = (Vec::new(), Vec::new());
     for point in points {
         let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
-        let prepared = match prepare_restore(&git, &point, found.scratch.path()) {
-            Err(error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. })) => {
-                missing.push((point.top_level, error));
-                continue;
-            }
-            prepared => prepared?,
-        };
+        let prepared =
+            match prepare_restore(&git, &point, delegator_git::RestoreScope::WholeTree, found.scratch.path())
+            {
+                Err(
+                    error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. }),
+                ) => {
+                    missing.push((point.top_level, error));
+                    continue;
+                }
+                prepared => prepared?,
+            };
         let include_head = include_head && prepared.plan.head_moved;
         if include_head {
             prepared.check_head()?;

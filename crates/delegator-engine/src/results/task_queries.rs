@@ -1,11 +1,11 @@
 //! Queries about one task: row, files, logs; and about the registry as a whole.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{TaskId, TaskIdPrefix};
 use delegator_registry::{
-    OpenOptions, PrefixMatch, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
+    Filter, OpenOptions, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
 };
 use delegator_supervisor::run::Snapshot;
 
@@ -13,6 +13,7 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::decode;
 use crate::submit::launch::Launch;
+use crate::submit::work_tree::work_tree_of;
 use crate::supervise::snapshot_file::read_snapshot;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
@@ -43,16 +44,30 @@ impl LongLog {
 impl Engine {
     /// The task with this id, or with this unique beginning of an id.
     pub fn resolve(&self, given: &str) -> Result<TaskId, EngineError> {
+        let invalid = |_| EngineError::InvalidTaskId { given: given.to_owned() };
+        let prefix: TaskIdPrefix = given.parse().map_err(invalid)?;
         let unknown = || EngineError::UnknownTask { given: given.to_owned() };
         let registry = self.find_registry()?.ok_or_else(unknown)?;
-        match registry.find_by_prefix(given)? {
-            PrefixMatch::One(id) => Ok(id),
-            PrefixMatch::Several(candidates) => {
-                Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates })
-            }
-            PrefixMatch::None => Err(unknown()),
-            PrefixMatch::NotAPrefix => Err(EngineError::InvalidTaskId { given: given.to_owned() }),
+        let mut found = registry.find_by_prefix(&prefix)?;
+        match found.len() {
+            0 => Err(unknown()),
+            1 => Ok(found.swap_remove(0)),
+            _ => Err(EngineError::AmbiguousTask { given: given.to_owned(), candidates: found }),
         }
+    }
+
+    /// The task that was submitted last in the work tree of a directory, or, outside a work tree, in or below the directory.
+    pub fn last_task_in(&self, directory: &Path) -> Result<Task, EngineError> {
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let tree = work_tree_of(&directory).root().to_owned();
+        let working_dir = Some(tree.display().to_string());
+        let newest = match self.find_registry()? {
+            Some(registry) => {
+                registry.list(&Filter { working_dir, ..Filter::default() }, 1, None)?.tasks.pop()
+            }
+            None => None,
+        };
+        newest.ok_or(EngineError::NoTaskHere { directory: tree })
     }
 
     /// A task, after an upkeep pass.

@@ -315,8 +315,9 @@ impl System for SimulatedMachine {
 
     fn random_bytes(&self) -> Result<[u8; 16], EngineError> {
         let mut state = self.0.state();
-        let (high, low) = (state.rng.next_u64(), state.rng.next_u64());
-        Ok(((u128::from(high) << 64) | u128::from(low)).to_be_bytes())
+        // Task ids are made of the first ten bytes. Few of those differ, so that ids collide; nonces use all bytes.
+        let (id_bytes, unique) = (state.rng.next_u64() % 1024, state.rng.next_u64());
+        Ok(((u128::from(id_bytes) << 112) | u128::from(unique & 0xffff_ffff_ffff)).to_be_bytes())
     }
 
     fn sleep(&self, length: Duration) {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use delegator_domain::agents::ConfiguredAgent;
 use delegator_registry::{OpenOptions, StateDir};
+use delegator_supervisor::agent::health::HealthCheck;
 use delegator_supervisor::agent::{Agent, Variables, allowed_variables};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,18 @@ impl Engine {
             .map_err(|problem| EngineError::Agent { name: configured.name.clone(), problem })?;
         let version = self.version_of(&agent, environment);
         Ok(Agent { version, ..agent })
+    }
+
+    /// Whether the agent can authenticate, as far as that is known without using the network.
+    pub fn check_sign_in(
+        &self,
+        configured: &ConfiguredAgent,
+        agent: &Agent,
+        environment: &Variables,
+    ) -> Option<HealthCheck> {
+        let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let given = allowed_variables(agent.protocol, variables, &configured.variables);
+        agent.check_sign_in(&given, environment, PROBE_TIMEOUT)
     }
 
     fn version_of(&self, agent: &Agent, environment: &Variables) -> Option<(u32, u32, u32)> {

@@ -1,11 +1,13 @@
 //! Estimates how long a task will take and when it will start.
 //!
-//! The estimate uses the durations of completed tasks, of the same directory if there are enough. Without history there
-//! is no estimate.
+//! The estimate uses the durations of completed tasks, of the same directory if there are enough. The progress of a task
+//! is estimated only from similar tasks: same directory, agent, mode and model. Without history there is no estimate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
+use delegator_domain::task::TaskId;
 use delegator_registry::{ActiveTask, Registry};
 
 use crate::Engine;
@@ -15,6 +17,8 @@ use crate::error::EngineError;
 const MAX_HISTORY: u32 = 50;
 /// With fewer tasks in the directory, the history of all directories is used.
 const MIN_HISTORY_IN_DIRECTORY: usize = 3;
+/// With fewer similar tasks, the progress of a task is not estimated.
+const MIN_SIMILAR: usize = 3;
 
 /// Durations of completed tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +56,13 @@ impl DurationHistory {
         } else {
             DurationHistory::of_all(registry)
         }
+    }
+
+    /// The median duration of the tasks that are similar to this one; `None` if there are too few.
+    pub(crate) fn typical(registry: &Registry, task: &TaskId) -> Result<Option<Duration>, EngineError> {
+        let similar = registry.similar_durations_ms(task, MAX_HISTORY)?;
+        let enough = Some(similar).filter(|similar| similar.len() >= MIN_SIMILAR);
+        Ok(enough.and_then(DurationHistory::of).map(|history| Duration::from_millis(history.percentile(50))))
     }
 
     fn percentile(&self, percent: usize) -> u64 {

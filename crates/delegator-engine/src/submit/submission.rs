@@ -21,6 +21,7 @@ use super::launch::{Launch, Settings};
 use super::nesting::Nesting;
 use super::work_tree::work_trees;
 use crate::Engine;
+use crate::connection_pool::PooledConnection;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 
@@ -115,8 +116,23 @@ impl Engine {
         for image in &mut settings.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
-        let id = self.fresh_id()?;
-        let mut launch = Engine::build_launch(&submission, &id);
+        let (mut registry, submitted) = self.with_fresh_id(|id| self.store(&submission, id))?;
+        // The task exists: from here on errors are left to the next upkeep pass.
+        let _ = registry.remove_dead_submits();
+        // If this fails, the next pass starts the task.
+        let _ = self.promote(&mut registry);
+        crash_point(CrashPoint::BeforeResponse);
+        self.submit_outcome(&registry, submitted)
+    }
+
+    /// Writes launch file and row of the task.
+    fn store(
+        &self,
+        submission: &Submission,
+        id: TaskId,
+    ) -> Result<(PooledConnection, delegator_registry::Submission), EngineError> {
+        let settings = &submission.settings;
+        let mut launch = Engine::build_launch(submission, &id);
         launch.agent.validate(&launch.request(&id, &self.state_dir))?;
         launch.decide_sandbox(&id, &self.state_dir)?;
         let mut registry = self.open_registry()?;
@@ -124,27 +140,22 @@ impl Engine {
         submission.nesting.check_children(&registry)?;
         let task = NewTask {
             id,
-            working_dir: submission.settings.working_dir.display().to_string(),
-            work_trees: work_trees(&submission.settings, submission.agent.may_write(requested)),
+            working_dir: settings.working_dir.display().to_string(),
+            work_trees: work_trees(settings, submission.agent.may_write(settings.mode)),
             allow_parallel_writes: submission.allow_parallel_writes,
-            mode: requested,
+            mode: settings.mode,
             mode_enforced: submission.agent.capabilities().sandbox,
-            agent: submission.agent.name,
-            model: submission.settings.model.clone(),
-            title: submission.title,
+            agent: submission.agent.name.clone(),
+            model: settings.model.clone(),
+            title: submission.title.clone(),
             text: launch.task.clone(),
-            labels: submission.labels,
-            input: submission.nesting.add_parent_to(without_key(submission.input)),
-            resumed_thread: submission.settings.resume.clone(),
-            idempotency: submission.idempotency,
+            labels: submission.labels.clone(),
+            input: submission.nesting.add_parent_to(without_key(submission.input.clone())),
+            resumed_thread: settings.resume.clone(),
+            idempotency: submission.idempotency.clone(),
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, self.now_ms())?;
-        // The task exists: from here on errors are left to the next upkeep pass.
-        let _ = registry.remove_dead_submits();
-        // If this fails, the next pass starts the task.
-        let _ = self.promote(&mut registry);
-        crash_point(CrashPoint::BeforeResponse);
-        self.submit_outcome(&registry, submitted)
+        Ok((registry, submitted))
     }
 
     /// The current state of the task, its position in the queue, what blocks it, and the estimates.

@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
-use delegator_supervisor::agent::{SandboxRequest, VerifyRequest, probe_sandbox, task_marker};
+use delegator_supervisor::agent::{
+    Agent, SandboxRequest, Variables, VerifyRequest, allowed_variables, probe_sandbox, task_marker,
+};
 use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
 
 use super::launch::Launch;
+use crate::Engine;
 use crate::error::EngineError;
 
 /// Time for the command even if the agent used up the hard limit.
@@ -79,20 +82,10 @@ impl Launch {
         }
     }
 
-    /// Probes the sandbox with a command that writes to a forbidden path.
     fn probe_sandbox(&self, id: &TaskId, state_dir: &Path) -> Result<(), String> {
-        let temporary = self.variables.iter().find(|(name, _)| name == "TMPDIR");
-        let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
-        let forbidden = PathBuf::from(temporary).join(format!("sandbox-of-{id}"));
-        let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
-        let request = VerifyRequest {
-            command: script.chain([forbidden.display().to_string()]).collect(),
-            sandbox: Some(self.sandbox(Mode::ReadOnly, Path::new("/"), state_dir)),
-            env_policy: EnvPolicy::InheritNone,
-            marker: task_marker(id, self.settings.depth),
-        };
-        let plan = self.agent.verify_plan(&request, &self.variables).map_err(|error| error.to_string())?;
-        probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
+        let sandbox = self.sandbox(Mode::ReadOnly, Path::new("/"), state_dir);
+        let marker = task_marker(id, self.settings.depth);
+        probe(&self.agent, &self.variables, sandbox, id.as_str(), marker)
     }
 
     /// The verify command as the supervisor runs it.
@@ -113,6 +106,45 @@ impl Launch {
         let plan = self.agent.verify_plan(&request, &self.variables)?;
         Ok(Some(VerifySpec { plan, min_time: MIN_DURATION }))
     }
+}
+
+impl Engine {
+    /// Whether the sandbox of an agent can run a command and keeps it from writing; an error says why not.
+    pub fn probe_agent_sandbox(&self, agent: &Agent, environment: &Variables) -> Result<(), String> {
+        let variables = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let variables = allowed_variables(agent.protocol, variables, &[]);
+        let sandbox = SandboxRequest {
+            mode: Mode::ReadOnly,
+            denied_dir: None,
+            workdir: "/".into(),
+            add_dirs: Vec::new(),
+            profile: None,
+        };
+        let name = format!("process-{}", std::process::id());
+        probe(agent, &variables, sandbox, &name, name.clone())
+    }
+}
+
+/// Probes a sandbox with a command that writes to a forbidden path, which contains `name`.
+fn probe(
+    agent: &Agent,
+    variables: &Variables,
+    sandbox: SandboxRequest,
+    name: &str,
+    marker: String,
+) -> Result<(), String> {
+    let temporary = variables.iter().find(|(name, _)| name == "TMPDIR");
+    let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
+    let forbidden = PathBuf::from(temporary).join(format!("sandbox-of-{name}"));
+    let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
+    let request = VerifyRequest {
+        command: script.chain([forbidden.display().to_string()]).collect(),
+        sandbox: Some(sandbox),
+        env_policy: EnvPolicy::InheritNone,
+        marker,
+    };
+    let plan = agent.verify_plan(&request, variables).map_err(|error| error.to_string())?;
+    probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -35,14 +35,14 @@ mod tests {
     fn only_snapshots_of_the_known_version_are_read() {
         let snapshot = serde_json::json!({
             "turn": "running", "plan": [], "events": 1, "stdout_bytes": 2, "stderr_bytes": 3, "elapsed_ms": 4,
-            "hard_limit_sec": 1200, "quiet_ms": 5, "processes": 6,
-            "progress": {"percent": 50, "completed_steps": 1, "total_steps": 2, "from_plan": true},
+            "hard_limit_sec": 1200, "quiet_ms": 5, "processes": 6, "commands": 7, "files": 8,
+            "percent": {"value": 50, "source": "history"},
         });
         for (version, percent) in [(1, Some(50)), (2, None)] {
             let text = serde_json::json!({"version": version, "snapshot": snapshot}).to_string();
             let stored = serde_json::from_str::<SnapshotFile<Snapshot>>(&text).ok();
-            let progress = stored.and_then(|stored| stored.snapshot.progress);
-            assert_eq!(progress.map(|progress| progress.percent), percent);
+            let stored = stored.and_then(|stored| stored.snapshot.percent);
+            assert_eq!(stored.map(|percent| percent.value), percent);
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId};
@@ -32,6 +33,7 @@ use crate::error::{DirectoryProblem, EngineError};
 use crate::submit::allowed_dir::check_within;
 use crate::submit::allowed_file::resolve_allowed_file;
 use crate::submit::detach::open_session;
+use crate::submit::estimate::DurationHistory;
 use crate::submit::launch::{Launch, Limits, Settings};
 use crate::submit::verification::Verify;
 use crate::upkeep::leftovers::remove_wake_socket;
@@ -105,7 +107,9 @@ pub(crate) fn supervise_task(
         observation: RefCell::new(None),
         observed: RefCell::new(None),
     };
-    let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, group));
+    // Without it only the estimated progress is missing.
+    let typical = DurationHistory::typical(&ports.registry.borrow(), id).ok().flatten();
+    let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, (group, typical)));
     crash_point(CrashPoint::LaunchRead);
     let outcome = run_and_record(prepared, &ports);
     let mut registry = ports.into_registry();
@@ -211,7 +215,7 @@ fn prepare(
     id: &TaskId,
     dir: &TaskDir,
     launch: &Launch,
-    group: Option<Cgroup>,
+    (group, typical_duration): (Option<Cgroup>, Option<Duration>),
 ) -> Result<Prepared, EngineError> {
     let roots = &launch.settings.allowed_roots;
     let (workdir, real) = open_dir("working_dir", &launch.settings.working_dir, roots)?;
@@ -238,6 +242,7 @@ fn prepare(
         pinned,
         umask: launch.umask,
         limits: settings.run_limits(),
+        typical_duration,
         max_stream_bytes: settings.max_stream_bytes,
         max_processes: settings.max_processes,
         sweep_exempt: settings.sweep_exempt.clone(),

@@ -3,6 +3,7 @@
 //! The supervisor writes the record before it starts the agent; restore, cleanup and queries read it.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +13,11 @@ use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
 
+use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::{FormatVersion, decode};
+
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The content of `restore-point.json`: one restore point per work tree the task may write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +88,14 @@ pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) ->
     let program = locate(OsStr::new("git"), path, Some(workdir)).map_err(EngineError::NoGit)?;
     let given = environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
     Ok(Git::new(program, given, timeout))
+}
+
+impl Engine {
+    /// What the git program on the caller's PATH prints as its version.
+    pub fn git_version(&self, workdir: &Path, environment: &Variables) -> Result<String, EngineError> {
+        let version = git(environment, workdir, VERSION_TIMEOUT)?.version();
+        version.map_err(|error| EngineError::io("running git --version")(io::Error::other(error)))
+    }
 }
 
 /// The first line of a git error, at most 300 characters.

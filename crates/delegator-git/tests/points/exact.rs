@@ -39,7 +39,7 @@ const FILE_MODES: [u32; 7] = [0o644, 0o600, 0o664, 0o755, 0o700, 0o640, 0o744];
 const DIRECTORY_MODES: [u32; 4] = [0o755, 0o700, 0o775, 0o711];
 
 #[derive(Debug, Clone)]
-enum Action {
+pub(crate) enum Action {
     Write(&'static [u8], u8),
     /// Writes a file and adds it with `--intent-to-add`.
     IntendToAdd(&'static [u8], u8),
@@ -88,7 +88,7 @@ const ON_ALL: [&[&str]; 17] = [
     &["update-index", "-q", "--refresh"],
 ];
 
-fn action() -> impl Strategy<Value = Action> {
+pub(crate) fn action() -> impl Strategy<Value = Action> {
     let (file, directory) = (select(&FILES[..]), select(&DIRECTORIES[..]));
     prop_oneof![
         4 => (file.clone(), 0..4_u8).prop_map(|(path, text)| Action::Write(path, text)),
@@ -132,7 +132,7 @@ fn template() -> &'static World {
     })
 }
 
-fn copy_template() -> World {
+pub(crate) fn copy_template() -> World {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().canonicalize().unwrap();
     for folder in ["home", "temp", "tree"] {
@@ -156,7 +156,7 @@ fn copy_dir(from: &Path, to: &Path) {
 }
 
 /// Removes what blocks the path. An action that is impossible does nothing.
-fn apply(world: &World, action: &Action) {
+pub(crate) fn apply(world: &World, action: &Action) {
     let at = |path: &[u8]| world.tree.join(OsStr::from_bytes(path));
     match action {
         Action::Write(path, text) => {
@@ -207,7 +207,7 @@ fn clear_path(world: &World, path: &[u8]) {
     fs::create_dir_all(target.parent().unwrap()).unwrap();
 }
 
-fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path).unwrap(),
         Ok(_) => fs::remove_file(path).unwrap(),
@@ -216,13 +216,13 @@ fn remove(path: &Path) {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Snapshot {
+pub(crate) struct Snapshot {
     /// Kind, permissions and content of everything in the work tree.
-    tree: BTreeMap<PathBuf, (char, u32, Vec<u8>)>,
-    index: Vec<String>,
+    pub(crate) tree: BTreeMap<PathBuf, (char, u32, Vec<u8>)>,
+    pub(crate) index: Vec<String>,
 }
 
-fn snapshot(world: &World) -> Snapshot {
+pub(crate) fn snapshot(world: &World) -> Snapshot {
     let mut tree = BTreeMap::new();
     walk(&world.tree, Path::new(""), &mut tree);
     Snapshot { tree, index: index(world) }
@@ -266,13 +266,13 @@ fn index(world: &World) -> Vec<String> {
     entries
 }
 
-fn heads(world: &World) -> (String, String) {
+pub(crate) fn heads(world: &World) -> (String, String) {
     let output = |args: &[&str]| world.run_git_in(args, &world.tree).1;
     (output(&["rev-parse", "--verify", "--quiet", "HEAD"]), output(&["symbolic-ref", "--quiet", "HEAD"]))
 }
 
 #[expect(clippy::disallowed_methods, reason = "proptest is configured by environment variables")]
-fn cases() -> u32 {
+pub(crate) fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
 }
 

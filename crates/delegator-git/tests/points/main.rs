@@ -9,4 +9,5 @@ mod hostile;
 mod private;
 mod repository_kinds;
 mod restoring;
+mod task_changes;
 mod world;

@@ -1,6 +1,6 @@
 //! What a restore writes, what it removes, and what it never touches.
 
-use delegator_git::{LeftOutReason, RestoreError, drop_point, prepare_restore};
+use delegator_git::{LeftOutReason, RestoreError, drop_point};
 
 use crate::world::{REFERENCE, World};
 
@@ -47,7 +47,7 @@ fn index_and_work_tree_are_restored() {
 fn the_plan_is_empty_when_nothing_changed() {
     let world = dirty();
     let point = world.create_point();
-    let prepared = prepare_restore(&world.runner(), &point, &world.temp_dir()).unwrap();
+    let prepared = world.prepare(&point).unwrap();
     assert!(prepared.plan.is_empty() && !prepared.plan.head_moved, "{:?}", prepared.plan);
 }
 
@@ -58,7 +58,7 @@ fn preparing_a_restore_adds_nothing_to_the_repository() {
     world.write("a", "agent\n");
     world.write("other", "agent\n");
     let before = world.git(&["count-objects"]);
-    let prepared = prepare_restore(&world.runner(), &point, &world.temp_dir()).unwrap();
+    let prepared = world.prepare(&point).unwrap();
     assert_eq!(
         (prepared.plan.write.as_slice(), prepared.plan.remove.as_slice()),
         (["a".to_owned()].as_slice(), ["other".to_owned()].as_slice())
@@ -235,7 +235,7 @@ fn changes_after_planning_are_not_overwritten() {
     let world = World::new();
     let point = world.create_point();
     world.write("a", "agent\n");
-    let mut prepared = prepare_restore(&world.runner(), &point, &world.temp_dir()).unwrap();
+    let mut prepared = world.prepare(&point).unwrap();
     let undo = prepared.create_undo_point("refs/mcp-delegator/undo").unwrap();
     world.write("a", "typed just now\n");
     let refused = prepared.apply(&undo, false);

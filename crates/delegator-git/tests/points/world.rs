@@ -8,7 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use delegator_git::{
-    Git, GitError, Limits, Plan, RestoreError, RestorePoint, create_restore_point, prepare_restore,
+    AgentChanges, Git, GitError, Limits, Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope,
+    create_restore_point, prepare_restore, stored_points,
 };
 use tempfile::TempDir;
 
@@ -162,12 +163,39 @@ impl World {
         self.git(&["ls-files", "--stage", "-t"])
     }
 
+    /// Checks a restore of the whole tree.
+    pub(crate) fn prepare(&self, point: &RestorePoint) -> Result<PreparedRestore, RestoreError> {
+        prepare_restore(&self.runner(), point, RestoreScope::WholeTree, &self.temp_dir())
+    }
+
+    /// Restores the whole tree.
     pub(crate) fn restore(
         &self,
         point: &RestorePoint,
         and_head: bool,
     ) -> Result<(Plan, RestorePoint), RestoreError> {
-        let mut prepared = prepare_restore(&self.runner(), point, &self.temp_dir())?;
+        self.restore_prepared(self.prepare(point)?, point, and_head)
+    }
+
+    /// Restores what the task changed; the plan may have overlaps, then nothing is restored.
+    pub(crate) fn restore_task_changes(
+        &self,
+        point: &RestorePoint,
+    ) -> Result<(Plan, Option<RestorePoint>), RestoreError> {
+        let scope = RestoreScope::TaskChanges;
+        let prepared = prepare_restore(&self.runner(), point, scope, &self.temp_dir())?;
+        if !prepared.plan.overlaps.is_empty() {
+            return Ok((prepared.plan, None));
+        }
+        self.restore_prepared(prepared, point, false).map(|(plan, undo)| (plan, Some(undo)))
+    }
+
+    fn restore_prepared(
+        &self,
+        mut prepared: PreparedRestore,
+        point: &RestorePoint,
+        and_head: bool,
+    ) -> Result<(Plan, RestorePoint), RestoreError> {
         let plan = prepared.plan.clone();
         if and_head {
             prepared.check_head()?;
@@ -175,5 +203,23 @@ impl World {
         let undo = prepared.create_undo_point(&format!("{}.undo", point.reference))?;
         prepared.apply(&undo, and_head)?;
         Ok((plan, undo))
+    }
+
+    /// All restore points of the repository.
+    pub(crate) fn stored_points(&self) -> Vec<RestorePoint> {
+        let stored = stored_points(&self.runner(), &self.tree).unwrap().unwrap();
+        stored.into_iter().map(|stored| stored.point).collect()
+    }
+
+    /// Creates a restore point, does what the task does, and stores the state after it.
+    pub(crate) fn run_task(&self, agent: &AgentChanges, work: impl FnOnce()) -> RestorePoint {
+        let (git, limits) = (self.runner(), Limits::default());
+        let created =
+            create_restore_point(&git, &self.tree, &self.temp_dir(), REFERENCE, limits).unwrap().unwrap();
+        work();
+        let baseline = created.baseline.unwrap();
+        let compared = baseline.compare(limits, 0).unwrap();
+        assert!(baseline.store_end_state(&compared, agent, Duration::from_secs(60)).unwrap());
+        created.point
     }
 }

@@ -68,15 +68,6 @@ pub(crate) fn try_lock_existing(path: &Path, task: &TaskId) -> io::Result<LockAt
     open_and_lock(path, task, &mut fs::OpenOptions::new())
 }
 
-/// Like [`try_lock`], but waits for another holder.
-pub(crate) fn wait_for_lock(path: &Path, task: &TaskId) -> io::Result<LockAttempt> {
-    let Some(file) = open(path, fs::OpenOptions::new().create(true))? else { return Ok(LockAttempt::Gone) };
-    match file.lock() {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(LockAttempt::Held),
-        locked => locked.and_then(|()| lock(path, task, file)),
-    }
-}
-
 fn open_and_lock(path: &Path, task: &TaskId, options: &mut fs::OpenOptions) -> io::Result<LockAttempt> {
     open(path, options)?.map_or(Ok(LockAttempt::Gone), |file| lock(path, task, file))
 }

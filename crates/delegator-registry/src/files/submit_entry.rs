@@ -37,15 +37,15 @@ pub(crate) enum SubmitState {
 }
 
 impl SubmitEntry {
-    /// Creates the entry of a task in `folder`, creating the folder if needed.
-    pub(crate) fn create(folder: &Path, id: &TaskId) -> io::Result<SubmitEntry> {
+    /// Creates the entry of a task in `folder`, creating the folder if needed. `None` if another process uses it: a submit
+    /// with the same id, or cleaning.
+    pub(crate) fn create(folder: &Path, id: &TaskId) -> io::Result<Option<SubmitEntry>> {
         let path = folder.join(id.as_str());
         for _ in 0..MAX_TRIES {
-            match lock::wait_for_lock(&path, id)? {
-                LockAttempt::Locked(lock) => return Ok(SubmitEntry { path, _lock: lock }),
+            match lock::try_lock(&path, id)? {
+                LockAttempt::Locked(lock) => return Ok(Some(SubmitEntry { path, _lock: lock })),
                 LockAttempt::Gone => durable::make_private_dir(folder)?,
-                // A signal interrupted the wait.
-                LockAttempt::Held => {}
+                LockAttempt::Held => return Ok(None),
             }
         }
         Err(io::ErrorKind::WouldBlock.into())

@@ -1,7 +1,7 @@
 //! The directory of one task: its files and how each is written.
 //!
 //! The id is the only part of the path that comes from a caller, and its type admits only a fixed prefix and
-//! hexadecimal digits. Files that hold secrets (`launch`, the output schema) are removed at the end of the task.
+//! letters and digits. Files that hold secrets (`launch`, the output schema) are removed at the end of the task.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -99,7 +99,10 @@ impl TaskDir {
     /// not synced: no start depends on it.
     pub(crate) fn create(&self, launch: &[u8], text: &str) -> Result<(), RegistryError> {
         // An existing directory belongs to another task and is left alone.
-        durable::make_new_private_dir(&self.path).map_err(RegistryError::file(&self.path, "create"))?;
+        durable::make_new_private_dir(&self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => RegistryError::IdInUse { id: self.id.clone() },
+            _ => RegistryError::file(&self.path, "create")(error),
+        })?;
         let filled = (|| {
             crash_point(CrashPoint::DirectoryMade);
             durable::replace(&self.file(TaskFile::Text), text.as_bytes(), Durability::Atomic)?;

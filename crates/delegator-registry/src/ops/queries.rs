@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::{State, TaskId, TaskIdPrefix};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::list::DirectoryRange;
@@ -11,20 +11,8 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{CancelRequest, Identity, Nonce, Task};
 
-/// Minimum length of a prefix of an id's random part.
-pub const PREFIX_MIN: usize = 8;
+/// How many of the ids that match a prefix are listed.
 const MAX_AMBIGUOUS: u32 = 10;
-
-/// The tasks whose id begins with a prefix.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PrefixMatch {
-    One(TaskId),
-    /// The first of several matches.
-    Several(Vec<TaskId>),
-    None,
-    /// Shorter than [`PREFIX_MIN`], or not hexadecimal digits.
-    NotAPrefix,
-}
 
 /// Number of tasks by state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,32 +92,16 @@ impl Registry {
         })
     }
 
-    /// Finds a task by the beginning of its id, with or without `T-local-`.
-    pub fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, RegistryError> {
-        let locations = match prefix.get(..8) {
-            Some(location @ ("T-local-" | "T-cloud-")) => vec![location],
-            _ => vec!["T-local-", "T-cloud-"],
-        };
-        let digits = prefix.strip_prefix(locations[0]).unwrap_or(prefix);
-        let is_prefix = (PREFIX_MIN..=32).contains(&digits.len())
-            && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if !is_prefix {
-            return Ok(PrefixMatch::NotAPrefix);
-        }
-        let mut found: Vec<TaskId> = self.read(|db| {
+    /// The tasks whose id matches a prefix: at most ten of each location.
+    pub fn find_by_prefix(&self, prefix: &TaskIdPrefix) -> Result<Vec<TaskId>, RegistryError> {
+        self.read(|db| {
             let mut found = Vec::new();
-            for location in locations {
-                let from = format!("{location}{digits}");
-                // Greater than every id with this prefix: hexadecimal digits end at `f`.
-                let end = format!("{from}g");
+            for from in prefix.beginnings() {
+                // Greater than every id with this prefix: the characters of an id end at `z`.
+                let end = format!("{from}~");
                 found.extend(query_all(db, PREFIX, (&from, &end, MAX_AMBIGUOUS), row::id_from)?);
             }
             Ok(found)
-        })?;
-        Ok(match found.len() {
-            0 => PrefixMatch::None,
-            1 => PrefixMatch::One(found.swap_remove(0)),
-            _ => PrefixMatch::Several(found),
         })
     }
 

@@ -7,7 +7,7 @@ use delegator_domain::task::State;
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{claim, concurrent_writers, list_ended, queries, usage};
+use super::{claim, concurrent_writers, list_ended, queries, submit, usage};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -53,11 +53,14 @@ fn queries_use_their_index() {
         (concurrent_writers::ENDED_WRITERS, "INDEX tasks_ended"),
         (concurrent_writers::START_ORDER, "INDEX transitions_task"),
         (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_state"),
+        (submit::ID_IN_USE, "SEARCH tasks USING COVERING INDEX"),
+        (submit::ID_IN_USE, "SEARCH restore_points USING"),
         (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
         (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),
         (queries::UNREAD_IDS, "SEARCH tasks USING COVERING INDEX tasks_unread"),
         (usage::DURATIONS_IN_DIR, "SEARCH tasks USING INDEX tasks_dir"),
         (usage::DURATIONS_ANYWHERE, "INDEX tasks_ended"),
+        (usage::SIMILAR_DURATIONS, "SEARCH tasks USING INDEX tasks_dir"),
     ] {
         assert_uses_index(&db, sql, None, index);
     }
@@ -73,6 +76,7 @@ fn ended_and_queue_queries_need_no_sort() {
         claim::WAITING,
         usage::DURATIONS_IN_DIR,
         usage::DURATIONS_ANYWHERE,
+        usage::SIMILAR_DURATIONS,
     ] {
         let steps = plan(&db, sql, None);
         assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}\n{steps:#?}");

@@ -2,6 +2,9 @@
 //!
 //! When [`Registry::submit`] returns a task, it is durable; when it fails, there is no task. A repeated idempotency key
 //! returns the first task.
+//!
+//! A new id must not be in use, neither by a row nor by the files or restore points of a pruned task. An id that is in use
+//! is refused before anything is written with it; the caller tries another.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskId, WorkTree};
@@ -22,10 +25,15 @@ pub struct Submission {
     pub replayed: bool,
 }
 
+/// A pruned task may have left a directory or restore points behind.
+pub(crate) const ID_IN_USE: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1) \
+     OR EXISTS (SELECT 1 FROM forgotten WHERE id = ?1) OR EXISTS (SELECT 1 FROM restore_points WHERE task = ?1)";
+
 pub(crate) enum InsertOutcome {
     New(Box<Task>),
     Existing(Box<Task>),
     Conflict { first: TaskId },
+    IdInUse,
 }
 
 impl Registry {
@@ -37,8 +45,8 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Submission, RegistryError> {
         // A replay needs neither space nor a directory, so it also works on a full disk.
-        if let Some(existing) = self.read(|db| find_existing(db, task))? {
-            return into_submission(existing, task);
+        if let Some(refusal) = self.read(|db| find_existing(db, task))? {
+            return into_submission(refusal, task);
         }
         let request = task;
         let task = &self.sink.task(task);
@@ -62,10 +70,13 @@ impl Registry {
     pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
         let folder = self.dir.submitting();
         let entry = SubmitEntry::create(&folder, &task.id)
-            .map_err(RegistryError::file(&folder, "create an entry in"))?;
+            .map_err(RegistryError::file(&folder, "create an entry in"))?
+            .ok_or_else(|| RegistryError::IdInUse { id: task.id.clone() })?;
         crash_point(CrashPoint::SubmitEntered);
         match self.dir.task(&task.id).create(launch, &task.text) {
             Ok(()) => Ok(entry),
+            // The entry may be that of a killed submit with this id. It stays, so that its directory is removed.
+            Err(error @ RegistryError::IdInUse { .. }) => Err(error),
             Err(error) => {
                 end_submit(entry);
                 Err(error)
@@ -111,12 +122,21 @@ pub(crate) fn into_submission(
             let key = request.idempotency.as_ref().map(|key| key.key.clone()).unwrap_or_default();
             Err(RegistryError::IdempotencyConflict { key, first })
         }
+        InsertOutcome::IdInUse => Err(RegistryError::IdInUse { id: request.id.clone() }),
     }
 }
 
-/// Finds the task that was submitted with the same idempotency key.
+/// Why the task cannot be inserted: one was submitted with the same idempotency key, or its id is in use.
 pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result<Option<InsertOutcome>> {
-    let Some(request) = &task.idempotency else { return Ok(None) };
+    let first = task.idempotency.as_ref().map(|request| find_by_key(db, request)).transpose()?.flatten();
+    if first.is_some() {
+        return Ok(first);
+    }
+    let is_in_use = db.prepare_cached(ID_IN_USE)?.query_row([task.id.as_str()], |row| row.get(0))?;
+    Ok(if is_in_use { Some(InsertOutcome::IdInUse) } else { None })
+}
+
+fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
     let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
     let first = db.query_row(sql, [request.stored_key()], row::task_from).optional()?;
     let is_same = |known: &Idempotency| known.request_hash == request.request_hash;

@@ -106,6 +106,11 @@ impl Registry {
             None => query_all(db, DURATIONS_ANYWHERE, (MAX_SCANNED, limit), |row| row.get(0)),
         })
     }
+
+    /// Durations of the last completed tasks in the directory of this task, with its agent, mode and model; newest first.
+    pub fn similar_durations_ms(&self, id: &TaskId, limit: u32) -> Result<Vec<u64>, RegistryError> {
+        self.read(|db| query_all(db, SIMILAR_DURATIONS, (id.as_str(), MAX_SCANNED, limit), |row| row.get(0)))
+    }
 }
 
 pub(crate) const DURATIONS_IN_DIR: &str = "SELECT ran_ms FROM tasks INDEXED BY tasks_dir WHERE working_dir = ?1 AND \
@@ -113,6 +118,12 @@ pub(crate) const DURATIONS_IN_DIR: &str = "SELECT ran_ms FROM tasks INDEXED BY t
 /// Reads a limited number of tasks, however many of them failed.
 pub(crate) const DURATIONS_ANYWHERE: &str = "SELECT ran_ms FROM (SELECT ran_ms, state FROM tasks INDEXED BY tasks_ended WHERE ended_order IS NOT NULL \
      ORDER BY ended_order DESC LIMIT ?1) WHERE state = 'completed' AND ran_ms IS NOT NULL LIMIT ?2";
+
+/// Reads a limited number of tasks, however many of them are different.
+pub(crate) const SIMILAR_DURATIONS: &str = "SELECT ended.ran_ms FROM tasks AS own JOIN (SELECT ran_ms, agent, mode, model FROM tasks INDEXED BY tasks_dir \
+     WHERE working_dir = (SELECT working_dir FROM tasks WHERE id = ?1) AND state = 'completed' AND ran_ms IS NOT NULL \
+     ORDER BY created_at_ms DESC LIMIT ?2) AS ended \
+     ON ended.agent = own.agent AND ended.mode = own.mode AND ended.model IS own.model WHERE own.id = ?1 LIMIT ?3";
 
 fn cost_from(row: &Row<'_>) -> rusqlite::Result<Cost> {
     Ok(Cost {

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
 use delegator_registry::{
-    Attempt, Finish, Idempotency, Leftover, LeftoverKind, LockAttempt, NewTask, OpenOptions, Registry,
-    RegistryError, StateDir, TaskFile,
+    Attempt, Finish, Idempotency, Leftover, LeftoverKind, LockAttempt, NewTask, OpenOptions, PointToRecord,
+    Registry, RegistryError, StateDir, TaskFile,
 };
 
 use crate::support::{World, begin, ended, fresh_id, new_task, slots, submit, working};
@@ -113,10 +113,46 @@ fn every_text_goes_through_the_sink() {
 fn an_id_is_never_used_twice() {
     let world = World::new();
     let mut registry = world.registry();
+    let refuses = |registry: &mut Registry, task: &NewTask| {
+        let refused = registry.submit(task, b"second", 2);
+        assert!(matches!(&refused, Err(RegistryError::IdInUse { id }) if *id == task.id), "{refused:?}");
+    };
     let task = new_task();
     registry.submit(&task, b"first", 1).unwrap();
-    assert!(matches!(registry.submit(&task, b"second", 2), Err(RegistryError::File { .. })));
-    assert_eq!(registry.dir().task(&task.id).read(TaskFile::Launch).unwrap().as_deref(), Some(&b"first"[..]));
+    refuses(&mut registry, &task);
+    let dir = registry.dir().task(&task.id);
+    assert_eq!(dir.read(TaskFile::Launch).unwrap().as_deref(), Some(&b"first"[..]));
+    // The row remains in use without its directory, and gets no files of another task.
+    fs::remove_dir_all(dir.path()).unwrap();
+    refuses(&mut registry, &task);
+    assert!(!dir.exists());
+    // A directory without a row: results stay, the files of a killed submit are removed.
+    for (file, stays) in [(TaskFile::Report, true), (TaskFile::Launch, false)] {
+        let lost = new_task();
+        let dir = registry.dir().task(&lost.id);
+        fs::create_dir(dir.path()).unwrap();
+        fs::write(dir.file(file), "first").unwrap();
+        refuses(&mut registry, &lost);
+        assert_eq!(fs::read(dir.file(file)).unwrap(), b"first");
+        registry.remove_dead_submits().unwrap();
+        assert_eq!(dir.exists(), stays);
+    }
+    assert!(fs::read_dir(world.path().join("submitting")).unwrap().next().is_none());
+}
+
+#[test]
+fn the_id_of_a_pruned_task_with_a_restore_point_stays_in_use() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let id = ended(&mut registry, TaskEnd::Completed, 2_000);
+    let text = || "x".to_owned();
+    let point = PointToRecord { repository: text(), reference: text(), point: text() };
+    registry.prune_and_record(std::slice::from_ref(&id), &[(id.clone(), vec![point])].into()).unwrap();
+    let again = NewTask { id: id.clone(), ..new_task() };
+    assert!(matches!(registry.submit(&again, b"", 3_000), Err(RegistryError::IdInUse { .. })));
+    let point = registry.restore_points_of(&id).unwrap().remove(0);
+    registry.delete_restore_point_record(&point).unwrap();
+    assert!(registry.submit(&again, b"", 4_000).is_ok());
 }
 
 #[test]

@@ -41,17 +41,18 @@ pub(crate) fn registry_at(path: &Path) -> Registry {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Sixteen unique bytes: the process id and a counter.
-pub(crate) fn fresh_bits() -> [u8; 16] {
+fn fresh_bits() -> [u8; 16] {
     let mut bits = [0; 16];
     bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
-    // The counter comes first, so that prefixes differ, too.
-    bits.reverse();
     bits
 }
 
+/// The digits of a counter, the lowest first, so that prefixes differ, too.
 pub(crate) fn fresh_id() -> TaskId {
-    TaskId::from_random(TaskLocation::Local, fresh_bits())
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let digits = std::array::from_fn(|at| if at < 12 { (number >> (5 * at)).to_be_bytes()[7] } else { 0 });
+    TaskId::from_random(TaskLocation::Local, digits)
 }
 
 pub(crate) fn fresh_nonce() -> Nonce {

@@ -1,5 +1,7 @@
 //! What `doctor` reports about agents, besides whether their programs are found.
 
+use std::time::Duration;
+
 use delegator_domain::agents::AgentProtocol;
 
 use super::environment::Variables;
@@ -18,7 +20,7 @@ pub struct HealthCheck {
     pub name: &'static str,
     pub status: HealthStatus,
     pub message: String,
-    pub suggestion: Option<&'static str>,
+    pub suggestion: Option<String>,
 }
 
 /// Checks the environment of agents of a protocol.
@@ -30,6 +32,22 @@ pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Op
 }
 
 impl Agent {
+    /// Whether the agent can authenticate, as far as that is known without using the network. `environment` are the
+    /// variables that it gets, `caller` those of the caller.
+    pub fn check_sign_in(
+        &self,
+        environment: &Variables,
+        caller: &Variables,
+        limit: Duration,
+    ) -> Option<HealthCheck> {
+        match self.protocol {
+            AgentProtocol::CodexExec => {
+                Some(codex::check_sign_in(&self.program, &self.args, environment, caller, limit))
+            }
+            AgentProtocol::Plain => None,
+        }
+    }
+
     /// Program and version, and whether that is a reason to warn.
     pub fn describe_program(&self) -> (HealthStatus, String) {
         let program = self.program.display();
@@ -45,7 +63,12 @@ impl Agent {
                         HealthStatus::Warning,
                         format!("{program} is version {major}.{minor}.{patch}, {warning}"),
                     ),
-                    None => (HealthStatus::Ok, format!("{program}, version {major}.{minor}.{patch}")),
+                    None => {
+                        let tested = codex::tested_versions();
+                        let message =
+                            format!("{program}, version {major}.{minor}.{patch} (tested: {tested})");
+                        (HealthStatus::Ok, message)
+                    }
                 }
             }
         }

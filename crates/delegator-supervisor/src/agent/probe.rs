@@ -57,6 +57,36 @@ pub(super) fn printed_output<'a>(
     }
 }
 
+/// Runs a program without input; returns whether it succeeded, and what it printed on both streams.
+pub(super) fn exit_and_output<'a>(
+    program: &Path,
+    args: impl IntoIterator<Item = &'a OsStr>,
+    environment: &Variables,
+    limit: Duration,
+) -> Result<(bool, String), ProbeError> {
+    let (reader, writer) = io::pipe()?;
+    let mut child = {
+        let mut command = Command::new(program);
+        command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        command.current_dir("/").process_group(0);
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        command.spawn().map_err(ProbeError::Spawn)?
+    };
+    let deadline = Instant::now() + limit;
+    let output = read_until_exit(&child, reader, limit);
+    // The end of the output may precede the exit.
+    let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?;
+    let has_exited = match &pidfd {
+        Some(pidfd) => !matches!(wait_readable(&[pidfd], deadline)?, Readiness::TimedOut),
+        None => true,
+    };
+    if !has_exited {
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    Ok((has_exited && status.success(), output?))
+}
+
 /// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
 pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Result<(), ProbeError> {
     let (reader, writer) = io::pipe()?;
@@ -156,6 +186,19 @@ mod tests {
         let text = "[ \"$*\" = '/x/codex.js --version' ] && echo codex-cli 0.150.2 || echo v22.1.0";
         let version = probe_with(&["/x/codex.js"], text, Duration::from_secs(20)).unwrap();
         assert_eq!(version, (0, 150, 2));
+    }
+
+    #[test]
+    fn exit_code_and_both_streams_are_reported() {
+        let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let run = |script: &str| {
+            let args = ["-c", script].map(OsStr::new);
+            exit_and_output(Path::new("/bin/sh"), args, &path, Duration::from_secs(20)).unwrap()
+        };
+        assert_eq!(run("echo a; echo b >&2"), (true, "a\nb\n".to_owned()));
+        assert_eq!(run("echo a; exit 1"), (false, "a\n".to_owned()));
+        // The output ends before the program.
+        assert!(!run("exec >/dev/null 2>&1; (exit 3)").0);
     }
 
     #[test]

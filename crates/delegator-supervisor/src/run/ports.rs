@@ -9,7 +9,7 @@ use std::time::Duration;
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd, TaskId, Verification};
-use delegator_transcript::{FoldOptions, PlanStep, Progress, Report, TurnState, UsageReport};
+use delegator_transcript::{FoldOptions, PlanStep, PlanSteps, Report, TurnState, UsageReport};
 use serde::{Deserialize, Serialize};
 
 use super::ending::EndSignal;
@@ -34,6 +34,8 @@ pub struct RunSpec {
     /// The submitter's umask.
     pub umask: u32,
     pub limits: Limits,
+    /// How long similar tasks took, if enough of them have completed.
+    pub typical_duration: Option<Duration>,
     /// Size limit of each stored stream.
     pub max_stream_bytes: u64,
     pub max_processes: usize,
@@ -131,12 +133,19 @@ pub trait Ports {
 pub struct Snapshot {
     pub thread_id: Option<String>,
     pub turn: TurnState,
-    pub progress: Option<Progress>,
+    /// Absent if neither a plan nor history tells it.
+    pub percent: Option<Percent>,
+    /// The steps of the agent's plan, if it has one.
+    pub steps: Option<PlanSteps>,
     pub current_activity: Option<String>,
     pub plan: Vec<PlanStep>,
     pub usage: Option<UsageReport>,
     /// Lines on standard output.
     pub events: u64,
+    /// Commands that the agent has run to their end.
+    pub commands: u64,
+    /// Files that the agent reported as changed.
+    pub files: u64,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     pub elapsed_ms: u64,
@@ -146,6 +155,23 @@ pub struct Snapshot {
     pub quiet_ms: u64,
     /// Living processes of the task at the last count.
     pub processes: usize,
+}
+
+/// How much of a task is done. It never decreases during a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Percent {
+    /// At most 99.
+    pub value: u8,
+    pub source: PercentSource,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PercentSource {
+    /// Completed steps of the agent's plan.
+    Plan,
+    /// An estimate: elapsed time of the typical duration.
+    History,
 }
 
 /// Sizes of a stream.

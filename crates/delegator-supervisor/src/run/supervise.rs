@@ -20,7 +20,7 @@ use rustix::process::{WaitStatus, getpid, set_child_subreaper};
 use super::ending::{EndSignal, Ending, EndingRecipe, EndingStep, SignalTarget};
 use super::limits::{ActivitySampler, ActivitySource, LimitTimers};
 use super::output::{EventReader, StderrReader};
-use super::ports::{Ports, RunResult, RunSpec};
+use super::ports::{Percent, Ports, RunResult, RunSpec};
 use super::stdin_writer::StdinWriter;
 use crate::process::niceness::NicenessGuard;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
@@ -107,6 +107,8 @@ struct Run<'a> {
     stdin_reported: bool,
     last_snapshot_bytes: Option<(u64, u64)>,
     last_snapshot_at: Option<Duration>,
+    /// The percentage of the last snapshot.
+    percent: Option<Percent>,
 }
 
 impl<'a> Run<'a> {

@@ -6,6 +6,7 @@ mod docs;
 mod files;
 mod language;
 mod layers;
+mod settings;
 
 use std::path::{Path, PathBuf};
 

@@ -59,8 +59,7 @@ pub(super) struct OpenItems {
 }
 
 impl OpenItems {
-    /// Returns whether the item was not open already.
-    pub(super) fn start(&mut self, item: &Item<'_>) -> bool {
+    pub(super) fn start(&mut self, item: &Item<'_>) {
         let id = item.id.resolve();
         let id = id.get(..id.floor_char_boundary(MAX_ID_BYTES)).unwrap_or_default();
         let known = self.open.iter().rposition(|open| open.id == id);
@@ -73,7 +72,6 @@ impl OpenItems {
         open.id.push_str(id);
         open.set_details(&item.details);
         self.open.push_back(open);
-        known.is_none()
     }
 
     /// Returns whether the item was open.

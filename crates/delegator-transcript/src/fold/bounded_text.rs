@@ -5,12 +5,12 @@
 use crate::json::Text;
 use crate::json::text::{head_end, tail_start, unescape};
 
-/// The beginning of a text.
+/// The beginning of a text, or the end of text that arrives in lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BoundedText {
     stored: String,
     escaped: bool,
-    /// Whether the stored text is only the beginning.
+    /// Whether the stored text is only a part.
     pub(super) truncated: bool,
     /// Length of the full text.
     pub(super) bytes: u64,
@@ -34,18 +34,17 @@ impl BoundedText {
         self.bytes = text.len() as u64;
     }
 
-    /// Appends a line; of all lines at most `limit` bytes are stored. Texts with escapes cannot be appended to.
+    /// Appends a line; of all lines at most the last `limit` bytes are stored. Texts with escapes cannot be appended to.
     pub(super) fn push_line(&mut self, line: &Text<'_>, full_bytes: Option<u64>, limit: usize) {
         let line = line.resolve();
         self.bytes += 1 + full_bytes.unwrap_or(line.len() as u64);
-        if self.truncated {
-            return;
-        }
-        self.truncated = full_bytes.is_some();
+        self.truncated |= full_bytes.is_some();
         self.stored.push('\n');
         self.stored.push_str(&line);
         if self.stored.len() > limit {
-            self.stored.truncate(self.stored.floor_char_boundary(limit));
+            // Removes more than needed, so that not every further line moves the whole text.
+            let retained = limit - limit / 16;
+            self.stored.drain(..self.stored.ceil_char_boundary(self.stored.len() - retained));
             self.truncated = true;
         }
     }

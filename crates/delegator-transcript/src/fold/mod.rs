@@ -30,7 +30,7 @@ pub use counts::Counts;
 pub use failures::CommandFailure;
 pub use files::FileOperations;
 pub use notices::Notice;
-pub use progress::Progress;
+pub use progress::{PlanSteps, Progress};
 pub use recent::RecentLine;
 pub use report::{FinalMessage, McpCalls, PlanStep, Report, StreamOutcome, ToolCalls, TurnState};
 pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
@@ -185,25 +185,13 @@ impl Fold {
             ItemDetails::Reasoning { .. } => BetweenItems::Thinking,
             _ => BetweenItems::Waiting,
         };
-        // Items without a start event are not steps; neither is the plan, which consists of steps.
-        let is_step = !matches!(
-            item.details,
-            ItemDetails::AgentMessage { .. }
-                | ItemDetails::Reasoning { .. }
-                | ItemDetails::Error { .. }
-                | ItemDetails::TodoList { .. }
-        );
         if let ItemDetails::TodoList { items } = &item.details {
             self.store_plan(items);
         }
         match phase {
             // An item that is repeated after a reconnect does not start again.
             ItemPhase::Started if self.repeats.has_finished(&item.id) => {}
-            ItemPhase::Started => {
-                if self.open_items.start(item) && is_step {
-                    self.progress.item_started();
-                }
-            }
+            ItemPhase::Started => self.open_items.start(item),
             ItemPhase::Updated => {}
             ItemPhase::Completed => {
                 let was_open = self.open_items.complete(&item.id);
@@ -213,12 +201,6 @@ impl Fold {
                 }
                 if self.repeats.record_finished(item, was_open) {
                     return;
-                }
-                if is_step {
-                    if !was_open {
-                        self.progress.item_started();
-                    }
-                    self.progress.item_finished();
                 }
                 self.on_item_completed(item);
             }

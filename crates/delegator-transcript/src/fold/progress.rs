@@ -1,28 +1,30 @@
-//! Computes the progress of a turn.
+//! Computes the progress of a turn from the agent's own plan.
 //!
-//! Progress comes from the agent's own plan if there is one. Otherwise it is computed from started and finished items,
-//! with the final answer as one more step, so that an agent between two commands does not look finished. The percentage
-//! never decreases within a turn and reaches 100 only at its end.
+//! Without a plan the percentage is unknown: how many commands will follow cannot be derived from those that ran. The
+//! percentage never decreases within a turn and reaches 100 only at its end.
 
 use serde::{Deserialize, Serialize};
 
 /// Progress of the last turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// 0 to 100; 100 only when the turn has completed.
-    pub percent: u8,
-    pub completed_steps: u64,
-    pub total_steps: u64,
-    /// Whether the steps come from the agent's plan.
-    pub from_plan: bool,
+    /// 0 to 100; 100 only when the turn has completed. Absent while a turn without a plan runs.
+    pub percent: Option<u8>,
+    /// The steps of the plan, if the agent has one.
+    pub steps: Option<PlanSteps>,
+}
+
+/// How much of a plan is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanSteps {
+    pub completed: u64,
+    pub total: u64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ProgressTracker {
-    started: u64,
-    finished: u64,
-    plan: Option<(u64, u64)>,
-    highest: u8,
+    steps: Option<PlanSteps>,
+    highest: Option<u8>,
     is_over: bool,
 }
 
@@ -35,42 +37,14 @@ impl ProgressTracker {
         self.is_over = true;
     }
 
-    pub(super) fn item_started(&mut self) {
-        self.started += 1;
-        self.update_highest();
-    }
-
-    pub(super) fn item_finished(&mut self) {
-        self.finished += 1;
-        self.update_highest();
-    }
-
     pub(super) fn plan(&mut self, completed: u64, total: u64) {
-        self.plan = Some((completed, total)).filter(|_| total > 0);
-        self.update_highest();
-    }
-
-    fn steps(&self) -> (u64, u64) {
-        match self.plan {
-            Some(steps) => steps,
-            None => (self.finished + u64::from(self.is_over), self.started.max(self.finished) + 1),
-        }
-    }
-
-    fn update_highest(&mut self) {
-        let (completed, total) = self.steps();
-        let percent = (completed * 100).checked_div(total).unwrap_or(0).min(99);
-        self.highest = self.highest.max(u8::try_from(percent).unwrap_or(99));
+        self.steps = (total > 0).then_some(PlanSteps { completed, total });
+        let percent = (completed * 100).checked_div(total).map(|percent| percent.min(99));
+        self.highest = self.highest.max(percent.and_then(|percent| u8::try_from(percent).ok()));
     }
 
     pub(super) fn report(&self) -> Progress {
-        let (completed_steps, total_steps) = self.steps();
-        Progress {
-            percent: if self.is_over { 100 } else { self.highest },
-            completed_steps,
-            total_steps,
-            from_plan: self.plan.is_some(),
-        }
+        Progress { percent: if self.is_over { Some(100) } else { self.highest }, steps: self.steps }
     }
 }
 
@@ -79,24 +53,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_counts_as_one_more_step() {
+    fn without_a_plan_the_percentage_is_unknown_until_the_end() {
         let mut tracker = ProgressTracker::default();
-        tracker.item_started();
-        assert_eq!(tracker.report().percent, 0);
-        tracker.item_finished();
-        let half = Progress { percent: 50, completed_steps: 1, total_steps: 2, from_plan: false };
-        assert_eq!(tracker.report(), half);
+        assert_eq!(tracker.report(), Progress::default());
+        tracker.plan(0, 0);
+        assert_eq!(tracker.report(), Progress::default());
         tracker.turn_completed();
-        let whole = Progress { percent: 100, completed_steps: 2, total_steps: 2, from_plan: false };
-        assert_eq!(tracker.report(), whole);
+        assert_eq!(tracker.report(), Progress { percent: Some(100), steps: None });
     }
 
     #[test]
     fn percent_never_goes_down_and_never_reaches_100_before_the_end() {
         let mut tracker = ProgressTracker::default();
         tracker.plan(3, 3);
-        assert_eq!(tracker.report().percent, 99);
+        assert_eq!(tracker.report().percent, Some(99));
         tracker.plan(1, 10);
-        assert_eq!((tracker.report().percent, tracker.report().completed_steps), (99, 1));
+        let steps = Some(PlanSteps { completed: 1, total: 10 });
+        assert_eq!(tracker.report(), Progress { percent: Some(99), steps });
     }
 }

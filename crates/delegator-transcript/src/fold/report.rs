@@ -122,7 +122,7 @@ pub enum StreamOutcome {
 /// The last message of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinalMessage {
-    /// Truncated to 1 MiB.
+    /// At most 1 MiB: the beginning, or the end of what a plain agent printed.
     pub text: String,
     /// Length of the full message.
     pub bytes: u64,

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use delegator_config::{Config, ConfigError, Sources};
+use delegator_config::{Config, ConfigError, InvalidConfig, Sources};
 use delegator_domain::redact::Redactor;
 use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::app::{logging, signals};
 use crate::commands::context::{Context, sources};
 use crate::commands::local::attach::complete;
+use crate::commands::local::last_task;
 use crate::commands::{CommandList, help, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
@@ -29,7 +30,7 @@ use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
-use crate::spec::{CallOrigin, CommandSpec, PreflightContext, ROOT, Surface};
+use crate::spec::{CallOrigin, CommandSpec, ConfigUse, PreflightContext, ROOT, RawOutput, Surface};
 
 /// A parsed command line with its command resolved.
 struct ParsedCall {
@@ -37,6 +38,8 @@ struct ParsedCall {
     object: Map<String, Value>,
     /// Files that contain the value of an input.
     text_files: Vec<TextFile>,
+    /// `--last` is given.
+    last: bool,
     problems: Vec<Problem>,
     globals: Globals,
     /// Set if the command line could not be parsed.
@@ -67,6 +70,10 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
         execute((&process, commands), &parsed, object, screen, (&config, config_error))
     });
     let mut output = result.unwrap_or_else(|error| refuse_secrets(error, &printer).into());
+    if matches!(spec.config, ConfigUse::Required | ConfigUse::ValidPart) {
+        let warnings = config.warnings.iter();
+        output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
+    }
     output.warnings.extend(log_warning);
     let (outcome, rendered) =
         finish(&call, spec, commands.describe(spec, output), &parsed.globals, &presentation, &printer);
@@ -85,9 +92,10 @@ fn refuse_secrets(error: AppError, printer: &Printer) -> AppError {
 
 fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     let failed = |error: AppError, globals: Globals| ParsedCall {
-        spec: &ROOT,
+        spec: protocol_command(process, commands).unwrap_or(&ROOT),
         object: Map::new(),
         text_files: Vec::new(),
+        last: false,
         problems: Vec::new(),
         globals,
         early_error: Some(error),
@@ -99,14 +107,23 @@ fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     }
 }
 
+/// The command whose stdout belongs to a protocol, if the arguments begin with it: an error must not be printed there.
+fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static CommandSpec> {
+    let words = process.argv.get(1..).unwrap_or_default();
+    let is_called = |spec: &&'static CommandSpec| {
+        spec.path.len() <= words.len() && spec.path.iter().zip(words).all(|(name, word)| word == name)
+    };
+    commands.catalog().iter().filter(|spec| spec.raw == RawOutput::Protocol).find(is_called)
+}
+
 /// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
 /// `schema`.
 fn resolve_command(invocation: Invocation) -> ParsedCall {
-    let Invocation { globals, path, spec, object, text_files, problems } = invocation;
+    let Invocation { globals, path, spec, object, text_files, last, problems } = invocation;
     let parsed_call =
         |spec: &'static CommandSpec, object: Map<String, Value>, problems: Vec<Problem>, globals: Globals| {
             let text_files = Vec::new();
-            ParsedCall { spec, object, text_files, problems, globals, early_error: None }
+            ParsedCall { spec, object, text_files, last, problems, globals, early_error: None }
         };
     let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
     if globals.version {
@@ -125,13 +142,16 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
     }
 }
 
-/// Loads the configuration. If it is invalid, returns the defaults and the error, so that the error can be printed.
+/// Loads the configuration. If it is invalid, returns its valid part and the error.
 fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
     match delegator_config::load(&sources) {
         Ok(config) => (config, None),
-        Err(error) => (Config::defaults(process.cores), Some(error)),
+        Err(invalid) => {
+            let InvalidConfig { error, valid_part } = *invalid;
+            (valid_part, Some(error))
+        }
     }
 }
 
@@ -165,11 +185,6 @@ fn install_panic_hook() {
     }));
 }
 
-/// Help, version, completions and man pages work even if the configuration is invalid.
-fn needs_config(spec: &CommandSpec) -> bool {
-    !matches!(spec.path, [] | ["help"] | ["version"] | ["completions"] | ["man"])
-}
-
 /// Collects the input from arguments, files, standard input and `--input-json`, and applies its `format`.
 fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError> {
     if let Some(error) = parsed.early_error.take() {
@@ -191,7 +206,7 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
 fn execute(
     (process, commands): (&Process, CommandList),
     parsed: &ParsedCall,
-    object: Map<String, Value>,
+    mut object: Map<String, Value>,
     screen: Screen<'_>,
     (config, config_error): (&Config, Option<ConfigError>),
 ) -> Result<CommandOutput, AppError> {
@@ -201,27 +216,36 @@ fn execute(
         problems.extend(fields::unknown(&globals.fields, &spec.output_schema()));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
-    // Preflight checks need a valid configuration.
     let state_dir = delegator_config::state_dir(&sources(process));
+    let context = Context {
+        commands,
+        config,
+        config_error: config_error.as_ref(),
+        state_dir: state_dir.clone().ok(),
+        process,
+        screen,
+        surface: Surface::CommandLine,
+        call_budget: None,
+        connections: ConnectionPool::default(),
+    };
+    if parsed.last {
+        last_task::fill_task_input(&context, spec, &mut object)?;
+    }
     let preflight_context = PreflightContext::new(config, process, state_dir.as_deref().ok());
+    // Preflight checks need a valid configuration.
     let preflight_context = config_error.is_none().then_some(&preflight_context);
     let origin = CallOrigin { surface: Surface::CommandLine, current_dir: &process.current_dir };
     let input = validation::validate(spec, object, problems, origin, preflight_context)?;
     let call = commands.find(spec)?.prepare(input)?;
-    if needs_config(spec) {
-        config_error.map_or(Ok(()), Err)?;
-        state_dir.clone()?;
+    if spec.config == ConfigUse::Required {
+        config_error.clone().map_or(Ok(()), Err)?;
+        state_dir?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
-    let (state_dir, connections) = (state_dir.ok(), ConnectionPool::default());
-    let surface = Surface::CommandLine;
-    let context =
-        Context { commands, config, state_dir, process, screen, surface, call_budget: None, connections };
     let mut output = complete(&context, call.run(&context)?)?;
-    if needs_config(spec) {
-        output
-            .warnings
-            .extend(config.warnings.iter().map(|warning| Warning::new(warning.code, &warning.message)));
+    if spec.config == ConfigUse::ValidPart {
+        let ignored = config_error.iter().flat_map(ConfigError::ignored_values);
+        output.warnings.extend(ignored.map(|warning| Warning::new(warning.code, warning.message)));
     }
     Ok(output)
 }
@@ -325,7 +349,7 @@ fn print_outcome(
         Ok(WriteResult::Complete | WriteResult::AlreadyFinished) => {}
         Err(error) => {
             let error = io_error("Writing the output", &error);
-            printer.remark(&crate::output::documents::human::error(&error));
+            printer.remark(&presentation.error_text(&error));
             return error.exit();
         }
     }

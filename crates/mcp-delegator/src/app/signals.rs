@@ -16,11 +16,12 @@ use std::time::Duration;
 use delegator_domain::task::TaskId;
 use delegator_engine::{CancelReport, EngineError};
 use delegator_registry::Task;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, ExitCode};
 use crate::output::awaited_task::{AttachedTasks, Attachment};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
@@ -106,7 +107,7 @@ where
 {
     let (cancel_sender, cancel_receiver) = channel();
     let reattach = &attached.reattach;
-    let then = reattach.form("it continues. To wait for it:", "they continue. To wait for them:");
+    let then = reattach.form("it continues.\nTo wait for it:", "they continue.\nTo wait for them:");
     let detached = reattach.suggestion(&format!("Detached from {}; {then}", reattach.names()));
     let detached = CallSyntax::Commands.sentence(&detached);
     let what = reattach.form("the task", "the tasks");
@@ -119,6 +120,12 @@ where
             final_output.print_and_exit(error.into())
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            if final_output.presentation.is_for_people() {
+                // The message above says it all.
+                attached.erase_bar();
+                let _ = final_output.printer.print_final("");
+                std::process::exit(i32::from(ExitCode::Incomplete.number()));
+            }
             let data = detached_data(final_output.command, &attached);
             attached.erase_bar();
             let reason = IncompleteReason::Detached(attached.reattach);
@@ -160,7 +167,8 @@ fn cancel_result(task: &TaskId, result: Result<CancelReport, EngineError>) -> St
 fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Value> {
     let tasks = attached.reattach.tasks.iter().map(|id| attached.engine.task(id));
     let tasks: Vec<Task> = tasks.collect::<Result<_, _>>().ok()?;
-    let unfinished = |task: &Task| UnfinishedTask::of(task, None);
+    let now_ms = Timestamp::now().as_millisecond();
+    let unfinished = |task: &Task| UnfinishedTask::of(task, None, now_ms);
     match (command.category, tasks.as_slice()) {
         (Category::ExecutionAck, [task]) => Some(json!(ExecutionAck::of(task, Capability::Foreground))),
         (Category::WaitResult, [task]) => Some(json!(unfinished(task))),

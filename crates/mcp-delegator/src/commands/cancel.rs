@@ -25,7 +25,7 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::batch::{self, Batch, BatchResult};
 use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, Shape};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Example, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CancelMany {
@@ -109,6 +109,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     other_actions: &[CANCEL_PLANNED, NOTHING_TO_CANCEL],
     danger: Danger::Destructive,
     idempotent: true,
+    config: ConfigUse::ValidPart,
     failures: &[
         ErrorCode::TaskNotFound,
         ErrorCode::InvalidId,

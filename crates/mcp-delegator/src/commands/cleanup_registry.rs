@@ -29,14 +29,14 @@ use crate::spec::{CommandSpec, Danger, FormerName, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CleanupRegistry {
-    /// End tasks active for longer without a supervisor
+    /// End tasks active longer without a supervisor
     #[serde(default = "one_hour")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub stuck_task_max_age_seconds: u32,
-    /// Delete tasks finished for longer (default: retention_hours)
+    /// Delete tasks finished longer ago (default: retention_hours)
     #[schemars(range(min = 1, max = 87_600))]
     pub old_task_max_age_hours: Option<u32>,
-    /// Report only; change nothing
+    /// Change nothing
     #[serde(default)]
     pub dry_run: bool,
     /// Also delete restore points with content that no branch has; that content is lost for good

@@ -1,15 +1,20 @@
 //! `completions`: print a shell completion script.
+//!
+//! The script only calls this program for each completion (`app::completion`), so it stays correct after an upgrade.
 
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::context::Context;
 use crate::commands::{Command, prepare};
-use crate::error::AppError;
-use crate::input::tree;
+use crate::error::{AppError, io_error};
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Danger, Example, FormerName, RawOutput, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Example, FormerName, RawOutput, Toolset};
+
+/// The variable with which the script calls this program; its value is the shell.
+pub const VARIABLE: &str = "_MCP_DELEGATOR_COMPLETE";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -21,11 +26,45 @@ pub enum Shell {
     Zsh,
 }
 
+impl Shell {
+    const ALL: [Shell; 5] = [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::Powershell];
+
+    /// The adapter of the completion engine.
+    pub fn adapter(self) -> &'static dyn EnvCompleter {
+        match self {
+            Shell::Bash => &Bash,
+            Shell::Elvish => &Elvish,
+            Shell::Fish => &Fish,
+            Shell::Powershell => &Powershell,
+            Shell::Zsh => &Zsh,
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Shell> {
+        Shell::ALL.into_iter().find(|shell| shell.adapter().name() == name)
+    }
+
+    /// The command that installs the script for new shells.
+    fn installation(self) -> &'static str {
+        match self {
+            Shell::Bash => "echo 'source <(mcp-delegator completions bash)' >> ~/.bashrc",
+            Shell::Zsh => "echo 'source <(mcp-delegator completions zsh)' >> ~/.zshrc    # after compinit",
+            Shell::Fish => "mcp-delegator completions fish > ~/.config/fish/completions/mcp-delegator.fish",
+            Shell::Elvish => {
+                "echo 'eval (mcp-delegator completions elvish | slurp)' >> ~/.config/elvish/rc.elv"
+            }
+            Shell::Powershell => {
+                "Add-Content $PROFILE 'mcp-delegator completions powershell | Out-String | Invoke-Expression'"
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Completions {
-    /// The shell
+    /// The shell; without it, how to install the script of each
     #[schemars(extend("x-positional" = true))]
-    pub shell: Shell,
+    pub shell: Option<Shell>,
 }
 
 /// Raw text, for output in an envelope.
@@ -40,28 +79,34 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     raw: RawOutput::Always,
     toolset: Toolset::Hidden,
-    examples: &[Example {
-        command: "mcp-delegator completions bash > ~/.local/share/bash-completion/completions/mcp-delegator",
-        shows: "completions for bash, active in new shells",
-    }],
+    examples: &[
+        Example { command: "mcp-delegator completions", shows: "how to install them in each shell" },
+        Example {
+            command: "echo 'source <(mcp-delegator completions bash)' >> ~/.bashrc",
+            shows: "completions for bash, active in new shells",
+        },
+    ],
     former_names: &[FormerName { path: &["completion"] }],
+    config: ConfigUse::Unused,
     ..CommandSpec::new::<Completions, RawText>(&["completions"], "Print a completion script for a shell")
 };
 
 pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
-fn run(context: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
-    use clap_complete::Shell as Known;
-    let shell = match input.shell {
-        Shell::Bash => Known::Bash,
-        Shell::Elvish => Known::Elvish,
-        Shell::Fish => Known::Fish,
-        Shell::Powershell => Known::PowerShell,
-        Shell::Zsh => Known::Zsh,
-    };
+fn run(_: &Context<'_>, input: Completions) -> Result<CommandOutput, AppError> {
+    let Some(shell) = input.shell else { return Ok(raw_text(installations().into_bytes())) };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut tree::completable(context.catalog()), PROGRAM, &mut script);
+    shell
+        .adapter()
+        .write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)
+        .map_err(|error| io_error("Writing the script", &error))?;
     Ok(raw_text(script))
+}
+
+/// One line per shell.
+fn installations() -> String {
+    let lines = Shell::ALL.map(|shell| format!("  {:<12}{}", shell.adapter().name(), shell.installation()));
+    format!("Run the line of your shell, then open a new one:\n\n{}\n", lines.join("\n"))
 }
 
 pub fn raw_text(bytes: Vec<u8>) -> CommandOutput {

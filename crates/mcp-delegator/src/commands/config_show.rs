@@ -1,6 +1,7 @@
 //! `config show`: every effective setting and its source.
 //!
 //! Values are those for a task in the current directory. Secret settings are replaced by a marker and never printed.
+//! If the configuration is invalid, the command fails with its problems and still shows the values that apply.
 
 use delegator_config::{Config, ConfigWarning, Origin, SourcedSetting};
 use schemars::JsonSchema;
@@ -14,7 +15,7 @@ use crate::error::{AppError, ErrorCode};
 use crate::output::documents::document::{Block, Document, facts, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
-use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Example, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ConfigShow {
@@ -48,12 +49,15 @@ pub struct Setting {
     /// The file and line, variable or flag that set it.
     pub origin: Option<String>,
     pub variable: Option<String>,
+    /// False if the setting has no effect in this version.
+    pub is_built: bool,
     pub description: &'static str,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Precedence: flags, environment variables, the project file, the user's file, defaults.",
     shape: Shape::List("settings"),
+    config: ConfigUse::Reported,
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Extra,
@@ -104,16 +108,18 @@ fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppErr
         project_file: text(&config.project_file),
         state_dir: text(&context.state_dir),
     };
-    let mut output = CommandOutput::done(data).with_page("settings", page);
-    // The warnings of the call itself are added to every response.
+    let output = match context.config_error {
+        Some(error) => CommandOutput::failed(error.clone().into(), data),
+        None => CommandOutput::done(data),
+    };
+    let mut output = output.with_page("settings", page);
     let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
-    output
-        .warnings
-        .extend(broken.iter().filter(is_new).map(|warning| Warning::new(warning.code, &warning.message)));
+    let warnings = config.warnings.iter().chain(broken.iter().filter(is_new));
+    output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
     Ok(output)
 }
 
-fn to_setting(setting: &SourcedSetting) -> Setting {
+pub fn to_setting(setting: &SourcedSetting) -> Setting {
     // Secret settings are hidden here, because the redactor may not recognise their values.
     let hide = |value: Value| {
         if setting.key.secret && !value.is_null() { "[REDACTED:config]".into() } else { value }
@@ -125,6 +131,7 @@ fn to_setting(setting: &SourcedSetting) -> Setting {
         source: setting.origin.source().as_str(),
         origin: (setting.origin != Origin::Default).then(|| setting.origin.to_string()),
         variable: setting.key.variable(),
+        is_built: setting.key.built,
         description: setting.key.description,
     }
 }
@@ -152,7 +159,11 @@ fn describe(data: &Value) -> Document {
                 Some(origin) => format!("{} ({origin})", scalar(&setting["source"])),
                 None => scalar(&setting["source"]),
             };
-            vec![scalar(&setting["key"]), scalar(&setting["value"]), source]
+            let value = match setting["is_built"].as_bool() {
+                Some(false) => format!("{} (not built: no effect)", scalar(&setting["value"])),
+                _ => scalar(&setting["value"]),
+            };
+            vec![scalar(&setting["key"]), value, source]
         })
         .collect();
     let files = [("user file", "/user_file"), ("project file", "/project_file"), ("state dir", "/state_dir")];

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegator_config::{Config, Sources};
+use delegator_config::{Config, ConfigError, Sources};
 use delegator_engine::ConnectionPool;
 
 use crate::commands::CommandList;
@@ -17,6 +17,8 @@ use crate::spec::process::Process;
 pub struct Context<'a> {
     pub commands: CommandList,
     pub config: &'a Config,
+    /// The problems of the configuration; only for commands that use its valid part.
+    pub config_error: Option<&'a ConfigError>,
     pub state_dir: Option<PathBuf>,
     pub process: &'a Process,
     pub screen: Screen<'a>,

@@ -184,7 +184,7 @@ fn describe(data: &Value) -> Document {
     let next = if data["is_retained"] == true {
         format!("Inspect the result in {}", scalar(&data["repository"]))
     } else {
-        "Next, use a real agent: mcp-delegator local run 'your task'".to_owned()
+        "Next, use a real agent: mcp-delegator run 'your task'".to_owned()
     };
     Document::titled("Demo task")
         .block(Block::Facts(facts))

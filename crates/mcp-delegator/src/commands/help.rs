@@ -10,7 +10,7 @@ use crate::error::AppError;
 use crate::input::help;
 use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, RawOutput, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Help {
@@ -37,7 +37,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("help"),
     danger: Danger::Safe,
     idempotent: true,
+    raw: RawOutput::Always,
     toolset: Toolset::Hidden,
+    config: ConfigUse::Unused,
     ..CommandSpec::new::<Help, HelpOutput>(&["help"], "Show help for a command")
 };
 
@@ -56,7 +58,7 @@ fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
         .collect();
     let text = help::render_help(&command);
     let usage = command.render_usage().to_string();
-    Ok(CommandOutput::done(HelpOutput { usage, commands, text }))
+    Ok(CommandOutput::done(HelpOutput { usage, commands, text: text.clone() }).raw(text))
 }
 
 fn describe(data: &Value) -> Document {

@@ -19,7 +19,7 @@ use crate::output::data::structured_output;
 use crate::spec::Surface;
 
 /// Ids become parts of file names, so their alphabet is closed.
-const TASK_ID: &str = "^T-(local|cloud)-[0-9A-Za-z_-]{1,64}$";
+const TASK_ID: &str = "^(T-(local|cloud)-)?[0-9A-Za-z]{4,10}$";
 pub const THREAD_ID: &str = "^[0-9A-Za-z][0-9A-Za-z_-]{0,127}$";
 /// Model names may contain slashes. No part may be empty, `.` or `..`, so that a model name is never a path.
 pub const MODEL: &str = "^[0-9A-Za-z_@]([./]?[0-9A-Za-z_:@+-]){0,127}$";
@@ -136,15 +136,15 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
     pub working_dir: Option<PathBuf>,
-    /// Model, 1..128 chars (default: the agent's)
+    /// Model (default: the agent's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MODEL))]
     pub model: Option<String>,
-    /// Idle limit, in seconds
+    /// Idle limit in s
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("idle_timeout_sec")))]
     pub idle_timeout_sec: Option<u32>,
-    /// Hard limit, in seconds
+    /// Hard limit in s
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec")))]
     pub hard_timeout_sec: Option<u32>,
@@ -156,7 +156,7 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true, "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
-    /// Command that checks the work afterwards; a list or one string
+    /// Command that checks the work; a string or a list of words
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-words" = true, "default" = null))]
     pub verify: Vec<String>,

@@ -1,12 +1,14 @@
-//! `logs`: the stored output of a task's agent.
+//! `logs`: what a task's agent did, or with `--raw` the stored output of the agent.
 //!
-//! The stored streams are already redacted. With `--follow` new lines are printed until the task ends.
+//! The stored streams are already redacted. For a person each event is a line of plain words (`printing`); programs get the
+//! streams in an envelope. `--raw` writes the agent's stdout unchanged to stdout, and its stderr to stderr. With `--follow`
+//! new lines are printed until the task ends.
 
-use std::time::Duration;
+mod printing;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{Engine, EngineError};
-use delegator_registry::TaskFile;
+use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,11 +17,14 @@ use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::estimate::format_duration;
+use crate::output::data::task::RunTimes;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::output::screen::{Flow, ItemFormat};
-use crate::spec::{CommandSpec, Danger, Example, Shape};
+use crate::output::screen::ItemFormat;
+use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Logs {
@@ -28,28 +33,50 @@ pub struct Logs {
     /// Print new output until the task ends
     #[serde(default)]
     pub follow: bool,
+    /// Print the agent's output unchanged
+    #[serde(default)]
+    pub raw: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogsOutput {
     pub task_id: String,
     pub state: String,
+    /// How long the task ran, if it has ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
     pub stdout: String,
     pub stderr: String,
     /// Output of the verify command, if one was run
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
+    /// The lines were printed while they arrived; the streams are empty
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_printed: bool,
+    /// The agent has written nothing
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_empty: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Standard output (the events), standard error and the output of the verify command, redacted; also while the task runs.",
+    details: "On a terminal: commands with their exit codes, changed files and messages, in plain words. In a pipe: the agent's standard \
+              output (the events) and standard error and the output of the verify command, in an envelope. --raw prints the events alone. \
+              All are redacted, and available while the task runs.",
     open_ended: true,
+    raw: RawOutput::With("raw"),
     shape: Shape::Show("logs"),
     danger: Danger::Safe,
     idempotent: true,
     failures: &[ErrorCode::TaskNotFound],
-    examples: &[Example { command: "mcp-delegator logs T-local-…", shows: "the agent's output" }],
-    ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show the output of a task's agent")
+    examples: &[
+        Example { command: "mcp-delegator logs T-local-…", shows: "what the agent did" },
+        Example { command: "mcp-delegator logs T-local-… --follow", shows: "the same, live" },
+        Example {
+            command: "mcp-delegator logs T-local-… --raw",
+            shows: "the events as the agent wrote them",
+        },
+    ],
+    ..CommandSpec::new::<Logs, LogsOutput>(&["logs"], "Show what a task's agent did")
 };
 
 pub const COMMAND: Command =
@@ -58,83 +85,83 @@ pub const COMMAND: Command =
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
-    if input.follow && context.screen.presentation.items() != ItemFormat::Collected {
-        return follow(context, &engine, &id);
+    match context.screen.presentation.items() {
+        ItemFormat::Text => {
+            let lines = printing::LogLines::new(context, &engine, &id, input.follow)?;
+            printed(&engine, &id, lines, input.follow)
+        }
+        ItemFormat::Json => printed(&engine, &id, printing::RawLines::new(context), input.follow),
+        ItemFormat::Collected => collected(&engine, &id, input.follow),
     }
-    let task = if input.follow { engine.wait(&id, None, |_| {})?.task } else { engine.task(&id)? };
-    let text =
-        |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(CommandOutput::done(LogsOutput {
-        task_id: task.id.to_string(),
-        state: task.state.public_name().to_owned(),
-        stdout: text(TaskFile::Events)?,
-        stderr: text(TaskFile::Stderr)?,
-        verify: Some(text(TaskFile::Verify)?).filter(|text| !text.is_empty()),
-    }))
 }
 
-/// Poll interval for new output.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Prints complete lines of all streams as they arrive, until the task has ended.
-fn follow(context: &Context<'_>, engine: &Engine, id: &TaskId) -> Result<CommandOutput, AppError> {
+fn printed(
+    engine: &Engine,
+    id: &TaskId,
+    lines: impl printing::LineSink,
+    follow: bool,
+) -> Result<CommandOutput, AppError> {
     let Some(dir) = engine.task_dir(id)? else {
         return Err(EngineError::UnknownTask { given: id.to_string() }.into());
     };
-    let mut streams = [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].map(|file| (file, 0));
-    let mut print_new = |ended: bool| -> Result<(), FollowEnd> {
-        for (file, printed_bytes) in &mut streams {
-            let (start, mut new) = dir.read_from(*file, *printed_bytes).map_err(EngineError::from)?;
-            if !ended {
-                new.truncate(new.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
-            }
-            if context.screen.write_lines(&new)? == Flow::Stop {
-                return Err(FollowEnd::ReaderGone);
-            }
-            *printed_bytes = start + new.len() as u64;
+    let (task, bytes) = printing::print(engine, (id, &dir), lines, follow)?;
+    Ok(CommandOutput::done(LogsOutput {
+        is_printed: true,
+        is_empty: bytes == 0,
+        ..LogsOutput::of(&task, [String::new(), String::new(), String::new()])
+    }))
+}
+
+fn collected(engine: &Engine, id: &TaskId, follow: bool) -> Result<CommandOutput, AppError> {
+    let task = if follow { engine.wait(id, None, |_| {})?.task } else { engine.task(id)? };
+    let text =
+        |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let streams = [text(TaskFile::Events)?, text(TaskFile::Stderr)?, text(TaskFile::Verify)?];
+    Ok(CommandOutput::done(LogsOutput::of(&task, streams)))
+}
+
+impl LogsOutput {
+    fn of(task: &Task, [stdout, stderr, verify]: [String; 3]) -> LogsOutput {
+        let ended = task.ended.as_ref().filter(|_| task.started_at_ms.is_some());
+        LogsOutput {
+            task_id: task.id.to_string(),
+            state: task.state.public_name().to_owned(),
+            duration_ms: ended.map(|_| RunTimes::of(task).duration_ms()),
+            is_empty: stdout.is_empty() && stderr.is_empty() && verify.is_empty(),
+            stdout,
+            stderr,
+            verify: Some(verify).filter(|text| !text.is_empty()),
+            is_printed: false,
         }
-        Ok(())
-    };
-    // The state is read before the last output, so that everything written before the end is printed.
-    let followed = engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
-        print_new(true)?;
-        Ok(task)
-    });
-    let task = match followed {
-        Ok(task) => task,
-        Err(FollowEnd::ReaderGone) => engine.task(id)?,
-        Err(FollowEnd::Failed(error)) => return Err(*error),
-    };
-    let state = task.state.public_name().to_owned();
-    let (stdout, stderr, verify) = (String::new(), String::new(), None);
-    Ok(CommandOutput::done(LogsOutput { task_id: id.to_string(), state, stdout, stderr, verify }))
-}
-
-/// Why following ended before the task did.
-#[derive(Debug)]
-enum FollowEnd {
-    /// The reader has closed the pipe.
-    ReaderGone,
-    Failed(Box<AppError>),
-}
-
-impl<T: Into<AppError>> From<T> for FollowEnd {
-    fn from(error: T) -> FollowEnd {
-        FollowEnd::Failed(Box::new(error.into()))
     }
 }
 
+/// The streams, unless they were printed already; then the state of the task and what to do next.
 fn describe(data: &Value) -> Document {
     let mut document = Document::default();
-    if data["stdout"].as_str().is_some_and(|text| !text.is_empty()) {
-        document = document.block(Block::Verbatim(scalar(&data["stdout"])));
-    }
-    for stream in ["stderr", "verify"] {
+    for (stream, label) in [("stdout", None), ("stderr", Some("stderr:")), ("verify", Some("verify:"))] {
         if data[stream].as_str().is_some_and(|text| !text.is_empty()) {
-            document = document
-                .block(Block::Text(format!("{stream}:")))
-                .block(Block::Verbatim(scalar(&data[stream])));
+            document.blocks.extend(label.map(|label| Block::Text(label.to_owned())));
+            document.blocks.push(Block::Verbatim(scalar(&data[stream])));
         }
     }
-    document
+    let (id, state) = (scalar(&data["task_id"]), scalar(&data["state"]));
+    let has_ended = !matches!(state.as_str(), "queued" | "working");
+    if data["is_empty"] == true {
+        let text =
+            if has_ended { "The agent has written nothing." } else { "The agent has written nothing yet." };
+        document = document.block(Block::Text(text.to_owned()));
+    }
+    let duration = data["duration_ms"].as_u64().map(|ms| format!(" in {}", format_duration(ms)));
+    let advice = match has_ended {
+        true => Suggestion::with_call(
+            format!("Task {id} {state}{}. Its result: {{call}}", duration.unwrap_or_default()),
+            NextCall::new(&["local", "results"]).with("task_id", id),
+        ),
+        false => Suggestion::with_call(
+            format!("Task {id} is {state}. Follow it: {{call}}"),
+            NextCall::new(&["logs"]).with("task_id", id.clone()).with("follow", true),
+        ),
+    };
+    document.block(Block::ForPeople(advice))
 }

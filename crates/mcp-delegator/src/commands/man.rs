@@ -9,7 +9,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, io_error};
 use crate::input::help;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, Example, RawOutput, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Example, RawOutput, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Man {
@@ -29,6 +29,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator man | man -l -", shows: "the manual page" },
         Example { command: "mcp-delegator man config show", shows: "the page of one command" },
     ],
+    config: ConfigUse::Unused,
     ..CommandSpec::new::<Man, RawText>(&["man"], "Print the manual page")
 };
 

@@ -17,10 +17,9 @@ use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::command_exit_codes::{ExitCodeEntry, exit_codes};
 use crate::spec::formats::Format;
 use crate::spec::paging::{Paging, fingerprint, paginate};
+use crate::spec::tool_schema::{ToolListSettings, tool_definition};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{
-    self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Surface, Toolset, tool_schema,
-};
+use crate::spec::{self, CommandSpec, Danger, Example, FormerName, RawOutput, Shape, Surface, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct ManifestInputs {
@@ -52,6 +51,9 @@ pub struct CommandEntry {
     pub name: String,
     /// Path on the command line.
     pub path: Vec<&'static str>,
+    /// The shorter path that some commands also have, without `local`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_path: Option<&'static [&'static str]>,
     pub summary: &'static str,
     pub description: String,
     pub is_available: bool,
@@ -112,12 +114,16 @@ pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
 fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, AppError> {
-    let prefix = &context.config.settings.tool_prefix;
+    let tools = ToolListSettings {
+        prefix: context.config.settings.tool_prefix.clone(),
+        default_format: Format::Markdown,
+        max_mode: context.config.settings.max_mode,
+    };
     let commands: Vec<CommandEntry> = context
         .catalog()
         .iter()
         .filter(|spec| !input.available_only || spec.is_available())
-        .map(|spec| describe_command(spec, prefix, context.surface))
+        .map(|spec| describe_command(spec, &tools, context.surface))
         .collect();
     let etag = fingerprint(&json!([PRODUCT_VERSION, exit_codes(&spec::ROOT), commands]));
     if input.etag.as_deref() == Some(&etag) {
@@ -137,7 +143,7 @@ fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput, Ap
     Ok(CommandOutput::done(manifest).with_page("commands", page).fact("etag", etag).fact("count", count))
 }
 
-fn describe_command(spec: &'static CommandSpec, prefix: &str, surface: Surface) -> CommandEntry {
+fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surface: Surface) -> CommandEntry {
     let inputs = spec.inputs();
     let names = |include: fn(&spec::Property) -> bool| {
         inputs
@@ -150,24 +156,25 @@ fn describe_command(spec: &'static CommandSpec, prefix: &str, surface: Surface) 
     CommandEntry {
         name: spec.name(),
         path: spec.path.to_vec(),
+        short_path: spec.short_path(),
         summary: spec.about,
         description: spec.full_details(),
         is_available: spec.is_available(),
-        tool: spec.is_tool().then(|| spec.tool_name(prefix)),
+        tool: spec.is_tool().then(|| spec.tool_name(&tools.prefix)),
         toolset: spec.toolset.name(),
         category: spec.category.name(),
         danger_level: spec.danger.name(),
         is_idempotent: spec.idempotent,
         has_network_access: spec.network,
         is_person_required: spec.requires_person,
-        has_raw_output: spec.raw == RawOutput::Always,
+        has_raw_output: matches!(spec.raw, RawOutput::Always | RawOutput::Protocol),
         introduced: "3.6.0",
-        input_schema: inputs.published_schema(surface),
+        input_schema: inputs.published_schema(surface, tools.max_mode),
         exactly_one_of: spec.exactly_one_of.to_vec(),
         unavailable_inputs: names(|property| property.unavailable),
         positional: names(|property| property.positional),
         output_schema: spec.name(),
-        mcp: spec.is_tool().then(|| tool_schema::tool_definition(spec, prefix, Format::Markdown)),
+        mcp: spec.is_tool().then(|| tool_definition(spec, tools)),
         exit_codes: exit_codes(spec),
         examples: spec
             .examples

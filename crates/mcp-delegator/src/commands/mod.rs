@@ -19,6 +19,7 @@ pub mod logs;
 pub mod man;
 pub mod manifest;
 pub mod not_implemented;
+pub mod question;
 pub mod queue;
 pub mod restore;
 pub mod retry;

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{TaskId, TaskIdPrefix};
 use delegator_engine::{
     Engine, EngineError, RestoreError, RestoreReport, RestoreRequest, resolve_allowed_dir,
 };
@@ -246,8 +246,9 @@ fn list(
 
 /// Finds the task by its id or a prefix. A complete id is accepted even if the task is no longer in the registry.
 fn resolve(engine: &Engine, given: &str) -> Result<TaskId, AppError> {
-    match (engine.resolve(given), given.parse()) {
-        (Err(EngineError::UnknownTask { .. }), Ok(id)) => Ok(id),
+    let complete = given.parse::<TaskIdPrefix>().ok().and_then(|prefix| prefix.complete());
+    match (engine.resolve(given), complete) {
+        (Err(EngineError::UnknownTask { .. }), Some(id)) => Ok(id),
         (resolved, _) => Ok(resolved?),
     }
 }

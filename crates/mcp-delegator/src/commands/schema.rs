@@ -2,6 +2,7 @@
 //!
 //! Schemas are generated from the command specs and the output types; none is written by hand here.
 
+use delegator_domain::task::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -117,7 +118,8 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
 /// Finds a schema by address, id, envelope name, dotted path, command line path or tool name. Under its tool name, a command has
 /// the inputs of the tool.
 pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
-    let (catalog, prefix) = (context.catalog(), &context.config.settings.tool_prefix);
+    let (catalog, settings) = (context.catalog(), &context.config.settings);
+    let (prefix, max_mode) = (&settings.tool_prefix, settings.max_mode);
     let short_name = name
         .strip_prefix(SCHEMA_URI)
         .or_else(|| name.strip_prefix("codex/v3.6/"))
@@ -133,19 +135,19 @@ pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError>
         return Ok(envelope_schema::tool(category));
     }
     if let Some(spec) = catalog.iter().find(|spec| spec.is_tool() && spec.tool_name(prefix) == short_name) {
-        return Ok(command_schema(spec, Surface::Server));
+        return Ok(command_schema(spec, Surface::Server, max_mode));
     }
     let matches_name = |spec: &&'static CommandSpec| {
         [spec.name(), spec.cli_path(), spec.snake_name()].iter().any(|name| name == short_name)
     };
     match catalog.iter().chain([&ROOT]).find(matches_name) {
-        Some(spec) => Ok(command_schema(spec, context.surface)),
+        Some(spec) => Ok(command_schema(spec, context.surface, max_mode)),
         None => Err(not_found(catalog, name)),
     }
 }
 
 /// Input and output schema of one command. The output is the whole answer, in each envelope that the surface prints.
-fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
+fn command_schema(spec: &CommandSpec, surface: Surface, max_mode: Mode) -> Value {
     let envelopes: &[(&str, Envelope)] = match surface {
         Surface::CommandLine => {
             &[("cli", Envelope::Agent), ("standard", Envelope::Standard), ("tool", Envelope::Tool)]
@@ -159,7 +161,7 @@ fn command_schema(spec: &CommandSpec, surface: Surface) -> Value {
     json!({
         "command": spec.name(),
         "is_available": spec.is_available(),
-        "input": spec.inputs().published_schema(surface),
+        "input": spec.inputs().published_schema(surface, max_mode),
         "output": output,
     })
 }

@@ -1,142 +1,289 @@
-//! `setup`: register this server with an MCP host.
+//! `setup`: register this server with an MCP client, or list the clients.
 //!
-//! The host's file is edited only if the host is installed: its configuration file, or the directory of that file, must
-//! exist. The previous content is saved in a backup beside it.
+//! The client's file is edited only if the client is installed. The previous content is saved beside it, in a file that
+//! no later call overwrites. What gives the client more rights (approval of tool calls) needs the user's consent.
 
+pub mod clients;
 pub mod hosts;
+pub mod program_path;
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use delegator_config::replace_text;
+use delegator_config::{KEYS, Origin, ValueKind, environments, replace_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::commands::context::Context;
-use crate::commands::setup::hosts::{Edit, EntryError, Host, HostDirs};
-use crate::commands::{Command, prepare};
-use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::documents::document::{Block, Document, scalar};
-use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Example, RawOutput, Shape, Toolset};
+use crate::commands::context::{Context, sources};
+use crate::commands::setup::clients::{Client, config_file, is_host_directory};
+use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration, SERVER, toml_entry};
+use crate::commands::{Command, prepare, question};
+use crate::error::suggestion::{NextCall, Suggestion};
+use crate::error::{AppError, ErrorCode, Problem, io_error};
+use crate::output::documents::document::{Block, Document, facts, rows, scalar};
+use crate::output::outcome::{CommandOutput, Warning};
+use crate::spec::{CommandSpec, ConfigUse, Example, RawOutput, Shape, Toolset};
 
-/// Suffix of the backup file.
+/// Suffix of the first backup; later ones add a number.
 const BACKUP: &str = ".before-mcp-delegator";
+const MAX_BACKUPS: u32 = 1000;
+
+/// The path that clients get may stop to exist.
+const RISKY_PATH: &str = "W_SETUP_001";
+
+const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that changes something, and `codex exec` refuses such calls. \
+     Let Codex call the tools of this server without asking?";
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Setup {
-    /// Program that uses this server
+    /// Program that uses this server (default: list the programs)
     #[schemars(extend("x-positional" = true))]
-    pub host: Host,
+    pub host: Option<Host>,
     /// Print only the entry instead of writing it
     #[serde(default)]
     pub print: bool,
+    /// Toolsets to register: local, cloud, registry, extra, codex-compat (default: those that can be used)
+    #[serde(default)]
+    #[schemars(extend("default" = null))]
+    pub toolsets: Vec<String>,
+    /// Let Codex call the tools without asking; `codex exec` needs this
+    #[serde(default)]
+    pub approve_tools: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupOutput {
+    /// The registration, if the call names a client
+    #[serde(flatten)]
+    pub registered: Option<Registered>,
+    /// All clients, if it names none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Vec<Client>>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Registered {
     pub host: Host,
-    /// Configuration file of the host
+    /// Configuration file of the client
     pub file: String,
     /// The file was changed
     pub is_changed: bool,
     /// Backup of the previous content
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
     /// The entry, as a complete file
     pub entry: String,
+    /// The client calls the tools without asking; only of clients that have such a setting
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_tool_approval: Option<bool>,
+    /// What to do next
+    pub next: Vec<String>,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Adds one entry to the host's own configuration and changes nothing else; the previous file is saved beside it. \
+    details: "Adds one entry to the client's own configuration and changes nothing else; the previous file is saved beside it. \
               Running it again changes nothing.",
     shape: Shape::Action("host_configured"),
+    other_shape: Some(Shape::List("clients")),
     idempotent: true,
     raw: RawOutput::With("print"),
     toolset: Toolset::Hidden,
+    config: ConfigUse::ValidPart,
     failures: &[ErrorCode::NotFound, ErrorCode::PermissionDenied],
     examples: &[
+        Example { command: "mcp-delegator setup", shows: "the supported clients, and which are found here" },
         Example { command: "mcp-delegator setup codex", shows: "the file that was changed" },
         Example { command: "mcp-delegator setup cursor --print", shows: "the entry, without writing it" },
     ],
+    check,
     ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
 };
 
 pub const COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
 
-fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
-    let host = input.host;
-    let program = context.process.program.as_deref().and_then(Path::to_str);
-    let command = program.unwrap_or(crate::spec::version::PROGRAM);
-    let file = file_of(context, host)?;
-    let mut output = SetupOutput {
-        host,
-        file: file.display().to_string(),
-        is_changed: false,
-        backup: None,
-        entry: host.sample(command),
-    };
-    let message = if input.print {
-        format!("Add this entry to {}", file.display())
-    } else {
-        let current = read_config(&file)?;
-        match host
-            .edit(current.as_deref().unwrap_or_default(), command)
-            .map_err(|error| edit_error(error, &file))?
-        {
-            Edit::Unchanged => format!("{} already contains the entry", file.display()),
-            Edit::Changed(after) => {
-                output.backup = write_config(&file, current.as_deref(), &after)
-                    .map_err(|error| file_error(&file, &error))?
-                    .map(|backup| backup.display().to_string());
-                output.is_changed = true;
-                format!("{} was changed; restart the host", file.display())
-            }
-        }
-    };
-    let mut command_output = CommandOutput::done(&output).raw(output.entry);
-    command_output.message = Some(message);
-    Ok(command_output)
+fn check(input: &Value) -> Vec<Problem> {
+    let host = input.get("host").and_then(Value::as_str);
+    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
+    let mut problems = Vec::new();
+    if is_true("approve_tools") && host != Some(Host::Codex.name()) {
+        let problem = Problem::new(ErrorCode::InvalidValue, "approve_tools", "is a setting of Codex only");
+        problems.push(problem.suggest(Some("Give the client codex, or leave it out.")));
+    }
+    if is_true("print") && host.is_none() {
+        problems.push(
+            Problem::new(ErrorCode::MissingArgument, "host", "is missing, so there is no entry to print")
+                .suggest(Some("Name a client, as in: mcp-delegator setup codex --print")),
+        );
+    }
+    let names = toolset_names();
+    let given = input.get("toolsets").and_then(Value::as_array).into_iter().flatten();
+    let given = given.filter_map(Value::as_str).flat_map(split_names);
+    problems.extend(given.filter(|name| !names.contains(name)).map(|name| {
+        let nearest = delegator_domain::similar_names::nearest(name, names.iter().copied());
+        Problem::new(ErrorCode::InvalidValue, "toolsets", format!("there is no toolset {name}"))
+            .value(name.into())
+            .suggest(nearest.map(|nearest| format!("Did you mean {nearest}?")))
+            .permit(format!("Give some of {}.", names.join(", ")))
+    }));
+    problems
 }
 
-fn file_of(context: &Context<'_>, host: Host) -> Result<PathBuf, AppError> {
-    let directory =
-        |name: &str| context.process.variable(name).map(Path::new).filter(|path| path.is_absolute());
-    let home = directory("HOME").ok_or_else(|| {
-        AppError::new(
-            ErrorCode::ConfigInvalid,
-            "The host's configuration file is unknown, because HOME is not set.",
-        )
-    })?;
-    let (config, codex, claude) =
-        (directory("XDG_CONFIG_HOME"), directory("CODEX_HOME"), directory("CLAUDE_CONFIG_DIR"));
-    Ok(host.config_file(HostDirs { home, config, codex, claude }))
-}
-
-/// Content of the host's file; `None` if only its directory exists.
-fn read_config(file: &Path) -> Result<Option<String>, AppError> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(file, &error)),
-        // The home directory always exists, so it does not show that the host is installed.
-        Err(_) if is_host_directory(file) => Ok(None),
-        Err(_) => {
-            Err(AppError::new(ErrorCode::NotFound, format!("The file {} does not exist.", file.display()))
-                .context("path", file.display().to_string())
-                .suggest(
-                    "Check that the host is installed and start it once, or use --print to see the entry.",
-                ))
-        }
+fn toolset_names() -> &'static [&'static str] {
+    match KEYS.iter().find(|key| key.name == "toolsets").map(|key| &key.kind) {
+        Some(ValueKind::Choices(names)) => names,
+        _ => &[],
     }
 }
 
-fn is_host_directory(file: &Path) -> bool {
-    let is_hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
-    // A hidden file lies directly in the home directory, which is not the host's own.
-    !file.file_name().is_some_and(is_hidden) && file.parent().is_some_and(Path::is_dir)
+fn split_names(given: &str) -> impl Iterator<Item = &str> {
+    given.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
+    let Some(host) = input.host else { return list_clients(context) };
+    let registration = registration(context, &input.toolsets, input.approve_tools);
+    let registered = match input.print {
+        true => sample(context, host, &registration)?,
+        false => register(context, host, registration.clone(), true)?,
+    };
+    let message = match (input.print, registered.is_changed) {
+        (true, _) => format!("Add this entry to {}", registered.file),
+        (false, true) => format!("{} was changed", registered.file),
+        (false, false) => format!("{} already contains the entry", registered.file),
+    };
+    let entry = registered.entry.clone();
+    let data = SetupOutput { registered: Some(registered), clients: None };
+    let mut output = CommandOutput::done(data).raw(entry);
+    output.message = Some(message);
+    output.warnings.extend(path_warning(context, &registration));
+    Ok(output)
+}
+
+fn list_clients(context: &Context<'_>) -> Result<CommandOutput, AppError> {
+    let clients = clients::all(context.process)?;
+    let output = CommandOutput::done(SetupOutput { registered: None, clients: Some(clients) });
+    Ok(CommandOutput { shape: Some(Shape::List("clients")), ..output })
+}
+
+/// What to register: this program, and the toolsets that can be used.
+pub fn registration(context: &Context<'_>, toolsets: &[String], approves_tools: bool) -> Registration {
+    let program = program_path::stable_path(context.process);
+    let program = program.as_deref().and_then(Path::to_str).unwrap_or(crate::spec::version::PROGRAM);
+    let given: Vec<&str> = toolsets.iter().flat_map(|item| split_names(item)).collect();
+    let toolsets = match given.as_slice() {
+        [] if has_all_toolsets(context) => None,
+        [] => Some("local,registry".to_owned()),
+        given => Some(given.join(",")),
+    };
+    let mut args = vec!["serve".to_owned()];
+    args.extend(toolsets.into_iter().flat_map(|toolsets| ["--toolsets".to_owned(), toolsets]));
+    let replaces_args = !given.is_empty();
+    Registration { command: program.to_owned(), args, replaces_args, approves_tools }
+}
+
+/// Whether the server's own choice of toolsets is right: the user configured it, or there are environments for the cloud
+/// tools.
+fn has_all_toolsets(context: &Context<'_>) -> bool {
+    let is_configured =
+        context.config.sourced().iter().any(|it| it.key.name == "toolsets" && it.origin != Origin::Default);
+    is_configured || environments::read(&sources(context.process)).is_ok_and(|found| !found.all.is_empty())
+}
+
+/// A warning if the path that clients get may stop to exist.
+pub fn path_warning(context: &Context<'_>, registration: &Registration) -> Option<Warning> {
+    let path = Path::new(&registration.command);
+    program_path::risk(path, context.process).map(|risk| Warning::new(RISKY_PATH, risk.message(path)))
+}
+
+fn sample(context: &Context<'_>, host: Host, new: &Registration) -> Result<Registered, AppError> {
+    Ok(Registered {
+        host,
+        file: config_file(context.process, host)?.display().to_string(),
+        is_changed: false,
+        backup: None,
+        entry: host.sample(new),
+        has_tool_approval: (host == Host::Codex).then_some(new.approves_tools),
+        next: Vec::new(),
+    })
+}
+
+/// Writes the entry. If `may_ask`, a user at a terminal is asked for what the registration leaves open.
+pub fn register(
+    context: &Context<'_>,
+    host: Host,
+    mut new: Registration,
+    may_ask: bool,
+) -> Result<Registered, AppError> {
+    let file = config_file(context.process, host)?;
+    let current = read_config(host, &file)?;
+    let text = current.as_deref().unwrap_or_default();
+    let is_approved = || host == Host::Codex && toml_entry::approves_tools(text, SERVER);
+    if host == Host::Codex
+        && may_ask
+        && !new.approves_tools
+        && !is_approved()
+        && question::can_answer(context)
+    {
+        new.approves_tools = question::confirm(context, APPROVAL_QUESTION, false);
+    }
+    let edit = host.edit(text, &new).map_err(|error| edit_error(error, &file))?;
+    let mut registered = Registered {
+        has_tool_approval: (host == Host::Codex).then(|| new.approves_tools || is_approved()),
+        ..sample(context, host, &new)?
+    };
+    if let Edit::Changed(after) = edit {
+        registered.backup = write_config(&file, current.as_deref(), &after)
+            .map_err(|error| file_error(&file, &error))?
+            .map(|backup| backup.display().to_string());
+        registered.is_changed = true;
+    }
+    registered.next = next_steps(&registered, &new);
+    Ok(registered)
+}
+
+/// What the user may want to do after the registration.
+fn next_steps(registered: &Registered, new: &Registration) -> Vec<String> {
+    let (name, title) = (registered.host.name(), registered.host.title());
+    let mut steps = Vec::new();
+    if registered.is_changed {
+        steps.push(format!("Restart {title}."));
+    }
+    if registered.has_tool_approval == Some(false) {
+        steps.push(format!(
+            "`codex exec` refuses tools that change something. To allow them: mcp-delegator setup {name} --approve-tools"
+        ));
+    }
+    if new.args.last().is_some_and(|toolsets| toolsets == "local,registry") && !new.replaces_args {
+        steps.push(format!(
+            "Registered are the tools for local tasks. For cloud tasks add an environment (mcp-delegator env add --help), then: \
+             mcp-delegator setup {name} --toolsets local,cloud,registry"
+        ));
+    }
+    steps
+}
+
+/// Content of the client's file; `None` if only its directory exists.
+fn read_config(host: Host, file: &Path) -> Result<Option<String>, AppError> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(file, &error)),
+        Err(_) if is_host_directory(file) => Ok(None),
+        Err(_) => {
+            let message =
+                format!("{} is not found: the file {} does not exist.", host.title(), file.display());
+            let print = NextCall::new(&["setup"]).with("host", host.name()).with("print", true);
+            Err(AppError::new(ErrorCode::NotFound, message)
+                .context("path", file.display().to_string())
+                .suggest(Suggestion::with_call(
+                    "Check that it is installed and start it once. Or print the entry and add it by hand: {call}",
+                    print,
+                )))
+        }
+    }
 }
 
 /// Writes the file and returns the path of the backup.
@@ -146,12 +293,30 @@ fn write_config(file: &Path, before: Option<&str>, after: &str) -> io::Result<Op
         return Ok(None);
     };
     let mode = file.metadata()?.permissions().mode() & 0o777;
-    let mut backup = file.as_os_str().to_owned();
-    backup.push(BACKUP);
-    let backup = PathBuf::from(backup);
-    replace_text(&backup, before, mode)?;
+    let backup = write_backup(file, before, mode)?;
     replace_text(file, after, mode)?;
     Ok(Some(backup))
+}
+
+/// Saves the text beside the file, under a name that does not exist yet.
+fn write_backup(file: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
+    for number in 1..=MAX_BACKUPS {
+        let mut backup = file.as_os_str().to_owned();
+        backup.push(BACKUP);
+        if number > 1 {
+            backup.push(format!(".{number}"));
+        }
+        match fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&backup) {
+            Ok(mut created) => {
+                created.write_all(text.as_bytes())?;
+                created.sync_all()?;
+                return Ok(backup.into());
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other(format!("there are {MAX_BACKUPS} backups already; remove the oldest")))
 }
 
 fn file_error(file: &Path, error: &io::Error) -> AppError {
@@ -171,7 +336,20 @@ fn edit_error(error: EntryError, file: &Path) -> AppError {
 }
 
 fn describe(data: &Value) -> Document {
-    let facts = [("file", "file"), ("changed", "is_changed"), ("backup", "backup")]
-        .map(|(name, key)| (name.to_owned(), scalar(&data[key])));
-    Document::default().block(Block::Facts(facts.to_vec())).block(Block::Verbatim(scalar(&data["entry"])))
+    if data.get("clients").is_some() {
+        return Document::titled("MCP clients")
+            .block(Block::Table {
+                columns: vec!["client", "state", "file"],
+                rows: rows(&data["clients"], &["host", "state", "file"]),
+            })
+            .block(Block::Text(
+                "Register this server with one of them: mcp-delegator setup CLIENT".to_owned(),
+            ));
+    }
+    let named = [("file", "/file"), ("changed", "/is_changed"), ("backup", "/backup")];
+    let document = Document::default()
+        .block(Block::Facts(facts(data, &named)))
+        .block(Block::Verbatim(scalar(&data["entry"])));
+    let steps = data["next"].as_array().into_iter().flatten().map(scalar);
+    steps.fold(document, |document, step| document.block(Block::Text(step)))
 }

@@ -31,6 +31,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::Cleanup(error) => convert(*error, message).in_cleanup(),
         EngineError::Registry(error) => registry_error(error),
         EngineError::UnknownTask { given } => unknown_task(message, given),
+        EngineError::NoTaskHere { .. } => no_task_here(message),
         EngineError::InvalidTaskId { given } => invalid_task_id(message, given),
         EngineError::AmbiguousTask { candidates, .. } => ambiguous_task(message, &candidates),
         EngineError::UnknownThread { given, nearest } => unknown_thread(message, given, nearest),
@@ -100,6 +101,12 @@ fn unknown_task(message: String, given: String) -> AppError {
         .suggest(Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])))
 }
 
+fn no_task_here(message: String) -> AppError {
+    let text = "Run {call} to list the tasks of all directories, and give an id, or run the command where the task worked.";
+    AppError::new(ErrorCode::TaskNotFound, message)
+        .suggest(Suggestion::with_call(text, NextCall::new(&["local", "status"])))
+}
+
 fn unknown_thread(message: String, given: String, nearest: Option<String>) -> AppError {
     let list = "Run {call} to list the tasks, and resume one of them by its task_id.";
     let text = match &nearest {
@@ -132,14 +139,14 @@ fn plan_error(message: String, error: &PlanError) -> AppError {
 fn invalid_task_id(message: String, given: String) -> AppError {
     AppError::new(ErrorCode::InvalidId, message)
         .context("task_id", given)
-        .suggest("A task id is T-local- followed by 32 hexadecimal digits; the first 8 digits are enough.")
+        .suggest("A task id is T-local- and 10 letters or digits; the first 4 of them are enough.")
 }
 
 fn ambiguous_task(message: String, candidates: &[TaskId]) -> AppError {
-    let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+    let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
     AppError::new(ErrorCode::InvalidId, message)
-        .context("candidates", candidates)
-        .suggest("Give more digits of the id.")
+        .context("candidates", names.as_slice())
+        .suggest(format!("Give more characters of the id: {}.", names.join(", ")))
 }
 
 /// `task_key` is the context key of the task whose state prevents the call.
@@ -181,7 +188,10 @@ pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
 
 fn missing_agent(message: String, agent: &str) -> AppError {
     let suggestion = match agent {
-        BUILT_IN_AGENT => "Install it, or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN.".to_owned(),
+        BUILT_IN_AGENT => {
+            "Run: npm install -g @openai/codex, then: codex login. Or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN."
+                .to_owned()
+        }
         _ => format!("Install it, or correct agents.{agent}.command in your own configuration."),
     };
     AppError::new(ErrorCode::DependencyMissing, message).suggest(suggestion)
@@ -271,6 +281,7 @@ pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem 
 
 fn restore_error(error: RestoreError, message: String) -> AppError {
     match error {
+        RestoreError::NoEndState { .. } => AppError::new(ErrorCode::WrongState, message),
         RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
         RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }
@@ -292,6 +303,7 @@ fn registry_error(error: RegistryError) -> AppError {
             AppError::new(ErrorCode::IdempotencyMismatch, message).context("task_id", first.as_str())
         }
         RegistryError::Busy { .. } => AppError::new(ErrorCode::LockHeld, message),
+        RegistryError::IdInUse { .. } => AppError::new(ErrorCode::Internal, message),
         RegistryError::Damaged { .. } => {
             AppError::new(ErrorCode::ConfigInvalid, message).suggest(Suggestion::with_call(
                 "Run {call} to rename the damaged files and start with an empty registry.",

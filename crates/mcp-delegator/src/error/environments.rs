@@ -15,8 +15,8 @@ impl From<EnvironmentsError> for AppError {
                 .context("sample", sample())
                 .detail(format!("Sample file:\n{}", sample()))
                 .suggest(Suggestion::with_call(
-                    "Create the file, or add an environment with {call}.",
-                    NextCall::new(&["env", "add"]),
+                    "Add an environment, for example with {call}.",
+                    sample_addition(),
                 )),
             EnvironmentsError::Invalid(error) => error.into(),
             EnvironmentsError::Exists { id, path } => AppError::new(ErrorCode::AlreadyExists, message)
@@ -34,6 +34,17 @@ impl From<EnvironmentsError> for AppError {
             }
         }
     }
+}
+
+/// A complete call that adds an environment.
+fn sample_addition() -> NextCall {
+    let inputs = [
+        ("env_id", "env_myproject"),
+        ("name", "My Project"),
+        ("repo_url", "https://github.com/user/myproject"),
+        ("stack", "node"),
+    ];
+    inputs.into_iter().fold(NextCall::new(&["env", "add"]), |call, (name, value)| call.with(name, value))
 }
 
 fn unknown_environment(id: &str, nearest: Option<&str>) -> AppError {

@@ -30,6 +30,8 @@ pub struct Invocation {
     pub spec: Option<&'static CommandSpec>,
     pub object: Map<String, Value>,
     pub text_files: Vec<TextFile>,
+    /// `--last` is given.
+    pub last: bool,
     pub problems: Vec<Problem>,
 }
 
@@ -219,7 +221,8 @@ fn build_invocation(catalog: Catalog, matches: &ArgMatches, mut problems: Vec<Pr
     let spec = catalog.find(&path.iter().map(String::as_str).collect::<Vec<_>>());
     let object = spec.map(|spec| collect_inputs(spec, level, &mut problems)).unwrap_or_default();
     let text_files = spec.map(|spec| collect_text_files(spec, level, &mut problems)).unwrap_or_default();
-    Invocation { globals, path, spec, object, text_files, problems }
+    let last = level.try_get_one::<bool>(tree::LAST).ok().flatten().copied().unwrap_or(false);
+    Invocation { globals, path, spec, object, text_files, last, problems }
 }
 
 /// clap propagates global flags downward, so the innermost level has all of them.

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint};
 
 use crate::error::{ErrorCode, Problem};
 use crate::input::tree::LenientParser;
-use crate::spec::formats::{Envelope, Format, LogFormat};
+use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
 use crate::spec::globals::Globals;
 
 const HEADING: &str = "Output options";
@@ -48,15 +48,21 @@ pub fn args() -> Vec<Arg> {
         .hide_possible_values(true),
         value("fields", "A,B.C", "Print only these fields of the data, comma-separated")
             .value_parser(LenientParser::text()),
-        value("output", "FILE", "Write the output to a file").value_parser(LenientParser::text()),
+        value("output", "FILE", "Write the output to a file")
+            .value_parser(LenientParser::text())
+            .value_hint(ValueHint::FilePath),
         value("input-json", "FILE|-", "Read the inputs from a JSON object; flags take precedence")
-            .value_parser(LenientParser::text()),
+            .value_parser(LenientParser::text())
+            .value_hint(ValueHint::FilePath),
         value("max-bytes", "N", "Truncate output larger than this (default 1048576)")
             .allow_negative_numbers(true)
             .value_parser(LenientParser::text()),
         flag("no-stream", "With jsonl: print one line at the end instead of one per item"),
         flag("strict-warnings", "Treat warnings as errors"),
         flag("quiet", "Print only the result: no progress, no remarks").short('q'),
+        value("color", "WHEN", "Colour text: auto (on a terminal, unless NO_COLOR is set), always, never")
+            .value_parser(LenientParser::choices(&ColorChoice::NAMES))
+            .hide_possible_values(true),
         value("log-format", "FORMAT", "Format of logs on stderr: text or json")
             .value_parser(LenientParser::choices(&["text", "json"]))
             .hide_possible_values(true),
@@ -89,7 +95,7 @@ pub fn takes_value(word: &str) -> bool {
 pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
     let mut parser = GlobalsParser { matches, problems };
     let json = parser.flag("json");
-    let format = parser.choice("format", &Format::NAMES).and_then(|name| Format::named(&name));
+    let format = parser.format();
     if json && format.is_some_and(|format| format != Format::Json) {
         let problem = Problem::new(ErrorCode::InvalidValue, "--json", "contradicts --format");
         parser.problems.push(problem.suggest(Some("Give only one of them.")));
@@ -115,6 +121,10 @@ pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
+        color: parser
+            .choice("color", &ColorChoice::NAMES)
+            .and_then(|name| ColorChoice::named(&name))
+            .unwrap_or_default(),
         help: parser.flag("help"),
         version: parser.flag("version"),
         schema: parser.flag("schema"),
@@ -158,18 +168,30 @@ impl GlobalsParser<'_> {
         names.into_iter().filter(|name| !name.is_empty()).collect()
     }
 
+    fn format(&mut self) -> Option<Format> {
+        let typed = self.text("format")?;
+        Format::named(&typed).or_else(|| {
+            self.refuse_choice("format", typed, &Format::NAMES);
+            None
+        })
+    }
+
     fn choice(&mut self, id: &str, choices: &[&str]) -> Option<String> {
         let typed = self.text(id)?;
         if choices.contains(&typed.as_str()) {
             return Some(typed);
         }
+        self.refuse_choice(id, typed, choices);
+        None
+    }
+
+    fn refuse_choice(&mut self, id: &str, typed: String, choices: &[&str]) {
         let message = format!("must be one of {}", choices.join(", "));
         self.problems.push(
             Problem::new(ErrorCode::InvalidValue, format!("--{id}"), message)
                 .choose_from(&typed, choices.iter().copied())
                 .value(typed.into()),
         );
-        None
     }
 
     /// Refuses `--output json`: other programs use it for `--format json`, and a file named `json` is hardly intended.

@@ -20,11 +20,17 @@ pub fn command_at(catalog: Catalog, caller: &str, path: &[String]) -> Result<Com
             Some(subcommand) => command = subcommand.clone(),
             None => {
                 let given = path.iter().map(String::as_str);
+                let path_indexes: Vec<usize> = (2..at + 2).collect();
                 let args: Vec<OsString> =
                     [PROGRAM, caller].into_iter().chain(given).map(Into::into).collect();
                 return Err(unknown_command::error_for(
                     catalog,
-                    UnknownWord { args: &args, path: &path[..at], path_indexes: &[], index: at + 2 },
+                    UnknownWord {
+                        args: &args,
+                        path: &path[..at],
+                        path_indexes: &path_indexes,
+                        index: at + 2,
+                    },
                 ));
             }
         }

@@ -7,6 +7,7 @@
 pub mod agent_selection;
 pub mod argv;
 pub mod globals;
+pub mod guess;
 pub mod help;
 pub mod path;
 pub mod preflight;

@@ -58,24 +58,20 @@ pub fn locate(catalog: Catalog, args: &[OsString]) -> LocatedCommand {
         if extends_path(catalog, &located.path, &word) {
             located.path.push(word.into_owned());
             located.path_indexes.push(index);
-        } else if !after_unknown_flag && located.unknown_word.is_none() {
+        } else if !after_unknown_flag {
+            // A later word may be the name of a command only by chance: `fix run` must not start a task.
             located.unknown_word = Some(index);
+            break;
         }
         after_unknown_flag = false;
-    }
-    // An unknown word before a known command is reported by that command, as an unexpected argument.
-    if located.spec(catalog).is_some() {
-        located.unknown_word = None;
     }
     located
 }
 
 /// Whether `path` followed by `word` is a command or group.
 fn extends_path(catalog: Catalog, path: &[String], word: &str) -> bool {
-    catalog.iter().any(|spec| {
-        spec.path.len() > path.len()
-            && spec.path.iter().zip(path).all(|(a, b)| a == b)
-            && spec.path[path.len()] == word
+    catalog.typed_paths().any(|(known, _)| {
+        known.len() > path.len() && known.iter().zip(path).all(|(a, b)| a == b) && known[path.len()] == word
     })
 }
 
@@ -110,5 +106,6 @@ mod tests {
         assert_eq!(locate_in("p --limit 2 manifets"), (vec![], Some(3)));
         assert_eq!(locate_in("p -- manifest"), (vec![], None));
         assert_eq!(locate_in("p config"), (vec!["config".into()], None));
+        assert_eq!(locate_in("p fix run"), (vec![], Some(1)));
     }
 }

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
+use clap_complete::ArgValueCompleter;
 
 use crate::input::globals;
 use crate::spec::catalog::{Catalog, group_about};
@@ -67,8 +68,9 @@ pub fn root(catalog: Catalog) -> Command {
 /// The tree for parsing these arguments: commands that they do not mention have no inputs. Building the inputs of all
 /// commands takes longer than most calls.
 pub fn for_args(catalog: Catalog, args: &[OsString]) -> Command {
+    // The last word of a path is in the short path, too.
     let is_mentioned =
-        |spec: &CommandSpec| args.iter().any(|word| spec.path.first().is_some_and(|name| word == name));
+        |spec: &CommandSpec| args.iter().any(|word| spec.path.last().is_some_and(|name| word == name));
     build_tree(catalog, |spec| if is_mentioned(spec) { command_with_inputs(spec) } else { command_for(spec) })
 }
 
@@ -81,32 +83,65 @@ fn build_tree(catalog: Catalog, build: impl Fn(&'static CommandSpec) -> Command)
         .version(crate::spec::version::PRODUCT_VERSION)
         .after_help(AFTER_HELP)
         .args(globals::args());
-    for spec in catalog.iter() {
-        root = add_command(catalog, root, build(spec), spec.path);
+    for (path, spec) in catalog.typed_paths() {
+        root = add_command(catalog, root, build(spec), path);
     }
     root
 }
 
-/// The tree for shell completions: without declared commands.
-pub fn completable(catalog: Catalog) -> Command {
-    fn prune(command: Command) -> Command {
-        let visible: Vec<Command> = command
-            .get_subcommands()
-            .filter(|subcommand| !subcommand.is_hide_set())
-            .cloned()
-            .map(prune)
-            .collect();
-        let mut pruned = Command::new(command.get_name().to_owned())
-            .about(command.get_about().cloned().unwrap_or_default())
-            .disable_help_flag(true)
-            .disable_version_flag(true)
-            .disable_help_subcommand(true);
-        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
-            pruned = pruned.arg(arg.clone());
-        }
-        pruned.subcommands(visible)
+/// What completes the inputs that name tasks.
+#[derive(Debug)]
+pub struct TaskCompleters {
+    pub ids: ArgValueCompleter,
+    /// Ids or files.
+    pub sources: ArgValueCompleter,
+}
+
+/// The tree for shell completions: without declared commands and inputs. `completers` complete the inputs that name tasks.
+/// With `hide_flags` the flags are candidates only where there are no others.
+pub fn completable(catalog: Catalog, completers: &TaskCompleters, hide_flags: bool) -> Command {
+    let mut pruned = Command::new("");
+    prune(&root(catalog), &mut pruned, &|arg| completable_arg(arg, completers, hide_flags));
+    pruned
+}
+
+fn prune(command: &Command, pruned: &mut Command, convert: &impl Fn(&Arg) -> Arg) {
+    *pruned = Command::new(command.get_name().to_owned())
+        .about(command.get_about().cloned().unwrap_or_default())
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).map(convert));
+    for visible in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        let mut subcommand = Command::new("");
+        prune(visible, &mut subcommand, convert);
+        *pruned = std::mem::take(pruned).subcommand(subcommand);
     }
-    prune(root(catalog))
+}
+
+fn completable_arg(arg: &Arg, completers: &TaskCompleters, hide_flags: bool) -> Arg {
+    let id = arg.get_id().as_str();
+    let completer = match id.trim_end_matches("@position") {
+        "task_id" | "task_ids" => Some(&completers.ids),
+        "source" => Some(&completers.sources),
+        _ => None,
+    };
+    let mut arg = match arg.is_require_equals_set() {
+        // The value of a boolean flag is rarely written.
+        true => {
+            let help = arg.get_help().cloned().unwrap_or_default();
+            Arg::new(id.to_owned())
+                .long(arg.get_long().unwrap_or_default().to_owned())
+                .help(help)
+                .action(ArgAction::SetTrue)
+        }
+        false => arg.clone(),
+    };
+    if let Some(completer) = completer {
+        arg = arg.add(completer.clone());
+    }
+    let is_flag = !arg.is_positional();
+    arg.hide(hide_flags && is_flag).required(false)
 }
 
 const AFTER_HELP: &str = "\
@@ -163,6 +198,9 @@ fn command_with_inputs(spec: &'static CommandSpec) -> Command {
             command = command.arg(file_arg(&property));
         }
     }
+    if spec.inputs().task_input().is_some() {
+        command = command.arg(last_arg());
+    }
     command
 }
 
@@ -178,6 +216,18 @@ fn file_arg(property: &Property) -> Arg {
         .hide(property.unavailable)
 }
 
+/// clap id of `--last`.
+pub const LAST: &str = "last";
+
+/// No input of the command: a tool call cannot have it, because a server has no current directory of the user.
+fn last_arg() -> Arg {
+    Arg::new(LAST)
+        .long(LAST)
+        .action(ArgAction::SetTrue)
+        .overrides_with(LAST)
+        .help("The most recent task of this directory or its git work tree, instead of an id")
+}
+
 /// Marks the inputs that a call must have, so that the usage line shows them.
 fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
     let inputs = spec.inputs();
@@ -185,23 +235,28 @@ fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
         true => positional_id(&property.name),
         false => property.name.clone(),
     };
+    let task_input = inputs.task_input().map(|property| property.name.as_str());
+    let mut alternatives: Vec<&str> = spec.exactly_one_of.to_vec();
     // clap refuses an optional positional argument before a required one, and one in a group counts as optional.
     let is_alone = inputs.properties.iter().filter(|property| property.positional).count() == 1;
     for property in inputs.properties.iter().filter(|property| property.required) {
-        command = match property.stdin && is_alone {
-            true => {
-                let ways = [id_of(property), file_id(&property.name)];
-                command.group(ArgGroup::new(format!("{}@text", property.name)).args(ways).required(true))
-            }
-            false => command.mut_arg(id_of(property), |arg| arg.required(true)),
-        };
+        if task_input == Some(property.name.as_str()) {
+            alternatives.push(&property.name);
+        } else if property.stdin && is_alone {
+            let ways = [id_of(property), file_id(&property.name)];
+            let group = ArgGroup::new(format!("{}@text", property.name)).args(ways).required(true);
+            command = command.group(group);
+        } else {
+            command = command.mut_arg(id_of(property), |arg| arg.required(true));
+        }
     }
-    let alternatives: Vec<String> =
-        spec.exactly_one_of.iter().filter_map(|name| inputs.get(name)).map(id_of).collect();
-    match alternatives.is_empty() {
-        true => command,
-        false => command.group(ArgGroup::new("alternatives").args(alternatives).required(true)),
+    if alternatives.is_empty() {
+        return command;
     }
+    let has_task = alternatives.iter().any(|name| task_input == Some(*name));
+    let alternatives = alternatives.into_iter().filter_map(|name| inputs.get(name)).map(id_of);
+    let last = has_task.then(|| LAST.to_owned());
+    command.group(ArgGroup::new("alternatives").args(alternatives.chain(last)).required(true))
 }
 
 fn flag_arg(property: &Property) -> Arg {
@@ -210,6 +265,7 @@ fn flag_arg(property: &Property) -> Arg {
         .help(help_text(property))
         .action(ArgAction::Append)
         .value_parser(value_parser(property))
+        .value_hint(value_hint(property))
         .hide(property.unavailable);
     match property.kind {
         PropertyType::Flag => arg
@@ -236,6 +292,18 @@ fn value_name(property: &Property) -> &'static str {
     }
 }
 
+/// What a shell completes.
+fn value_hint(property: &Property) -> ValueHint {
+    match property.name.as_str() {
+        name if name.ends_with("_dir") || name.ends_with("_dirs") => ValueHint::DirPath,
+        name if name.ends_with("_file") || ["images", "rollout", "bundle"].contains(&name) => {
+            ValueHint::FilePath
+        }
+        _ if property.is_source || property.kind == PropertyType::Object => ValueHint::FilePath,
+        _ => ValueHint::Unknown,
+    }
+}
+
 fn value_parser(property: &Property) -> LenientParser {
     match property.kind {
         PropertyType::Flag => LenientParser::choices(&["true", "false"]),
@@ -252,6 +320,7 @@ fn positional_arg(property: &Property) -> Arg {
     let arg = Arg::new(positional_id(&property.name))
         .value_name(property.name.to_uppercase())
         .help(format!("{}{note}", description_with_bounds(property)))
+        .value_hint(value_hint(property))
         .value_parser(value_parser(property));
     match property.kind {
         _ if property.several.is_some() => arg.num_args(1..).action(ArgAction::Append),

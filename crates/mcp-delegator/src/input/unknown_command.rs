@@ -6,9 +6,8 @@
 
 use std::ffi::OsString;
 
-use delegator_domain::similar_names;
-
 use crate::error::{AppError, ErrorCode, Redirect, truncate_text};
+use crate::input::guess::{self, Guess};
 use crate::input::path::locate;
 use crate::input::tree;
 use crate::input::validation::{snake_case, synonyms};
@@ -57,7 +56,7 @@ pub struct UnknownWord<'a> {
 }
 
 impl UnknownWord<'_> {
-    fn word(&self) -> String {
+    pub fn word(&self) -> String {
         self.args.get(self.index).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
     }
 }
@@ -76,40 +75,26 @@ pub fn error_for(catalog: Catalog, unknown_word: UnknownWord<'_>) -> AppError {
             .context("typed", display.clone())
             .suggest(suggestion)
     };
-    let full_name =
-        |name: &str| unknown_word.path.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" ");
-    let available = subcommand_names(catalog, unknown_word.path, true);
-    if let Some(name) = similar_names::nearest(&word, available.iter().copied()) {
-        return typo_error(catalog, &message, &full_name(name), name, unknown_word);
-    }
-    match similar_names::near(&word, available.iter().copied()).as_slice() {
-        [] => {}
-        several => return error(format!("Did you mean one of {}?", several.join(", "))),
-    }
-    match (similar_names::nearest(&word, subcommand_names(catalog, unknown_word.path, false)), available.as_slice()) {
-        (Some(name), _) => {
-            error(format!("'{}' is declared, but not available in this version.", full_name(name)))
+    match guess::guess(catalog, unknown_word) {
+        Guess::Commands(paths) => match paths.as_slice() {
+            [only] => typo_error(catalog, &message, only, unknown_word),
+            several => {
+                let names: Vec<String> = several.iter().map(|path| format!("'{}'", path.join(" "))).collect();
+                error(format!("Did you mean {}?", names.join(" or ")))
+            }
+        },
+        Guess::TaskText(text) => {
+            error(format!("To delegate a task: {PROGRAM} run {}", shell_word(&text)))
         }
-        (None, []) => {
-            error("No command of this group is available in this version. Run 'mcp-delegator help' to list the commands.".into())
+        Guess::TaskId(id) => error(format!("To get the result of a task: {PROGRAM} results {}", shell_word(&id))),
+        Guess::NotAvailable(path) => {
+            error(format!("'{}' is declared, but not available in this version.", path.join(" ")))
         }
-        (None, offered) => error(format!("Known commands: {}.", offered.join(", "))),
+        Guess::Nothing => match guess::subcommand_names(catalog, unknown_word.path, true).as_slice() {
+            [] => error("No command of this group is available in this version. Run 'mcp-delegator help' to list the commands.".into()),
+            offered => error(format!("Known commands: {}.", offered.join(", "))),
+        },
     }
-}
-
-/// Names of the commands and groups directly below a path, without duplicates.
-fn subcommand_names(catalog: Catalog, path: &[String], only_available: bool) -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = Vec::new();
-    for spec in catalog.iter() {
-        let is_below = spec.path.len() > path.len() && spec.path.iter().zip(path).all(|(a, b)| a == b);
-        let name = spec.path.get(path.len()).copied();
-        if let (true, Some(name)) = (is_below && (spec.is_available() || !only_available), name)
-            && !names.contains(&name)
-        {
-            names.push(name);
-        }
-    }
-    names
 }
 
 fn find_by_former_name(catalog: Catalog, typed: &[&str]) -> Option<&'static CommandSpec> {
@@ -136,12 +121,14 @@ fn former_name_error(
 fn typo_error(
     catalog: Catalog,
     message: &str,
-    intended: &str,
-    name: &'static str,
+    intended: &[String],
     unknown_word: UnknownWord<'_>,
 ) -> AppError {
-    let suggestion = format!("Did you mean '{intended}'?");
-    match corrected_command_line(catalog, unknown_word, &[], &[name]) {
+    let suggestion = format!("Did you mean '{}'?", intended.join(" "));
+    let in_same_group = intended.strip_prefix(unknown_word.path);
+    let removed = if in_same_group.is_some() { &[] } else { unknown_word.path_indexes };
+    let replacement: Vec<&str> = in_same_group.unwrap_or(intended).iter().map(String::as_str).collect();
+    match corrected_command_line(catalog, unknown_word, removed, &replacement) {
         Some(command) => AppError::new(ErrorCode::TypoCorrected, message)
             .suggest(suggestion)
             .redirect(Redirect { command, permanent: false, reason: "typo_corrected" }),

@@ -10,7 +10,7 @@ pub const MODES: [&str; 2] = ["read-only", "workspace-write"];
 
 /// The tools that a prompt asks the model to call.
 const REQUIRED_TOOLS: [(&str, &[&str]); 2] =
-    [("delegate", &["local_exec", "local_wait", "local_results"]), ("review_results", &["local_results"])];
+    [("delegate", &["local_exec", "local_wait"]), ("review_results", &["local_results"])];
 
 fn is_served(name: &str, toolbox: &Toolbox) -> bool {
     let needs = REQUIRED_TOOLS.iter().find(|(known, _)| *known == name);
@@ -70,9 +70,9 @@ fn delegate(task: &str, working_dir: Option<&str>, mode: Option<&str>, prefix: &
         None => "mode workspace-write if files have to be changed, else read-only".to_owned(),
     };
     format!(
-        "Delegate this task with {prefix}local_exec ({mode}){location}, then call {prefix}local_wait until it has \
-         ended and {prefix}local_results to get its results. Inspect the changed files yourself before you report. If it \
-         failed, explain why and what you suggest; do not start it again without asking me.\n\nThe task:\n{task}"
+        "Delegate this task with {prefix}local_exec ({mode}){location}, then call {prefix}local_wait until it returns \
+         the result. Inspect the changed files yourself before you report. If it failed, explain why and what you \
+         suggest; do not start it again without asking me.\n\nThe task:\n{task}"
     )
 }
 

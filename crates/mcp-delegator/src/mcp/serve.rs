@@ -78,8 +78,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     danger: Danger::Mutating,
     toolset: Toolset::Hidden,
     open_ended: true,
-    // Stdout belongs to the protocol; errors are printed on stderr.
-    raw: RawOutput::Always,
+    raw: RawOutput::Protocol,
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
     check,
     examples: &[
@@ -172,6 +171,7 @@ fn choice(context: &Context<'_>, input: &Serve) -> ToolSelection {
             ToolFormat::Markdown => Format::Markdown,
         },
         output_schemas: input.output_schemas || settings.output_schemas,
+        max_mode: settings.max_mode,
     }
 }
 

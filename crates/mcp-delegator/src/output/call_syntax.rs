@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::spec::ServedTools;
+use crate::spec::catalog::short_path;
 use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 
@@ -48,7 +49,12 @@ impl CallSyntax<'_> {
 
 fn shell_command(call: &NextCall) -> String {
     let mut words = vec![PROGRAM.to_owned()];
-    words.extend(call.path.iter().map(|word| (*word).to_owned()));
+    let path = match call.path {
+        // `cancel` takes the same inputs, for one task or several.
+        ["local", "cancel"] => &["cancel"],
+        path => short_path(path).unwrap_or(path),
+    };
+    words.extend(path.iter().map(|word| (*word).to_owned()));
     for (at, (name, value)) in call.input.iter().enumerate() {
         let flag = format!("--{}", name.replace('_', "-"));
         match value {
@@ -91,9 +97,9 @@ mod tests {
         let labelled = NextCall::new(&["local", "status"]).with("labels", labels);
         let aside = NextCall::new(&["doctor"]).with("set_aside_damaged", true);
         for (call, expected) in [
-            (&one, "mcp-delegator local wait T-1 --timeout-sec 9"),
-            (&several, "mcp-delegator local wait --task-ids T-1 --task-ids T-2 --until any"),
-            (&resume, "mcp-delegator local resume 'Go on.' --task-id T-1"),
+            (&one, "mcp-delegator wait T-1 --timeout-sec 9"),
+            (&several, "mcp-delegator wait --task-ids T-1 --task-ids T-2 --until any"),
+            (&resume, "mcp-delegator resume 'Go on.' --task-id T-1"),
             (&aside, "mcp-delegator doctor --set-aside-damaged"),
             (&labelled, "mcp-delegator local status --labels team=parser --labels 'x=a b'"),
         ] {
@@ -112,10 +118,10 @@ mod tests {
         let wait = Suggestion::with_call("Wait for it first: {call}", wait);
         let status = tools("local_status");
         for (suggestion, syntax, expected) in [
-            (&list, CallSyntax::Commands, "Run 'mcp-delegator local status' to list the tasks."),
+            (&list, CallSyntax::Commands, "Run 'mcp-delegator status' to list the tasks."),
             (&list, CallSyntax::Tools(&status), "Run _codex_local_status to list the tasks."),
-            (&wait, CallSyntax::Commands, "Wait for it first: mcp-delegator local wait T-1"),
-            (&wait, CallSyntax::Tools(&status), "Wait for it first: mcp-delegator local wait T-1"),
+            (&wait, CallSyntax::Commands, "Wait for it first: mcp-delegator wait T-1"),
+            (&wait, CallSyntax::Tools(&status), "Wait for it first: mcp-delegator wait T-1"),
             (
                 &wait,
                 CallSyntax::Tools(&tools("local_wait")),

@@ -10,8 +10,10 @@ use delegator_config::Config;
 use delegator_domain::terminal;
 use serde_json::{Map, Value};
 
+use crate::error::AppError;
 use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document};
+use crate::output::documents::text::TextStyle;
 use crate::output::documents::{error as error_document, human, meta_facts};
 use crate::output::envelopes::{
     answer_schema, cli as cli_envelope, jsonl, standard as standard_envelope, tool as tool_envelope,
@@ -20,10 +22,10 @@ use crate::output::outcome::{Completion, Outcome};
 use crate::output::printer;
 use crate::output::screen::ItemFormat;
 use crate::output::values::{escape_terminal_controls, json_text};
-use crate::spec::formats::{Envelope, Format, LogFormat};
+use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
-use crate::spec::{CommandSpec, ServedTools};
+use crate::spec::{CommandSpec, RawOutput, ServedTools};
 
 #[derive(Debug, Clone)]
 pub struct Presentation {
@@ -39,6 +41,9 @@ pub struct Presentation {
     tool_prefix: String,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
+    /// How text for people looks on stdout, and on stderr.
+    body_style: TextStyle,
+    remark_style: TextStyle,
     /// The format of the lines on stderr.
     log_format: LogFormat,
 }
@@ -76,6 +81,7 @@ impl Presentation {
         let chosen = globals.envelope.or(config.settings.envelope).or_else(in_variable);
         let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
         let representation = |default: Format| match globals.format {
+            _ if spec.raw == RawOutput::Protocol => Representation::Raw,
             Some(Format::Human) if raw && globals.fields.is_empty() => Representation::Raw,
             Some(format) => Representation::Formatted(format),
             None if wants_json => Representation::Formatted(Format::Json),
@@ -101,6 +107,8 @@ impl Presentation {
             tool_prefix: config.settings.tool_prefix.clone(),
             stdout_is_terminal: process.stdout_is_terminal,
             stderr_is_terminal: process.stderr_is_terminal,
+            body_style: text_style(process, globals.color, process.stdout_is_terminal),
+            remark_style: text_style(process, globals.color, process.stderr_is_terminal),
             log_format: globals.log_format,
         }
     }
@@ -116,6 +124,8 @@ impl Presentation {
             tool_prefix: served.prefix.clone(),
             stdout_is_terminal: false,
             stderr_is_terminal: false,
+            body_style: TextStyle::default(),
+            remark_style: TextStyle::default(),
             log_format: LogFormat::Text,
         }
     }
@@ -186,6 +196,21 @@ impl Presentation {
             && matches!(self.screen.representation, Representation::Formatted(Format::Json | Format::Jsonl))
     }
 
+    /// Whether a person reads stdout.
+    pub fn is_for_people(&self) -> bool {
+        self.screen.representation == Representation::Formatted(Format::Human)
+    }
+
+    /// How lines for a person look that are printed before the final output.
+    pub fn body_style(&self) -> TextStyle {
+        if self.file.is_some() { TextStyle::default() } else { self.body_style }
+    }
+
+    /// How an error looks that is printed without a document.
+    pub fn error_text(&self, error: &AppError) -> String {
+        human::error(error, "", self.remark_style)
+    }
+
     /// Renders an outcome and validates it against the published schema.
     pub fn render(&self, outcome: &Outcome) -> RenderedOutput {
         self.render_with(outcome, check_contract)
@@ -215,20 +240,32 @@ impl Presentation {
     }
 
     fn human(&self, outcome: &Outcome) -> RenderedOutput {
-        let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.output.warnings) };
-        let next = outcome.output.next_cursor().filter(|_| !self.quiet);
-        remarks.extend(next.map(|cursor| format!("There is more: --cursor {cursor}")));
-        let body = match (&outcome.output.completion, outcome.error()) {
-            (_, Some(error)) => {
-                remarks.push(human::error(&error));
-                outcome.failure_data().map(|data| self.document(outcome, data).to_text()).unwrap_or_default()
-            }
-            (Completion::NotModified, None) => "Not modified.".to_owned(),
-            (_, None) => {
-                outcome.data().map(|data| self.document(outcome, data).to_text()).unwrap_or_default()
-            }
+        let mut remarks = self.warnings(outcome);
+        if outcome.output.next_cursor().is_some() && !self.quiet {
+            remarks.push("There is more: a larger --limit shows it.".to_owned());
+        }
+        let style = if self.file_for(outcome).is_some() { TextStyle::default() } else { self.body_style };
+        let data = outcome.data().or(outcome.failure_data());
+        let mut document = data.map(|data| self.document(outcome, data)).unwrap_or_default();
+        if let Completion::Incomplete(_, reason) = &outcome.output.completion {
+            document.insert_before_next(Block::Text(reason.to_error().message));
+        }
+        if let Some(error) = outcome.error() {
+            let printed = document.to_text(TextStyle::default());
+            remarks.push(human::error(&error, &printed, self.remark_style));
+        }
+        let body = match &outcome.output.completion {
+            Completion::NotModified => "Not modified.".to_owned(),
+            _ => document.to_text(style),
         };
         RenderedOutput { body, remarks }
+    }
+
+    fn warnings(&self, outcome: &Outcome) -> Vec<String> {
+        match self.quiet {
+            true => Vec::new(),
+            false => human::warnings(&outcome.output.warnings, self.remark_style),
+        }
     }
 
     fn document(&self, outcome: &Outcome, data: &Value) -> Document {
@@ -257,7 +294,7 @@ impl Presentation {
             (None, Some(data)) => self.titled_document(outcome, data).to_markdown(syntax),
             (None, None) => "# Not modified".to_owned(),
         };
-        for warning in human::warnings(&outcome.output.warnings) {
+        for warning in human::warnings(&outcome.output.warnings, TextStyle::default()) {
             let note = Document::default().block(Block::Text(warning));
             text = format!("{text}\n\n{}", note.to_markdown(syntax));
         }
@@ -265,14 +302,14 @@ impl Presentation {
     }
 
     fn raw(&self, outcome: &Outcome, check: EnvelopeCheck) -> RenderedOutput {
-        let mut remarks = if self.quiet { Vec::new() } else { human::warnings(&outcome.output.warnings) };
+        let mut remarks = self.warnings(outcome);
         // A message for a person must not be mixed into the command's own format.
         let message = outcome.output.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
         remarks.extend(message.map(|message| terminal::sanitize(message).into_owned()));
         if let Some(error) = outcome.error() {
             // Stdout contains the command's own format or nothing; a program gets the envelope on stderr.
             remarks.push(match self.stderr_is_terminal {
-                true => human::error(&error),
+                true => self.error_text(&error),
                 false => {
                     let envelope = cli_envelope::render(outcome);
                     check(Envelope::Agent, outcome, &envelope);
@@ -288,7 +325,7 @@ impl Presentation {
             Envelope::Agent => cli_envelope::render(outcome),
             Envelope::Standard => standard_envelope::render(outcome),
             Envelope::Tool => tool_envelope::render(outcome, &self.tool_prefix, self.call_syntax()),
-            Envelope::Raw => return data_only(outcome),
+            Envelope::Raw => return self.data_only(outcome),
         };
         check(envelope, outcome, &value);
         let body = match envelope {
@@ -298,22 +335,36 @@ impl Presentation {
         RenderedOutput { body, remarks: self.error_beside_file(outcome) }
     }
 
+    /// Without an envelope there is no field for an error, so it goes to stderr.
+    fn data_only(&self, outcome: &Outcome) -> RenderedOutput {
+        let body = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
+        let remarks = outcome.error().map(|error| self.error_text(&error)).into_iter().collect();
+        RenderedOutput { body, remarks }
+    }
+
     /// The error of a partial success whose envelope goes to a file: without it stdout and stderr would be empty.
     fn error_beside_file(&self, outcome: &Outcome) -> Vec<String> {
         let error = self.file_for(outcome).and_then(|_| outcome.error());
-        error.map(|error| human::error(&error)).into_iter().collect()
+        error.map(|error| self.error_text(&error)).into_iter().collect()
+    }
+}
+
+/// Lines are wrapped only on a terminal. `NO_COLOR` counts only without `--color`.
+fn text_style(process: &Process, color: ColorChoice, is_terminal: bool) -> TextStyle {
+    let has_color = || process.variable("TERM").is_some_and(|terminal| terminal != "dumb");
+    let can_color = || process.variable("NO_COLOR").is_none() && has_color();
+    TextStyle {
+        columns: is_terminal.then_some(process.terminal_columns),
+        is_colored: match color {
+            ColorChoice::Auto => is_terminal && can_color(),
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+        },
     }
 }
 
 /// Called with every envelope before it is serialised.
 type EnvelopeCheck = fn(Envelope, &Outcome, &Value);
-
-/// Without an envelope there is no field for an error, so it goes to stderr.
-fn data_only(outcome: &Outcome) -> RenderedOutput {
-    let body = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
-    let remarks = outcome.error().map(|error| human::error(&error)).into_iter().collect();
-    RenderedOutput { body, remarks }
-}
 
 /// Validates an answer against its published schema. A violation is a bug of this program: a debug build aborts, a
 /// release build logs it and sends the answer, because the caller needs the data more than its form.

@@ -12,15 +12,33 @@ impl Catalog {
         self.0.iter().copied()
     }
 
+    /// The command at this path, which may be its short path.
     pub fn find(self, path: &[&str]) -> Option<&'static CommandSpec> {
-        self.iter().find(|spec| spec.path == path)
+        self.iter().find(|spec| spec.path == path || spec.short_path() == Some(path))
+    }
+
+    /// Every path that a person can type, with its command. The short paths come first.
+    pub fn typed_paths(self) -> impl Iterator<Item = (&'static [&'static str], &'static CommandSpec)> {
+        let short = self.iter().filter_map(|spec| Some((spec.short_path()?, spec)));
+        short.chain(self.iter().map(|spec| (spec.path, spec)))
+    }
+}
+
+/// Commands of the group `local` that are also commands of the program: the ones that people need most.
+const ALSO_AT_TOP_LEVEL: [&str; 6] = ["run", "exec", "resume", "status", "wait", "results"];
+
+/// The path without `local`, if the command has one.
+pub fn short_path<'a>(path: &'a [&'static str]) -> Option<&'a [&'static str]> {
+    match path {
+        ["local", name] if ALSO_AT_TOP_LEVEL.contains(name) => Some(&path[1..]),
+        _ => None,
     }
 }
 
 /// Help text of a command group.
 pub fn group_about(path: &[&str]) -> &'static str {
     match path {
-        ["local"] => "Tasks on this machine",
+        ["local"] => "Tasks on this machine; most of these commands work without 'local', too",
         ["cloud"] => "Tasks in a cloud environment: the fleet or hosted Codex",
         ["queue"] => "Pause or resume the queue",
         ["events"] => "Read an agent's transcript",

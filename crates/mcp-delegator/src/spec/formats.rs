@@ -24,12 +24,36 @@ impl Format {
         }
     }
 
+    /// The format with this name, or with the name that other programs use.
     pub fn named(name: &str) -> Option<Format> {
         match name {
-            "human" => Some(Format::Human),
-            "markdown" => Some(Format::Markdown),
+            "human" | "text" | "plain" | "table" => Some(Format::Human),
+            "markdown" | "md" => Some(Format::Markdown),
             "json" => Some(Format::Json),
-            "jsonl" => Some(Format::Jsonl),
+            "jsonl" | "ndjson" => Some(Format::Jsonl),
+            _ => None,
+        }
+    }
+}
+
+/// When text for people is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ColorChoice {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorChoice {
+    pub const NAMES: [&'static str; 3] = ["auto", "always", "never"];
+
+    pub fn named(name: &str) -> Option<ColorChoice> {
+        match name {
+            "auto" => Some(ColorChoice::Auto),
+            "always" => Some(ColorChoice::Always),
+            "never" => Some(ColorChoice::Never),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::spec::formats::{Envelope, Format, LogFormat};
+use crate::spec::formats::{ColorChoice, Envelope, Format, LogFormat};
 
 /// Values of the global flags; `None` if a flag is not given.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -17,6 +17,7 @@ pub struct Globals {
     pub no_stream: bool,
     pub strict_warnings: bool,
     pub log_format: LogFormat,
+    pub color: ColorChoice,
     pub help: bool,
     pub version: bool,
     pub schema: bool,

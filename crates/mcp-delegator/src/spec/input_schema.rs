@@ -3,7 +3,7 @@
 //! schemars describes the Rust type; MCP clients need less: no `null` beside a type, no integer formats, no `$ref`, no
 //! unknown keys. Properties may carry markers (`x-…`) that control how the command line and the MCP tool offer them;
 //! markers never appear in a published schema. A `default` is the built-in one, also where the configuration can set
-//! another: help, tool list and schemas are the same for every configuration. Validation never fills it in.
+//! another. Validation never fills it in.
 //!
 //! | marker | meaning |
 //! |---|---|
@@ -19,11 +19,15 @@
 //! | `x-consent` | the user's consent on the command line; a tool call has no such input |
 //! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
 
+use delegator_domain::task::Mode;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::spec::{CommandSpec, Surface};
+
+/// The input that selects a sandbox mode.
+const MODE: &str = "mode";
 
 pub fn schema_of<I: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
@@ -96,6 +100,20 @@ impl Property {
         self.schema.get("default")
     }
 
+    /// The schema for callers: without the modes above `max_mode`. A command is one string or a list; it has no type,
+    /// because clients refuse a list of types.
+    pub fn published_schema(&self, max_mode: Mode) -> Value {
+        if self.is_argv {
+            return json!({"minLength": 1});
+        }
+        let mut schema = self.schema.clone();
+        if let (MODE, Some(Value::Array(modes))) = (self.name.as_str(), schema.get_mut("enum")) {
+            let is_permitted = |mode: Mode| mode <= max_mode;
+            modes.retain(|name| name.as_str().and_then(Mode::from_name).is_none_or(is_permitted));
+        }
+        schema
+    }
+
     pub fn is_accepted_on(&self, surface: Surface) -> bool {
         surface == Surface::CommandLine || !(self.command_line_only || self.is_consent)
     }
@@ -148,19 +166,35 @@ impl InputSchema {
         self.properties.iter().find(|property| property.name == name)
     }
 
+    /// The input that names the task of a call, which `--last` can fill on the command line. None if it is the first of
+    /// several arguments: without it, the others would be taken for it.
+    pub fn task_input(&self) -> Option<&Property> {
+        let input = ["task_id", "task_ids", "source"].into_iter().find_map(|name| self.get(name))?;
+        let is_other = |other: &Property| other.positional && other.required && other.name != input.name;
+        let is_first_of_several = input.positional && self.properties.iter().any(is_other);
+        (!is_first_of_several).then_some(input)
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.properties.iter().map(|property| property.name.as_str())
     }
 
     /// The published schema: the inputs, `options` and `format`, as far as calls of this surface may have them.
-    pub fn published_schema(&self, surface: Surface) -> Value {
+    pub fn published_schema(&self, surface: Surface, max_mode: Mode) -> Value {
         let mut schema = self.to_value();
         self.insert_required(surface, &mut schema);
+        // The help of the command line is the same for every configuration.
+        let max_mode = if surface == Surface::Server { max_mode } else { Mode::DangerFullAccess };
         if let Some(rule) = &self.rule {
             schema["description"] = rule.as_str().into();
         }
         if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             properties.retain(|name, _| self.get(name).is_some_and(|input| input.is_accepted_on(surface)));
+            for input in &self.properties {
+                if let Some(schema) = properties.get_mut(&input.name) {
+                    *schema = with_description(&input.published_schema(max_mode), &input.description);
+                }
+            }
             if self.properties.iter().any(|property| property.advanced) {
                 let description = "Rarely needed inputs may also be given in this object.";
                 properties.insert("options".into(), json!({"type": "object", "description": description}));

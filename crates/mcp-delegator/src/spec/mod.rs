@@ -43,6 +43,7 @@ pub const ROOT: CommandSpec = CommandSpec {
     available: true,
     failures: &[ErrorCode::CommandRenamed],
     toolset: Toolset::Hidden,
+    config: ConfigUse::Unused,
     ..CommandSpec::declare::<NoInputs>(&[], "Delegate coding tasks to coding agents")
 };
 
@@ -126,6 +127,19 @@ impl Surface {
     }
 }
 
+/// What an invalid configuration means for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigUse {
+    /// The command fails.
+    Required,
+    /// The command uses the valid part; each problem is a warning.
+    ValidPart,
+    /// The command uses the valid part, and its data contains the problems.
+    Reported,
+    /// The command does not use the configuration.
+    Unused,
+}
+
 /// Which MCP toolset a command is served in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Toolset {
@@ -205,13 +219,15 @@ pub enum RawOutput {
     Always,
     /// If this input is true.
     With(&'static str),
+    /// Stdout belongs to a protocol, whatever flags the call has: errors go to stderr.
+    Protocol,
 }
 
 impl RawOutput {
     pub fn applies_to(self, input: &Map<String, Value>) -> bool {
         match self {
             RawOutput::Never => false,
-            RawOutput::Always => true,
+            RawOutput::Always | RawOutput::Protocol => true,
             RawOutput::With(name) => input.get(name) == Some(&Value::Bool(true)),
         }
     }
@@ -239,6 +255,7 @@ pub struct CommandSpec {
     /// Prints items as they arrive; in a pipe, one line each.
     pub streams: bool,
     pub toolset: Toolset,
+    pub config: ConfigUse,
     pub requires_person: bool,
     /// Failures besides those that any command can have, and those that follow from its category and inputs.
     pub failures: &'static [ErrorCode],
@@ -284,6 +301,7 @@ impl CommandSpec {
             raw: RawOutput::Never,
             streams: false,
             toolset: Toolset::Extra,
+            config: ConfigUse::Required,
             requires_person: false,
             failures: &[],
             examples: &[],
@@ -313,9 +331,14 @@ impl CommandSpec {
         }
     }
 
-    /// `local exec`: the path as typed on the command line.
+    /// The path without `local`, if the command has one.
+    pub fn short_path(&self) -> Option<&'static [&'static str]> {
+        catalog::short_path(self.path)
+    }
+
+    /// `exec`: the path as typed on the command line, the short one if there is one.
     pub fn cli_path(&self) -> String {
-        self.path.join(" ")
+        self.short_path().unwrap_or(self.path).join(" ")
     }
 
     /// `local_exec`: the name in the standard envelope and, after the prefix, in the tool envelope.

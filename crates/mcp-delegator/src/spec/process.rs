@@ -15,6 +15,8 @@ pub struct Process {
     pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
+    /// Width of the terminal.
+    pub terminal_columns: usize,
 }
 
 impl Process {

@@ -7,15 +7,28 @@
 
 use serde_json::{Map, Value, json};
 
+use delegator_domain::task::Mode;
+
 use crate::spec::formats::Format;
 use crate::spec::{CommandSpec, Danger, InputSchema, Property, PropertyType, Surface};
 
+/// What a server's configuration changes in its tool list.
+#[derive(Debug, Clone)]
+pub struct ToolListSettings {
+    /// Prefix of the tool names.
+    pub prefix: String,
+    /// The format of responses to calls without `format`.
+    pub default_format: Format,
+    /// Inputs offer no sandbox mode above this one.
+    pub max_mode: Mode,
+}
+
 /// The definition as returned by `tools/list`.
-pub fn tool_definition(spec: &CommandSpec, prefix: &str, default_format: Format) -> Value {
+pub fn tool_definition(spec: &CommandSpec, settings: &ToolListSettings) -> Value {
     json!({
-        "name": spec.tool_name(prefix),
+        "name": spec.tool_name(&settings.prefix),
         "description": description(spec),
-        "inputSchema": input_schema(&spec.inputs(), default_format),
+        "inputSchema": input_schema(&spec.inputs(), settings),
         "annotations": annotations(spec),
     })
 }
@@ -40,12 +53,12 @@ fn description(spec: &CommandSpec) -> String {
     format!("{}.{availability} {}", spec.about, spec.full_details()).trim_end().to_owned()
 }
 
-fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
+fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
     let is_offered = |property: &&Property| !property.unavailable && property.is_accepted_on(Surface::Server);
     let offered = || inputs.properties.iter().filter(is_offered);
     let mut properties: Map<String, Value> = offered()
         .filter(|property| !property.advanced)
-        .map(|property| (property.name.clone(), property_schema(property)))
+        .map(|property| (property.name.clone(), property_schema(property, settings.max_mode)))
         .collect();
     let advanced: Vec<&Property> = offered().filter(|property| property.advanced).collect();
     if !advanced.is_empty() {
@@ -54,8 +67,9 @@ fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
             json!({"type": "object", "description": options_description(&advanced)}),
         );
     }
+    let is_default = |format: &Format| *format == settings.default_format;
     let formats: Vec<(&str, bool)> =
-        Surface::Server.formats().iter().map(|format| (format.name(), *format == default_format)).collect();
+        Surface::Server.formats().iter().map(|format| (format.name(), is_default(format))).collect();
     properties.insert("format".into(), json!({"type": "string", "description": choices_text(&formats)}));
     let mut schema = json!({"type": "object", "properties": properties});
     inputs.insert_required(Surface::Server, &mut schema);
@@ -63,8 +77,12 @@ fn input_schema(inputs: &InputSchema, default_format: Format) -> Value {
 }
 
 /// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
-fn property_schema(property: &Property) -> Value {
-    let mut schema = type_keys_only(&property.schema);
+fn property_schema(property: &Property, max_mode: Mode) -> Value {
+    let published = property.published_schema(max_mode);
+    let mut schema = match property.is_argv {
+        true => published,
+        false => type_keys_only(&published),
+    };
     if let Some(object) = schema.as_object_mut() {
         let is_off = property.schema.get("default") == Some(&Value::Bool(false));
         let notes = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];

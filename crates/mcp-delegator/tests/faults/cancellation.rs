@@ -145,7 +145,7 @@ fn f13_cancel_works_in_every_state_and_is_idempotent() {
     let late = cancel(&completed);
     assert_eq!((late.exit, &late.json()["meta"]["error_context"]["state"]), (Some(4), &json!("completed")));
     assert_eq!(terminal_states(&stage, &completed), ["completed"]);
-    let unknown = cancel("T-local-00000000000000000000000000000000");
+    let unknown = cancel("T-local-0000000000");
     assert_eq!((unknown.exit, &unknown.json()["error"]["code"]), (Some(5), &json!("TASK_NOT_FOUND")));
 }
 

@@ -69,7 +69,7 @@ fn f53_a_hostile_environment_does_not_reach_the_agent() {
             ("PYTHONSTARTUP", "/tmp/evil"),
             ("MY_SECRET", "correct-horse-battery"),
             ("RUST_BACKTRACE", "1"),
-            ("DELEGATOR_TASK", "T-local-00000000000000000000000000000000:0"),
+            ("DELEGATOR_TASK", "T-local-0000000000:0"),
             ("LANG", "C"),
             ("LC_TIME", "C"),
             ("TERM", "xterm"),
@@ -96,7 +96,7 @@ fn f59_a_guessed_task_id_reveals_nothing() {
     let id = stage.exec(&[]);
     stage.wait(&id);
     let (prefix, random) = id.rsplit_once('-').unwrap();
-    assert!(random.len() >= 32 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+    assert!(random.len() == 10 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
     let near = |at: usize| {
         let mut digits: Vec<u8> = random.bytes().collect();
         digits[at] = if digits[at] == b'0' { b'1' } else { b'0' };

@@ -1,17 +1,18 @@
 //! Claude Code, which shows our tools as `mcp__SERVER__TOOL`.
 
 use delegator_testkit::fake_model::{FakeModel, Protocol, Reply, text_block, tool_use};
+use delegator_testkit::program::RunOutput;
 use delegator_testkit::stage::Stage;
 use serde_json::{Value, json};
 
 use super::{AGENT_ANSWER, events, installed, plan, run_host, stage};
 
-fn shown_tool_name(tool: &str) -> String {
+pub(super) fn shown_tool_name(tool: &str) -> String {
     format!("mcp__mcp-delegator___codex_{tool}")
 }
 
-fn stage_with_model(model: &FakeModel) -> Stage {
-    let stage = stage();
+/// A stage in which Claude Code uses this model.
+pub(super) fn with_model(stage: Stage, model: &FakeModel) -> Stage {
     stage.world.write("home/.claude/.claude.json", "{}");
     let claude_home = stage.world.home().join(".claude").display().to_string();
     [
@@ -33,10 +34,25 @@ fn register_server(stage: &Stage) {
 }
 
 /// The content blocks of one type in a conversation.
-fn blocks<'a>(messages: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn blocks<'a>(messages: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     let contents =
         messages.as_array().into_iter().flatten().filter_map(|message| message["content"].as_array());
     contents.flatten().filter(move |block| block["type"] == kind)
+}
+
+/// Runs Claude Code without a user.
+pub(super) fn run(stage: &Stage, more_args: &[&str]) -> RunOutput {
+    let claude = installed("claude-code-2.1.325/node_modules/.bin/claude");
+    let args = [
+        "-p",
+        "How deep is the well?",
+        "--allowedTools",
+        "mcp__mcp-delegator",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+    ];
+    run_host(stage, &claude, &[&args, more_args].concat())
 }
 
 #[test]
@@ -47,22 +63,9 @@ fn claude_code_calls_the_tools_and_returns_results_to_its_model() {
         .collect();
     steps.push(Reply::Output(vec![text_block("Thank you.")]));
     let model = FakeModel::start_with_protocol(Protocol::Messages, steps);
-    let stage = stage_with_model(&model);
-    let claude = installed("claude-code-2.1.325/node_modules/.bin/claude");
+    let stage = with_model(stage(), &model);
     register_server(&stage);
-    let run = run_host(
-        &stage,
-        &claude,
-        &[
-            "-p",
-            "How deep is the well?",
-            "--allowedTools",
-            "mcp__mcp-delegator",
-            "--output-format",
-            "stream-json",
-            "--verbose",
-        ],
-    );
+    let run = run(&stage, &[]);
 
     let events = events(&run);
     let server = &events.iter().find(|event| event["subtype"] == "init").unwrap()["mcp_servers"][0];

@@ -1,36 +1,51 @@
 //! Codex, which shows our tools only after a tool search, under the namespace `mcp__SERVER`.
 
 use delegator_testkit::fake_model::{FakeModel, Reply, mcp_call, message, tool_search};
-use delegator_testkit::program::read_text;
+use delegator_testkit::program::{RunOutput, read_text};
 use delegator_testkit::stage::Stage;
 use serde_json::Value;
 
 use super::{AGENT_ANSWER, events, installed, plan, run_host, server_variables, stage};
 
 /// Our server name as the model sees it.
-const SHOWN_SERVER_NAME: &str = "mcp_delegator";
+pub(super) const SHOWN_SERVER_NAME: &str = "mcp_delegator";
+
+/// A stage with a home of Codex.
+pub(super) fn with_home(stage: Stage) -> Stage {
+    let codex_home = stage.world.home().join(".codex");
+    stage.variable("CODEX_HOME", &codex_home.display().to_string())
+}
+
+/// The end of the server's entry in Codex's configuration: Codex passes only a few of its own variables to a server.
+pub(super) fn variables_table(stage: &Stage) -> String {
+    let variables =
+        server_variables(stage).into_iter().map(|(name, value)| format!("{name} = \"{value}\"\n"));
+    format!("[mcp_servers.mcp-delegator.env]\n{}", variables.collect::<String>())
+}
+
+/// Runs Codex without a user.
+pub(super) fn run(stage: &Stage) -> RunOutput {
+    let codex = installed("codex-0.166.0/node_modules/.bin/codex");
+    let args = ["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", "How deep is the well?"];
+    run_host(stage, &codex, &args)
+}
 
 fn configured_stage(model: &FakeModel, prefix: &str) -> Stage {
-    let stage = stage();
+    let stage = with_home(stage());
     let codex_home = stage.world.home().join(".codex");
-    let stage = stage.variable("CODEX_HOME", &codex_home.display().to_string());
     // Register the server as a user would.
     stage.world.write("home/.codex/config.toml", &model.codex_config());
-    assert_eq!(stage.run_json(&["setup", "codex"])["data"]["is_changed"], true);
+    // There is no user to approve calls; without approval Codex refuses calls that change something.
+    assert_eq!(stage.run_json(&["setup", "codex", "--approve-tools"])["data"]["is_changed"], true);
     let mut config = read_text(&codex_home.join("config.toml"));
-    // There is no user to approve calls; without this line Codex refuses calls that change something.
-    config.push_str("default_tools_approval_mode = \"approve\"\n[mcp_servers.mcp-delegator.env]\n");
-    // Codex passes only a few of its own variables to a server.
+    config.push_str(&variables_table(&stage));
     config.push_str(&format!("MCP_DELEGATOR_TOOL_PREFIX = \"{prefix}\"\n"));
-    for (name, value) in server_variables(&stage) {
-        config.push_str(&format!("{name} = \"{value}\"\n"));
-    }
     stage.world.write("home/.codex/config.toml", &config);
     stage
 }
 
 /// The items of one type in the input of a model request.
-fn input_items<'a>(request: &'a Value, kind: &'a str) -> Vec<&'a Value> {
+pub(super) fn input_items<'a>(request: &'a Value, kind: &'a str) -> Vec<&'a Value> {
     request["input"].as_array().unwrap().iter().filter(|item| item["type"] == kind).collect()
 }
 
@@ -45,12 +60,7 @@ fn assert_tools_are_used_with_prefix(prefix: &str) {
     steps.push(Reply::Output(vec![message("Thank you.")]));
     let model = FakeModel::start(steps);
     let stage = configured_stage(&model, prefix);
-    let codex = installed("codex-0.166.0/node_modules/.bin/codex");
-    let run = run_host(
-        &stage,
-        &codex,
-        &["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", "How deep is the well?"],
-    );
+    let run = run(&stage);
 
     let events = events(&run);
     let completed: Vec<&Value> = events

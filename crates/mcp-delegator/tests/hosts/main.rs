@@ -1,13 +1,16 @@
 //! Real MCP hosts, Claude Code and Codex from npm, with a fake model, an empty home and no network.
 //!
-//! Each starts our server over stdio, offers its tools to the model, and runs the calls in `plan.json`: delegate, wait,
-//! read the results. The agent is the scripted one; its message must reach the model. `scripts/install-hosts` installs the
-//! hosts into `.tools/`. Without them these tests fail; they do not skip.
+//! Each starts our server over stdio, offers its tools to the model, and runs scripted calls. The agent is the scripted
+//! one; its message must reach the model. `scripts/install-hosts` installs the hosts into `.tools/`. Without them these
+//! tests fail; they do not skip.
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod bytes;
 mod claude_code;
 mod codex;
+mod scenarios;
+mod sessions;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +24,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 const AGENT_ANSWER: &str = "The well is 42 metres deep.";
 
 /// One tool call of the plan.
+#[derive(Debug)]
 struct Call {
     tool: String,
     input: Value,
@@ -34,11 +38,15 @@ fn plan() -> Vec<Call> {
 
 /// A world with a scripted agent, in which a host can reach only the loopback interface.
 fn stage() -> Stage {
+    stage_of(PROGRAM)
+}
+
+fn stage_of(program: &str) -> Stage {
     let steps = json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": AGENT_ANSWER},
         {"turn_completed": {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 7}},
     ]);
-    let stage = Stage::with_script(PROGRAM, steps);
+    let stage = Stage::with_script(program, steps);
     // Codex refuses its sandbox helper if its home is below the temporary directory.
     stage.world.write("scratch/.keep", "");
     let scratch = stage.root().join("scratch").display().to_string();

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, V2025_11, V2026_07, quick_stage, release_agents, result, text, waiting_stage};
 
-const UNKNOWN: &str = "T-local-00000000000000000000000000000000";
-const OTHER_UNKNOWN: &str = "T-local-11111111111111111111111111111111";
+const UNKNOWN: &str = "T-local-0000000000";
+const OTHER_UNKNOWN: &str = "T-local-1111111111";
 
 fn codes(batch: &Value) -> Vec<Value> {
     let results = batch["results"].as_array().unwrap_or_else(|| panic!("{batch}"));

@@ -33,51 +33,73 @@ fn call_and_respond(client: &mut Client, era: Era, user_response: &Value) -> Val
     }
     let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
     assert!(question["params"]["message"].as_str().unwrap().contains("mend it"), "{question}");
-    assert_eq!(
-        question["params"]["requestedSchema"]["properties"]["confirm"]["type"], "boolean",
-        "{question}"
-    );
+    // A form without fields: accepting it is one action.
+    assert_eq!(question["params"]["requestedSchema"], json!({"type": "object", "properties": {}}));
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": user_response}));
     client.response(call)["result"].clone()
 }
 
 #[test]
-fn an_accepting_user_confirms_the_call() {
+fn an_accepted_form_confirms_the_call() {
     let stage = quick_stage();
     for era in ERAS {
         let mut client = Client::connect_with(&stage, era, &[], elicitation_capability());
-        let result =
-            call_and_respond(&mut client, era, &json!({"action": "accept", "content": {"confirm": true}}));
-        assert_eq!(result["structuredContent"]["data"]["state"], "completed", "{era:?}: {result}");
+        for user_response in [json!({"action": "accept"}), json!({"action": "accept", "content": {}})] {
+            let result = call_and_respond(&mut client, era, &user_response);
+            assert_eq!(result["structuredContent"]["data"]["state"], "completed", "{era:?}: {result}");
+        }
+    }
+}
+
+/// These responses come at once, as from a client without a user.
+#[test]
+fn a_refused_form_refuses_the_call_and_claims_no_decision_of_a_user() {
+    let stage = quick_stage();
+    for era in ERAS {
+        let mut client = Client::connect_with(&stage, era, &[], elicitation_capability());
+        for action in ["decline", "cancel"] {
+            let result = call_and_respond(&mut client, era, &json!({"action": action}));
+            assert_refused(&result);
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(!text.contains("user was asked") && !text.contains("The user declined"), "{text}");
+        }
+        assert_nothing_was_started(&mut client);
     }
 }
 
 #[test]
-fn a_declining_user_refuses_the_call() {
+fn a_slow_answer_of_the_user_is_not_bypassed() {
     let stage = quick_stage();
-    for era in ERAS {
-        let mut client = Client::connect_with(&stage, era, &[], elicitation_capability());
-        for user_response in [
-            json!({"action": "decline"}),
-            json!({"action": "cancel"}),
-            json!({"action": "accept", "content": {"confirm": false}}),
-            json!({"action": "accept"}),
-        ] {
-            let result = call_and_respond(&mut client, era, &user_response);
-            assert_refused(&result);
-            // The model must not learn from the error how to bypass the user.
-            assert_eq!(result["structuredContent"]["error"]["details"]["is_declined"], true, "{result}");
-            let text = result["content"][0]["text"].as_str().unwrap();
-            let reason = if user_response["action"] == "cancel" {
-                "The user closed the confirmation"
-            } else {
-                "The user declined"
-            };
-            assert!(text.contains(reason) && !text.contains("confirm to true"), "{text}");
-        }
-        let status = client.envelope("_codex_local_status", json!({}));
-        assert_eq!(status["data"]["summary"], json!({"running": 0, "queued": 0, "recently_completed": 0}));
+    let mut client = Client::connect_with(&stage, V2026_07, &[], elicitation_capability());
+    let call = client.start_call(RUN, writing_call());
+    let question = client.response(call)["result"].clone();
+    let asked: i64 = question["requestState"].as_str().unwrap().parse().unwrap();
+    for (action, reason) in
+        [("decline", "the user declined the call"), ("cancel", "closed without an answer")]
+    {
+        let params = json!({
+            "name": RUN, "arguments": writing_call(), "inputResponses": {"confirm": {"action": action}},
+            "requestState": (asked - 5_000).to_string(),
+        });
+        let again = client.send_request("tools/call", params);
+        let result = client.response(again)["result"].clone();
+        assert_refused(&result);
+        let error = &result["structuredContent"]["error"];
+        assert!(error["message"].as_str().unwrap().contains(reason), "{error}");
+        assert!(
+            !error.to_string().contains("exec") && !error.to_string().contains("confirm: true"),
+            "{error}"
+        );
+        let details = &error["details"];
+        assert_eq!(details.get("is_declined").is_some(), action == "decline", "{result}");
     }
+    assert_nothing_was_started(&mut client);
+}
+
+fn assert_nothing_was_started(client: &mut Client) {
+    let status = client.envelope("_codex_local_status", json!({}));
+    let summary = json!({"running": 0, "queued": 0, "recently_completed": 0});
+    assert_eq!(status["data"]["summary"], summary, "{status}");
 }
 
 fn assert_refused(result: &Value) {
@@ -101,7 +123,7 @@ fn the_question_includes_inputs_inside_options() {
     let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
     let text = question["params"]["message"].as_str().unwrap();
     assert!(text.contains(dir.to_str().unwrap()) && text.contains("workspace-write"), "{text}");
-    let yes = json!({"action": "accept", "content": {"confirm": true}});
+    let yes = json!({"action": "accept"});
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
     let result = client.response(call)["result"].clone();
     assert_eq!(result["structuredContent"]["data"]["state"], "completed", "{result}");
@@ -146,6 +168,10 @@ fn without_elicitation_a_call_needs_confirm() {
         let mut client = Client::connect_with(&stage, era, &[], capabilities);
         let refused = client.call(RUN, writing_call());
         assert_refused(&refused);
+        let text = refused["content"][0]["text"].as_str().unwrap();
+        for part in ["confirmation is not available", "confirm: true", "_codex_local_exec", "read-only"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
         let mut confirmed = writing_call();
         confirmed["confirm"] = json!(true);
         let result = client.envelope(RUN, confirmed);
@@ -189,14 +215,9 @@ fn a_cancelled_call_withdraws_its_question() {
         let withdrawal = client
             .wait_for("the cancelled question", |message| message["method"] == "notifications/cancelled");
         assert_eq!(withdrawal["params"]["requestId"], question["id"], "{withdrawal}");
-        let accepted = json!({"action": "accept", "content": {"confirm": true}});
+        let accepted = json!({"action": "accept"});
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": accepted}));
-        let status = client.envelope("_codex_local_status", json!({}));
-        assert_eq!(
-            status["data"]["summary"],
-            json!({"running": 0, "queued": 0, "recently_completed": 0}),
-            "{status}"
-        );
+        assert_nothing_was_started(&mut client);
         assert!(
             !client.pending().iter().any(|message| message["id"] == call),
             "a cancelled call got a response"

@@ -196,9 +196,15 @@ fn a_run_over_its_budget_shows_thread_and_progress() {
     let run = json!({"task": "x", "call_budget_sec": 1});
     let response = client.envelope("_codex_local_run", run.clone());
     let data = &response["data"];
-    assert!(data["thread_id"].is_string() && data["progress"]["percent"].is_u64(), "{response}");
+    assert!(data["thread_id"].is_string() && data["elapsed_seconds"].is_u64(), "{response}");
+    let progress = &data["progress"];
+    assert_eq!((&progress["percent"], &progress["total_steps"]), (&Value::Null, &Value::Null), "{response}");
+    assert!(progress["command_count"].is_u64() && progress["event_count"].as_u64() > Some(0), "{response}");
     let expired = call_markdown(&mut client, "_codex_local_run", run);
-    assert!(expired.contains("\n- thread: ") && expired.contains("\n- percent: "), "{expired}");
+    for fact in ["thread", "elapsed", "activity", "so far"] {
+        assert!(expired.contains(&format!("\n- {fact}: ")), "{fact}: {expired}");
+    }
+    assert!(!expired.contains('%'), "{expired}");
     let id = data["task_id"].as_str().unwrap();
     let waited = client.envelope("_codex_local_wait", json!({"task_id": id, "timeout_sec": 1}));
     assert_eq!(waited["data"]["thread_id"], data["thread_id"], "{waited}");
@@ -364,17 +370,24 @@ fn a_truncated_message_names_the_call_for_the_whole() {
     let mut client = Client::connect(&stage, V2025_06);
     let id = client.exec();
     let cut = call_markdown(&mut client, "_codex_local_wait", json!({"task_id": id}));
-    let next = format!(r#"Next: `_codex_local_results {{"task_id":"{id}","include_output":true}}`"#);
-    assert!(cut.ends_with(&next), "{cut}");
-    let whole =
-        call_markdown(&mut client, "_codex_local_results", json!({"task_id": id, "include_output": true}));
-    assert!(whole.contains(&"m".repeat(9_000)) && !whole.contains("Next:"), "{}", whole.len());
+    let hint =
+        format!(r#"Read the whole message: _codex_local_results {{"task_id":"{id}","include_output":true}}"#);
+    assert!(cut.ends_with(&hint) && cut.contains("final message (8000 of 9000 bytes):"), "{cut}");
+    let typed = client.envelope("_codex_local_wait", json!({"task_id": id}));
+    let expected = json!({"shown_bytes": 8000, "total_bytes": 9000, "suggestion": hint});
+    assert_eq!(typed["data"]["final_message_truncated"], expected, "{typed}");
+    let all = json!({"task_id": id, "include_output": true});
+    let whole = client.envelope("_codex_local_results", all.clone());
+    assert!(whole["data"].get("final_message_truncated").is_none(), "{whole}");
+    let whole = call_markdown(&mut client, "_codex_local_results", all);
+    assert!(whole.contains(&"m".repeat(9_000)) && !whole.contains("whole message"), "{}", whole.len());
 }
 
 #[test]
 fn a_finished_turn_is_not_a_finished_task() {
     let steps = json!([
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": "All done."},
+        {"plan": {"steps": ["Read"], "done": 1}},
         {"turn_completed": {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1}}, {"wait_for_file": "go"},
     ]);
     let stage = Stage::with_script(PROGRAM, steps);

@@ -114,7 +114,7 @@ fn manifest_and_help_state_the_same_inputs() {
     for command in &commands {
         let name = command["name"].as_str().unwrap();
         let path = words(&command["path"]);
-        let help = stage.run_json(&[path.as_slice(), &["--help"]].concat());
+        let help = stage.run_json(&[path.as_slice(), &["--help", "--json"]].concat());
         let help = help["data"]["text"].as_str().unwrap();
         let (usage, entries) = help_entries(help);
         let schema = &command["input_schema"];

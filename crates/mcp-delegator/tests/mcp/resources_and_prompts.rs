@@ -63,7 +63,7 @@ fn an_unknown_resource_is_an_error() {
     for (era, code) in [(V2025_06, -32002), (V2026_07, -32602)] {
         let mut client = Client::connect(&stage, era);
         for uri in [
-            "codex://task/T-local-00000000000000000000000000000000",
+            "codex://task/T-local-0000000000",
             "codex://task/../../etc/passwd",
             "codex://schema/v3.6/nothing/v1",
             "file:///etc/passwd",

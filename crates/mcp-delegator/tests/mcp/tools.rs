@@ -161,6 +161,55 @@ fn defaults_and_ranges_are_in_the_descriptions() {
 }
 
 #[test]
+fn mode_offers_only_what_max_mode_permits() {
+    let modes = |tools: &[Value], name: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap().clone();
+        tool["inputSchema"]["properties"]["mode"]["enum"].clone()
+    };
+    for (max_mode, expected) in [
+        ("read-only", json!(["read-only"])),
+        ("workspace-write", json!(["read-only", "workspace-write"])),
+        ("danger-full-access", json!(["read-only", "workspace-write", "danger-full-access"])),
+    ] {
+        let stage = quick_stage().variable("MCP_DELEGATOR_MAX_MODE", max_mode);
+        let tools = list_with_args(&stage, &[]);
+        for name in ["_codex_local_exec", "_codex_local_resume"] {
+            assert_eq!(modes(&tools, name), expected, "{name}");
+        }
+        let mut with_preview = expected.as_array().unwrap().clone();
+        with_preview.push(json!("preview"));
+        assert_eq!(modes(&tools, "_codex_local_run"), json!(with_preview));
+        let manifest = stage.run_json(&["manifest"]);
+        let commands = manifest["data"]["commands"].as_array().unwrap();
+        let exec = commands.iter().find(|command| command["name"] == "local.exec").unwrap();
+        assert_eq!(exec["mcp"]["inputSchema"]["properties"]["mode"]["enum"], expected, "{exec}");
+    }
+}
+
+#[test]
+fn verify_is_a_string_or_a_list() {
+    let stage = quick_stage().variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let tools = list_with_args(&stage, &[]);
+    let mut client = Client::connect(&stage, V2025_06);
+    for verb in ["run", "exec", "resume"] {
+        let name = format!("_codex_local_{verb}");
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let declared = &tool["inputSchema"]["properties"]["verify"];
+        assert!(declared["description"].as_str().is_some_and(|text| text.contains("list")), "{declared}");
+        for verify in [json!("true --flag"), json!(["true", "--flag"])] {
+            assert!(jsonschema::is_valid(&tool["inputSchema"], &json!({"task": "x", "verify": verify})));
+            if verb == "resume" {
+                continue;
+            }
+            let accepted = client.envelope(&name, json!({"task": "x", "verify": verify}));
+            let waited =
+                client.envelope("_codex_local_wait", json!({"task_id": accepted["data"]["task_id"]}));
+            assert_eq!(waited["data"]["verification"]["command"], json!(["true", "--flag"]), "{waited}");
+        }
+    }
+}
+
+#[test]
 fn annotations_match_the_effects_of_each_tool() {
     let tools = list_with_args(&quick_stage(), &[]);
     for tool in &tools {

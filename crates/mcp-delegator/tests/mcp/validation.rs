@@ -171,7 +171,7 @@ fn an_unknown_input_suggests_a_known_one() {
         ("_codex_local_wait", "timeout", "timeout_sec"),
         ("_codex_local_resume", "conversationId", "thread_id"),
         ("_codex_local_results", "id", "task_id"),
-        ("_codex_cloud_status", "environment", "env_id"),
+        ("_codex_cloud_github_setup", "environment", "env_id"),
     ] {
         assert_eq!(suggestion(tool, key), format!("Did you mean {meant}?"), "{tool} {key}");
     }
@@ -205,7 +205,7 @@ fn problem_texts_describe_the_input() {
     assert_eq!(problem(EXEC, inputs, "labels"), "is given twice, as labels and as options.labels");
     let twice = problem("_codex_local_status", json!({"options": {"format": "markdown"}}), "format");
     assert_eq!(twice, "is given twice, as format and as options.format");
-    let not_a_list = json!({"task_ids": "T-local-00000000000000000000000000000000"});
+    let not_a_list = json!({"task_ids": "T-local-0000000000"});
     assert_eq!(problem("_codex_local_wait", not_a_list, "task_ids"), "must be a list");
     for format in ["yaml", "human", "jsonl"] {
         let result = client.call("_codex_local_status", json!({"format": format}));
@@ -247,7 +247,7 @@ fn nul_bytes_are_refused_in_every_input() {
     let fields = ["idempotency_key", "labels.team", "output_schema", "task", "verify.1", "working_dir"];
     assert_eq!(found, fields.map(|field| format!("{field} INVALID_VALUE")), "{refused}");
     assert!(!refused.to_string().contains("hidden"), "{refused}");
-    let id = format!("T-local-{}", "0".repeat(32));
+    let id = "T-local-0000000000";
     let refused = client.envelope("_codex_local_cancel", json!({"task_id": id, "reason": "hidden\0"}));
     assert_eq!(problem_codes(&refused), ["reason INVALID_VALUE"], "{refused}");
     let guide = json!({
@@ -278,4 +278,38 @@ fn command_line_only_inputs_are_refused() {
     );
     let accepted = client.envelope("_codex_cleanup_registry", json!({"include_restore_points": false}));
     assert_eq!(accepted["status"], "ok", "{accepted}");
+}
+
+/// A caller should not complete inputs of a call that cannot succeed.
+#[test]
+fn a_tool_that_is_not_available_is_refused_before_its_inputs_are_checked() {
+    let stage = quick_stage();
+    let mut client = Client::connect(&stage, V2025_06);
+    for tool in ["submit", "status", "wait", "results", "cancel"] {
+        for arguments in [json!({}), json!({"wrong": 1}), json!({"task_id": "not an id"})] {
+            let refused = client.envelope(&format!("_codex_cloud_{tool}"), arguments);
+            assert_eq!(refused["error"]["code"], "UNSUPPORTED", "{refused}");
+            assert!(refused["error"]["details"].get("problems").is_none(), "{refused}");
+            let suggestion = refused["error"]["details"]["suggestion"].as_str().unwrap();
+            assert!(suggestion.contains("_codex_local_exec"), "{suggestion}");
+        }
+    }
+}
+
+#[test]
+fn without_environments_the_list_names_the_command_that_adds_one() {
+    let stage = quick_stage();
+    let mut client = Client::connect(&stage, V2025_06);
+    let missing = client.envelope("_codex_cloud_list_environments", json!({}));
+    let suggestion = missing["error"]["details"]["suggestion"].as_str().unwrap().to_owned();
+    let (_, command) = suggestion.split_once("mcp-delegator ").unwrap_or_else(|| panic!("{suggestion}"));
+    let words = shell_words(command.trim_end_matches(['.', '\'']));
+    let added = stage.world.run(words.iter().map(String::as_str));
+    assert_eq!(added.exit, Some(0), "{suggestion}: {added:?}");
+    let listed = client.envelope("_codex_cloud_list_environments", json!({}));
+    assert_eq!(listed["data"]["environments"].as_array().map(Vec::len), Some(1), "{listed}");
+}
+
+fn shell_words(text: &str) -> Vec<String> {
+    delegator_transcript::shell::split(text).unwrap_or_else(|| panic!("{text}"))
 }

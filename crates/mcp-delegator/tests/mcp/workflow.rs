@@ -141,8 +141,7 @@ fn only_unknown_tools_and_malformed_requests_are_protocol_errors() {
         assert!(malformed["error"].is_object(), "{malformed}");
         let nowhere = client.request("no/such/method", json!({}));
         assert_eq!(nowhere["error"]["code"], -32601, "{nowhere}");
-        let missing = client
-            .envelope("_codex_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
+        let missing = client.envelope("_codex_local_results", json!({"task_id": "T-local-0000000000"}));
         assert_eq!(missing["status"], "error", "{missing}");
         let cloud = client.envelope("_codex_cloud_submit", json!({"task": "x", "env_id": "e"}));
         assert_eq!(cloud["error"]["code"], "UNSUPPORTED", "{cloud}");
@@ -218,8 +217,7 @@ fn suggestions_name_tools() {
     let early = client.envelope("c_local_results", json!({"task_id": id}));
     let advice = format!("Wait for the task first: c_local_wait {}", json!({"task_id": id}));
     assert_eq!(early["error"]["details"]["suggestion"], advice, "{early}");
-    let unknown =
-        client.call("c_local_results", json!({"task_id": "T-local-00000000000000000000000000000000"}));
+    let unknown = client.call("c_local_results", json!({"task_id": "T-local-0000000000"}));
     assert!(text(&unknown).contains("c_local_status to list the tasks"), "{unknown}");
     release_agents(&stage);
     stage.wait(&id);

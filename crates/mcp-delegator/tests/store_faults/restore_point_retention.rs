@@ -150,7 +150,7 @@ fn every_restore_point_is_dropped_or_reported() {
     for number in 0..UNREADABLE {
         let sql = "INSERT INTO restore_points (task, repository, reference, point, task_ended_at_ms) \
                    VALUES (?1, '/', ?2, '{', 0)";
-        let values = (format!("T-local-{}", "0".repeat(32)), format!("refs/mcp-delegator/{number}"));
+        let values = ("T-local-0000000000", format!("refs/mcp-delegator/{number}"));
         insert.execute(sql, values).unwrap();
     }
     insert.commit().unwrap();

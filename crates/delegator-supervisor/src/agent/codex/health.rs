@@ -18,19 +18,29 @@ pub(crate) fn check_home(environment: &Variables) -> HealthCheck {
                 home.display(),
                 temporary.display()
             ),
-            Some("Set CODEX_HOME or TMPDIR to another directory."),
+            Some("Set CODEX_HOME or TMPDIR to another directory.".to_owned()),
         ),
         Some(home) => check(HealthStatus::Ok, home.display().to_string(), None),
         None => check(HealthStatus::Warning, "neither CODEX_HOME nor HOME is set".to_owned(), None),
     }
 }
 
-/// A warning for a version newer than every measured one. It is used anyway.
+/// A warning for a version outside of the measured ones. It is used anyway.
 pub(crate) fn version_warning(version: (u32, u32, u32)) -> Option<String> {
     let (major, minor, patch) = version;
-    let newest = CodexVersion::NEWEST_MEASURED;
-    (CodexVersion::new(major, minor, patch) > newest)
-        .then(|| format!("newer than the last tested version ({newest}); it will be used anyway"))
+    let version = CodexVersion::new(major, minor, patch);
+    let (oldest, newest) = (CodexVersion::OLDEST_MEASURED, CodexVersion::NEWEST_MEASURED);
+    let side = match version {
+        version if version > newest => "newer",
+        version if version < oldest => "older",
+        _ => return None,
+    };
+    Some(format!("{side} than the tested versions ({oldest} to {newest}); it will be used anyway"))
+}
+
+/// The measured versions.
+pub(crate) fn tested_versions() -> String {
+    format!("{} to {}", CodexVersion::OLDEST_MEASURED, CodexVersion::NEWEST_MEASURED)
 }
 
 #[cfg(test)]
@@ -53,6 +63,11 @@ mod tests {
     #[test]
     fn newer_versions_than_the_measured_ones_are_reported() {
         assert_eq!(version_warning((0, 166, 0)), None);
-        assert!(version_warning((1, 0, 0)).unwrap().contains("(0.166.0)"));
+        assert!(
+            version_warning((1, 0, 0))
+                .unwrap()
+                .contains("newer than the tested versions (0.40.0 to 0.166.0)")
+        );
+        assert!(version_warning((0, 39, 9)).unwrap().contains("older"));
     }
 }

@@ -14,6 +14,7 @@ mod project_trust;
 mod sandbox;
 mod sessions;
 mod shell_snapshots;
+mod sign_in;
 mod stderr;
 mod toml_text;
 mod version;
@@ -25,9 +26,10 @@ use std::time::Duration;
 
 use super::capabilities::Capabilities;
 use super::environment::Variables;
+use super::health::HealthCheck;
 use super::launch::LaunchRequest;
 use super::leftovers::Leftovers;
-use super::probe::{ProbeError, printed_output};
+use super::probe::{ProbeError, exit_and_output, printed_output};
 use super::threads::ThreadLookup;
 use super::verification::{SandboxRequest, VerifyPlan, VerifyRequest};
 use version::CodexVersion;
@@ -36,7 +38,7 @@ pub(super) use command_line::ArgsError;
 pub(super) use environment::OWN_VARIABLES;
 pub(crate) use error_message::{ErrorMessage, Link};
 pub(super) use failures::reported_failure;
-pub(super) use health::{check_home, version_warning};
+pub(super) use health::{check_home, tested_versions, version_warning};
 pub(super) use npm_wrapper::native_program;
 pub(super) use shell_snapshots::remove_shell_snapshots;
 pub(crate) use stderr::{
@@ -75,6 +77,25 @@ pub(super) fn probe_version(
     let output = printed_output(program, args, environment, limit)?;
     let version = CodexVersion::from_output(&output).ok_or(ProbeError::NoVersion { output })?;
     Ok((version.major, version.minor, version.patch))
+}
+
+/// Whether Codex can authenticate. `environment` are the variables that the agent gets, `caller` those of the caller.
+pub(super) fn check_sign_in(
+    program: &Path,
+    args: &[OsString],
+    environment: &Variables,
+    caller: &Variables,
+    limit: Duration,
+) -> HealthCheck {
+    let config = environment::codex_home(environment).map(|home| home.join("config.toml"));
+    let config = config.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let provider = sign_in::Provider::configured(&config);
+    let login = provider.needs_login(environment).then(|| {
+        let args = args.iter().map(OsString::as_os_str).chain(["login", "status"].map(OsStr::new));
+        let (is_success, output) = exit_and_output(program, args, environment, limit).ok()?;
+        Some(sign_in::LoginStatus { is_success, output })
+    });
+    sign_in::check(&provider, environment, caller, login.flatten().as_ref())
 }
 
 /// Whether Codex, in that environment, has a thread to resume.

@@ -1,10 +1,15 @@
 //! Reports the progress of a run through its ports.
+//!
+//! The percentage comes from the agent's plan, else from the time that similar tasks took, else it is unknown. It never
+//! decreases: after a change of the source the higher value stays, with its own source.
 
 use std::process::ChildStdout;
 use std::time::Duration;
 
+use delegator_transcript::{FileOperations, Progress};
+
 use super::super::output::EventReader;
-use super::super::ports::Snapshot;
+use super::super::ports::{Percent, PercentSource, Snapshot};
 use super::{Run, TICK};
 use crate::verdict::Cause;
 
@@ -29,11 +34,14 @@ impl Run<'_> {
         let now = self.now();
         let Some(events) = &self.stdout else { return };
         let state = (events.pipe.received(), self.stderr.pipe.received());
-        let is_new = self.last_snapshot_bytes.unwrap_or_default() != state;
+        let estimate = estimate(now, self.spec.typical_duration);
+        let is_new = self.last_snapshot_bytes.unwrap_or_default() != state
+            || at_least(self.percent, estimate) != self.percent;
         if is_new && self.last_snapshot_at.is_none_or(|last| now >= last + TICK) {
             let snapshot = self.snapshot(events, now);
             self.last_snapshot_bytes = Some(state);
             self.last_snapshot_at = Some(now);
+            self.percent = snapshot.percent;
             self.ports.on_snapshot(&snapshot);
         }
     }
@@ -46,6 +54,7 @@ impl Run<'_> {
     fn snapshot(&self, events: &EventReader<'_, ChildStdout>, now: Duration) -> Snapshot {
         let report = events.summarizer.report();
         let redact = |text: String| self.spec.redactor.redact_str(&text).into_owned();
+        let current = planned(report.progress).or_else(|| estimate(now, self.spec.typical_duration));
         let mut plan = report.plan;
         for step in &mut plan {
             step.text = redact(std::mem::take(&mut step.text));
@@ -53,11 +62,14 @@ impl Run<'_> {
         Snapshot {
             thread_id: report.thread_id.map(redact),
             turn: report.turn,
-            progress: report.progress,
+            percent: at_least(self.percent, current),
+            steps: report.progress.and_then(|progress| progress.steps),
             current_activity: report.current_activity.map(redact),
             plan,
             usage: report.usage,
             events: events.lines(),
+            commands: report.commands.finished,
+            files: changed_files(&report.files),
             stdout_bytes: events.pipe.received(),
             stderr_bytes: self.stderr.pipe.received(),
             elapsed_ms: millis(now),
@@ -68,6 +80,79 @@ impl Run<'_> {
     }
 }
 
+/// The end of a turn is not the end of the task.
+const MAX_PLANNED: u8 = 99;
+/// A task that takes longer than usual is not about to end.
+const MAX_ESTIMATED: u8 = 95;
+
+fn planned(progress: Option<Progress>) -> Option<Percent> {
+    let progress = progress.filter(|progress| progress.steps.is_some())?;
+    Some(Percent { value: progress.percent?.min(MAX_PLANNED), source: PercentSource::Plan })
+}
+
+fn estimate(elapsed: Duration, typical: Option<Duration>) -> Option<Percent> {
+    let percent = (elapsed.as_millis() * 100).checked_div(typical?.as_millis())?;
+    let value = u8::try_from(percent).unwrap_or(MAX_ESTIMATED).min(MAX_ESTIMATED);
+    Some(Percent { value, source: PercentSource::History })
+}
+
+/// The current percentage, unless the last one was higher.
+fn at_least(last: Option<Percent>, current: Option<Percent>) -> Option<Percent> {
+    match (last, current) {
+        (Some(last), Some(current)) if current.value < last.value => Some(last),
+        // An estimate adds nothing to a plan with the same value.
+        (Some(last), Some(current)) if current.value == last.value && last.source == PercentSource::Plan => {
+            Some(last)
+        }
+        (last, current) => current.or(last),
+    }
+}
+
+fn changed_files(files: &FileOperations) -> u64 {
+    (files.added.len() + files.modified.len() + files.deleted.len()) as u64 + files.not_listed
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_transcript::PlanSteps;
+
+    use super::*;
+
+    const fn percent(value: u8, source: PercentSource) -> Option<Percent> {
+        Some(Percent { value, source })
+    }
+
+    #[test]
+    fn without_plan_and_history_the_percentage_is_unknown() {
+        assert_eq!(planned(None), None);
+        assert_eq!(planned(Some(Progress { percent: Some(100), steps: None })), None);
+        assert_eq!(estimate(Duration::from_secs(60), None), None);
+        assert_eq!(at_least(None, None), None);
+    }
+
+    #[test]
+    fn an_estimate_ends_at_95_and_a_plan_at_99() {
+        let typical = Some(Duration::from_secs(100));
+        for (elapsed, expected) in [(0, 0), (60, 60), (96, 95), (100, 95), (100_000, 95)] {
+            let expected = percent(expected, PercentSource::History);
+            assert_eq!(estimate(Duration::from_secs(elapsed), typical), expected);
+        }
+        let steps = Some(PlanSteps { completed: 3, total: 3 });
+        let done = planned(Some(Progress { percent: Some(100), steps }));
+        assert_eq!(done, percent(99, PercentSource::Plan));
+    }
+
+    #[test]
+    fn the_percentage_never_decreases_when_its_source_changes() {
+        use PercentSource::{History, Plan};
+        assert_eq!(at_least(percent(60, History), percent(20, Plan)), percent(60, History));
+        assert_eq!(at_least(percent(60, History), percent(60, Plan)), percent(60, Plan));
+        assert_eq!(at_least(percent(50, Plan), percent(50, History)), percent(50, Plan));
+        assert_eq!(at_least(percent(50, Plan), percent(70, History)), percent(70, History));
+        assert_eq!(at_least(percent(50, Plan), None), percent(50, Plan));
+    }
 }

@@ -81,6 +81,7 @@ impl<'a> Run<'a> {
             stdin_reported: false,
             last_snapshot_bytes: None,
             last_snapshot_at: None,
+            percent: None,
             spec,
         })
     }

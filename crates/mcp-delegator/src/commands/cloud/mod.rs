@@ -25,7 +25,7 @@ pub const WAIT: CommandSpec = CommandSpec {
 };
 
 pub const RESULTS: CommandSpec = CommandSpec {
-    details: "Message, diff, files, tests, tokens, errors.",
+    details: local::results::SPEC.details,
     category: Category::ResultSet,
     shape: Shape::Show("task"),
     danger: Danger::Safe,
@@ -35,7 +35,7 @@ pub const RESULTS: CommandSpec = CommandSpec {
     output: local::results::SPEC.output,
     ..CommandSpec::declare::<local::results::Results>(
         &["cloud", "results"],
-        "Show a finished cloud task's results",
+        "Show the result of a finished cloud task",
     )
 };
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Take};
 use std::path::Path;
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{TaskId, TaskIdPrefix};
 use delegator_engine::{Engine, EngineError, dialect_of};
 use delegator_registry::TaskFile;
 use delegator_transcript::{AssumedThread, Dialect};
@@ -56,13 +56,22 @@ impl Source {
             )
             .suggest("Give a task id or a file, or - for standard input.")),
             None => Ok(Source::Stdin),
-            Some(name) if looks_like_task_id(name) && !Path::new(name).exists() => {
-                open_task_events(context, name)
-            }
-            Some(name) => {
+            Some(name) if name.contains('/') || Path::new(name).exists() => {
                 open_any_file(name).map(|file| Source::File { file, name: name.to_owned(), task: None })
             }
+            Some(name) if looks_like_task_id(name) => open_task_events(context, name),
+            Some(name) => Source::open_by_short_id(context, name),
         }
+    }
+
+    /// Opens the events of a task whose id is given without `T-local-`. A name that is no such id was meant as a file.
+    fn open_by_short_id(context: &Context<'_>, name: &str) -> Result<Source, AppError> {
+        let is_prefix = name.parse::<TaskIdPrefix>().is_ok();
+        let found = if is_prefix { open_task_events(context, name).map_err(Some) } else { Err(None) };
+        found.map_err(|error| match error {
+            Some(error) if error.code != ErrorCode::TaskNotFound => error,
+            _ => no_such_file(name).suggest("Give the path of a transcript or a task id."),
+        })
     }
 
     /// Opens a source named in a tool call.
@@ -84,15 +93,12 @@ impl Source {
         }
     }
 
-    /// The dialect of a task's events, if the lines do not show it. That of a task without a record is known as long as its
-    /// agent is configured.
+    /// The dialect of a task's events, if the lines do not show it.
     pub fn dialect(&self, context: &Context<'_>) -> Result<Option<Dialect>, AppError> {
-        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
-        if let Some(record) = engine.files(id)?.record {
-            return Ok(record.report.dialect.filter(|dialect| *dialect == Dialect::Plain));
+        match self {
+            Source::File { task: Some((engine, id)), .. } => task_dialect(context, engine, id),
+            _ => Ok(None),
         }
-        let agent = context.config.agent(&engine.task(id)?.agent);
-        Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
     }
 
     /// The thread that the events belong to, if the lines do not show it.
@@ -140,6 +146,20 @@ impl Source {
     }
 }
 
+/// The dialect of a task's events, if the lines do not show it. That of a task without a record is known as long as its
+/// agent is configured.
+pub fn task_dialect(
+    context: &Context<'_>,
+    engine: &Engine,
+    id: &TaskId,
+) -> Result<Option<Dialect>, AppError> {
+    if let Some(record) = engine.files(id)?.record {
+        return Ok(record.report.dialect.filter(|dialect| *dialect == Dialect::Plain));
+    }
+    let agent = context.config.agent(&engine.task(id)?.agent);
+    Ok(agent.and_then(|agent| dialect_of(agent.protocol)))
+}
+
 impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
@@ -172,6 +192,10 @@ fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppErr
     Ok(Source::File { file, name, task: Some((engine, id)) })
 }
 
+fn no_such_file(name: &str) -> AppError {
+    AppError::new(ErrorCode::NotFound, format!("{name}: there is no such file")).context("file", name)
+}
+
 fn open_any_file(name: &str) -> Result<File, AppError> {
     let refuse =
         |code, message: String| AppError::new(code, format!("{name}: {message}")).context("file", name);
@@ -181,7 +205,7 @@ fn open_any_file(name: &str) -> Result<File, AppError> {
         }
         Ok(file) => Ok(file),
         Err(error) => Err(match error.kind() {
-            io::ErrorKind::NotFound => refuse(ErrorCode::NotFound, "there is no such file".into()),
+            io::ErrorKind::NotFound => no_such_file(name),
             io::ErrorKind::PermissionDenied => refuse(ErrorCode::PermissionDenied, error.to_string()),
             _ => refuse(ErrorCode::InvalidValue, error.to_string()),
         }),

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::data::task::{Progress, TestResults};
+use crate::output::data::progress::{Progress, described_percent};
+use crate::output::data::task::TestResults;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::documents::task as task_document;
 use crate::output::outcome::Warning;
@@ -187,12 +188,7 @@ impl Summary {
                 .is_some_and(|message| message.truncated),
             structured_output: report.structured_output(),
             turn_count: report.turns,
-            progress: report.progress.as_ref().map(|progress| Progress {
-                percent: progress.percent,
-                completed_steps: progress.completed_steps,
-                total_steps: progress.total_steps,
-                current_activity: report.current_activity.clone(),
-            }),
+            progress: Progress::of_report(report),
             file_operations: file_summary(report, working_dir),
             commands: commands_summary(report),
             test_results: report.tests.as_ref().and_then(TestResults::of),
@@ -358,8 +354,8 @@ pub fn describe(data: &Value) -> Document {
     if let Some(activity) = data.pointer("/progress/current_activity").and_then(Value::as_str) {
         fact("activity", activity.to_owned());
     }
-    if let Some(percent) = data.pointer("/progress/percent") {
-        fact("progress", format!("{percent} %"));
+    if let Some(percent) = described_percent(&data["progress"]) {
+        fact("progress", percent);
     }
     if let Some(thread) = data.pointer("/thread_info/thread_id").and_then(Value::as_str) {
         fact("thread", thread.to_owned());

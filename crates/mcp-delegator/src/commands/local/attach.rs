@@ -15,6 +15,7 @@ use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::output::awaited_task::AttachedTasks;
+use crate::output::data::progress::{counts_text, percent_text};
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, WaitHint};
 
@@ -87,24 +88,37 @@ pub fn max_cancel_time(context: &Context<'_>) -> Duration {
 }
 
 fn progress_bar(context: &Context<'_>) -> ProgressBar {
-    if !context.screen.presentation.shows_progress() {
-        return ProgressBar::hidden();
+    match context.screen.presentation.shows_progress() {
+        true => ProgressBar::new(100),
+        false => ProgressBar::hidden(),
     }
-    let bar = ProgressBar::new(100);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
+/// A bar while the percentage is known, else a spinner; then elapsed time, activity and counts.
 fn show_progress(bar: &ProgressBar, progressed: &TaskProgress<'_>) {
     let snapshot = progressed.snapshot.as_ref();
-    let progress = snapshot.and_then(|snapshot| snapshot.progress);
+    let percent = snapshot.and_then(|snapshot| snapshot.percent);
+    let template = match percent {
+        Some(_) => "{bar:20} {prefix}  {elapsed}  {wide_msg}",
+        None => "{spinner} {elapsed}  {wide_msg}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    if let Some(percent) = percent {
+        bar.set_position(percent.value.into());
+        bar.set_prefix(percent_text(percent));
+    }
     let activity = snapshot.and_then(|snapshot| snapshot.current_activity.as_deref());
-    bar.set_position(progress.map_or(0, |progress| progress.percent.into()));
-    let message = activity.unwrap_or(match progressed.task.state {
+    let activity = activity.unwrap_or(match progressed.task.state {
         delegator_domain::task::State::Queued => "Waiting for a free slot",
         _ => "Starting",
     });
-    bar.set_message(delegator_domain::terminal::sanitize(message).into_owned());
+    let counts = snapshot
+        .and_then(|snapshot| counts_text([snapshot.events, snapshot.commands, snapshot.files]))
+        .map(|counts| format!(" ({counts})"));
+    let message = format!("{activity}{}", counts.unwrap_or_default());
+    bar.set_message(delegator_domain::terminal::sanitize(&message).into_owned());
+    // A spinner shows with every step that the wait goes on.
+    bar.tick();
 }

@@ -23,7 +23,7 @@ use crate::output::data::registry::{CancelledTask, Swept};
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::output::values::UtcTime;
-use crate::spec::{CommandSpec, Danger, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Cancel {
@@ -38,6 +38,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_cancelled"),
     danger: Danger::Destructive,
     idempotent: true,
+    config: ConfigUse::ValidPart,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState, ErrorCode::TimeoutWall],
     ..CommandSpec::new::<Cancel, CancelledTask>(

@@ -43,7 +43,7 @@ pub struct Exec {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns its id at once, for wait, status and results.",
+    details: "Returns its id at once; wait returns the result.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_submitted"),
     network: true,
@@ -53,7 +53,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     confirmation: inputs::command_line_confirmation,
     preflight: agent_problems,
     examples: &[Example {
-        command: "mcp-delegator local exec 'fix the failing test' --mode workspace-write",
+        command: "mcp-delegator exec 'fix the failing test' --mode workspace-write",
         shows: "the task id; the task runs in the background",
     }],
     ..CommandSpec::new::<Exec, ExecutionAck>(&["local", "exec"], "Start a coding task in the background")

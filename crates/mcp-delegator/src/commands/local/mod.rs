@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod cancel;
 pub mod exec;
+pub mod last_task;
 pub mod results;
 pub mod resume;
 pub mod run;

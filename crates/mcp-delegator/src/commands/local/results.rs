@@ -33,7 +33,7 @@ pub struct Results {
     /// Include last 50 events
     #[serde(default)]
     pub include_events: bool,
-    /// Limit of the output in bytes
+    /// Output limit in bytes
     #[serde(default = "super::output_budget")]
     #[schemars(range(min = 1024, max = 1_048_576))]
     pub max_output_bytes: u32,
@@ -43,14 +43,14 @@ pub struct Results {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Message, files, tests, tokens, errors. While it runs, use wait.",
+    details: "Wait returns the same; this can add output and events.",
     category: Category::ResultSet,
     shape: Shape::Show("task"),
     danger: Danger::Safe,
     idempotent: true,
     toolset: Toolset::Local,
     failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidCursor, ErrorCode::NotReady],
-    ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show a finished task's results")
+    ..CommandSpec::new::<Results, ResultSet>(&["local", "results"], "Show the result of a finished task")
 };
 
 pub const COMMAND: Command = Command {

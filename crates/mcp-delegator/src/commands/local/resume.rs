@@ -30,7 +30,7 @@ pub struct Resume {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = THREAD_ID))]
     pub thread_id: Option<String>,
-    /// A task of that thread
+    /// Any task of the thread
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskRef>,
     /// Sandbox mode
@@ -46,7 +46,7 @@ pub struct Resume {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns the new task's id at once.",
+    details: "Returns the new task's id at once; wait returns the result.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_resumed"),
     network: true,

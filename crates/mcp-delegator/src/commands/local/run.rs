@@ -27,6 +27,7 @@ use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
+use crate::output::data::progress::Progress;
 use crate::output::data::task::TaskReport;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
@@ -41,7 +42,7 @@ pub struct Run {
     #[serde(default)]
     #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
-    /// Required to write (CLI: only danger-full-access)
+    /// The user agreed to writing
     #[serde(default, skip_serializing)]
     #[schemars(extend("default" = false))]
     pub confirm: bool,
@@ -57,7 +58,7 @@ pub struct Run {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Returns the result, or its id after call_budget_sec while it keeps running.",
+    details: "Returns its result, or its id after call_budget_sec; it continues.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_run"),
     network: true,
@@ -81,7 +82,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     confirmation,
     preflight: agent_problems,
     examples: &[Example {
-        command: "mcp-delegator local run 'explain the build'",
+        command: "mcp-delegator run 'explain the build'",
         shows: "the agent's final message, with progress while it runs",
     }],
     ..CommandSpec::new::<Run, ExecutionAck>(&["local", "run"], "Run a coding task and wait for it")
@@ -151,10 +152,12 @@ pub fn foreground_output(
     let files = engine.files(&task.id)?;
     let acknowledgement = ExecutionAck::of(&task, Capability::Foreground);
     if expired {
-        let progress = Some(task_data::progress(files.snapshot.as_ref()));
+        let progress = Some(files.snapshot.as_ref().and_then(Progress::of_snapshot));
+        let elapsed_seconds = task_data::elapsed_seconds(&task, Timestamp::now().as_millisecond());
+        let data = ExecutionAck { progress, elapsed_seconds, ..acknowledgement };
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
-        let mut output = CommandOutput::incomplete(ExecutionAck { progress, ..acknowledgement }, parting);
+        let mut output = CommandOutput::incomplete(data, parting);
         report_paused_queue(engine, std::slice::from_ref(&task), &mut output)?;
         return Ok(output);
     }

@@ -35,10 +35,10 @@ pub struct StatusInputs {
     /// Only this task
     #[schemars(extend("x-positional" = true))]
     pub task_id: Option<TaskRef>,
-    /// Only tasks in or below this directory
+    /// Only in or below this directory
     #[schemars(length(min = 1, max = 4096))]
     pub working_dir: Option<PathBuf>,
-    /// Only tasks with these labels
+    /// Only with these labels
     #[serde(default)]
     #[schemars(extend("default" = null))]
     pub labels: BTreeMap<String, String>,
@@ -46,11 +46,11 @@ pub struct StatusInputs {
     #[serde(default)]
     #[schemars(schema_with = "inputs::states")]
     pub state: Option<State>,
-    /// Maximum number of finished tasks
+    /// Finished tasks to list
     #[serde(default = "five")]
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
-    /// Last 5 lines of running tasks
+    /// Add last 5 lines of running tasks
     #[serde(default)]
     pub verbose: bool,
     /// Cursor of the previous page
@@ -62,7 +62,7 @@ pub struct StatusInputs {
 pub struct Status {
     #[serde(flatten)]
     pub filter: StatusInputs,
-    /// Tokens and time per task, label and day
+    /// Add tokens and time per task, label and day
     #[serde(default)]
     pub usage: bool,
 }

@@ -31,10 +31,10 @@ use crate::spec::paging::fingerprint;
 
 /// The engine for the state directory of this call.
 pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
-    let state_dir = context
-        .state_dir
-        .clone()
-        .ok_or_else(|| AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown."))?;
+    let state_dir = context.state_dir.clone().ok_or_else(|| {
+        AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown.")
+            .suggest("Set HOME or MCP_DELEGATOR_HOME to an absolute path.")
+    })?;
     let config = &context.config.settings;
     let retention_ms = |retention: Duration| Some(i64::try_from(retention.as_millis()).unwrap_or(i64::MAX));
     let redactor = context.screen.printer.redactor().clone();

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +60,7 @@ pub struct Wait {
     /// Include output
     #[serde(default)]
     pub include_output: bool,
-    /// Limit of that output in bytes
+    /// Output limit in bytes
     #[serde(default)]
     #[schemars(
         with = "u32",
@@ -74,7 +75,7 @@ pub struct Wait {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "State working: time limit passed; call again.",
+    details: "Returns its result. State working: the time limit passed; call again.",
     category: Category::WaitResult,
     shape: Shape::Show("task"),
     other_shape: Some(Shape::List("tasks")),
@@ -215,7 +216,7 @@ fn ended_task(
 
 fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(UnfinishedTask::of(task, files.snapshot.as_ref()))
+    Ok(UnfinishedTask::of(task, files.snapshot.as_ref(), Timestamp::now().as_millisecond()))
 }
 
 /// The result of one task in a batch.

@@ -165,7 +165,7 @@ impl TreeOutput {
     fn of(restored: RestoredTree) -> TreeOutput {
         let RestoredTree { plan, point, undo, head_restored } = restored;
         let unchanged =
-            plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_owned() });
+            plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_string() });
         TreeOutput {
             restore_point: point.reference,
             work_tree: point.top_level.display().to_string(),
@@ -373,7 +373,7 @@ mod tests {
     use crate::output::data::batch::Batch;
 
     fn failed(changes: RestoreChanges) -> RestoreOutput {
-        let task = format!("T-local-{}", "0123456789abcdef".repeat(2)).parse().unwrap();
+        let task = "T-local-0123456789".parse().unwrap();
         let mut batch = Batch::default();
         batch.failed("/a", AppError::new(ErrorCode::IoError, "No space is left."));
         RestoreOutput::incomplete(&task, changes, batch.result())

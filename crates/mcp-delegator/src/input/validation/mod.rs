@@ -89,6 +89,7 @@ pub fn validate(
     origin: CallOrigin<'_>,
     preflight_context: Option<&PreflightContext<'_>>,
 ) -> Result<ValidInput, AppError> {
+    refuse_unavailable(spec)?;
     let input_validator = InputValidator::of(spec, origin.surface);
     let inputs = &input_validator.inputs;
     let mut problems = earlier_problems;
@@ -113,7 +114,6 @@ pub fn validate(
     if !problems.is_empty() {
         return Err(AppError::from_problems(problems));
     }
-    refuse_unavailable(spec)?;
     if let Some(object) = input.as_object_mut() {
         // Those that remain have their default value, which changes nothing.
         object.retain(|name, _| inputs.get(name).is_none_or(|property| !property.unavailable));
@@ -129,20 +129,23 @@ fn without_moot_confirmation(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems
 }
 
-/// Declared commands have no handler yet.
+/// Declared commands have no handler yet. This comes before any problem with the inputs, which no caller needs to fix.
 fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
     if spec.is_available() {
         return Ok(());
     }
-    Err(AppError::new(
-        ErrorCode::Unsupported,
-        format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path()),
-    )
-    .suggest(Suggestion::with_call(
-        "Run {call} to list the available commands.",
-        NextCall::new(&["manifest"]).with("available_only", true),
-    ))
-    .context("command", spec.name()))
+    let suggestion = match spec.path {
+        ["cloud", ..] => Suggestion::with_call(
+            "Run the task on this machine with {call}.",
+            NextCall::new(&["local", "exec"]),
+        ),
+        _ => Suggestion::with_call(
+            "Run {call} to list the available commands.",
+            NextCall::new(&["manifest"]).with("available_only", true),
+        ),
+    };
+    let message = format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path());
+    Err(AppError::new(ErrorCode::Unsupported, message).suggest(suggestion).context("command", spec.name()))
 }
 
 /// Refuses inputs that only the user may give on the command line.

@@ -138,7 +138,10 @@ fn range_text(property: Option<&Property>, bound: &str) -> String {
 
 fn pattern_text(property: Option<&Property>) -> String {
     match property.map(|property| property.name.as_str()) {
-        Some("task_id" | "task_ids") => "is not a task id such as T-local-… or T-cloud-…".to_owned(),
+        Some("task_id" | "task_ids") => {
+            "is not a task id: T-local- or T-cloud- and 10 letters or digits, of which the first 4 are enough"
+                .to_owned()
+        }
         Some("thread_id") => {
             "is not a thread id: use letters, digits, - and _, beginning with a letter or digit".to_owned()
         }

@@ -17,7 +17,7 @@ use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::error::panic::catch_panics;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
-use crate::mcp::tools::confirmation::{self, UserDecision};
+use crate::mcp::tools::confirmation::{self, Answer};
 use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
 use crate::mcp::tools::waiting::{ProgressReporter, report_while, wait_for_tasks};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
@@ -150,34 +150,26 @@ impl Server {
         let refuse = |refused: RefusedCall| -> CallToolResponse {
             self.state.render(&refused.call, Err(*refused.error)).into()
         };
-        if !refused.lacks_only_confirmation() || !confirmation::can_ask(context) {
+        if !refused.lacks_only_confirmation() {
             return Err(refuse(refused));
         }
-        let decision = if confirmation::uses_input_required(context) {
-            match confirmation::decision_from_responses(request.input_responses.as_ref()) {
-                Some(decision) => Some(decision),
-                None => {
-                    return Err(match confirmation::input_required(&object, current_dir) {
-                        Some(question) => question.into(),
-                        None => refuse(refused),
-                    });
-                }
+        let answer = if !confirmation::can_ask(context) {
+            Answer::Unavailable
+        } else if confirmation::uses_input_required(context) {
+            match confirmation::answer_in(request) {
+                Some(answer) => answer,
+                None => return Err(confirmation::input_required(&object, current_dir).into()),
             }
         } else {
-            let answer = report_while(
-                progress,
-                "Waiting for the user",
-                confirmation::ask(context, &object, current_dir),
-            );
-            outside_backlog(context, answer).await
+            let answer = confirmation::ask(context, &object, current_dir);
+            outside_backlog(context, report_while(progress, "Waiting for the user", answer)).await
         };
-        match decision {
-            Some(UserDecision::Yes) => confirmation::set_confirmed(&mut object),
-            Some(decision) => {
-                return Err(refuse(RefusedCall { error: confirmation::refusal(decision).into(), ..refused }));
-            }
-            None => return Err(refuse(refused)),
+        if answer != Answer::Accepted {
+            let exec_tool = self.state.toolbox.names().prefixed_name("local_exec");
+            let error = answer.refusal(exec_tool.as_deref()).into();
+            return Err(refuse(RefusedCall { error, ..refused }));
         }
+        confirmation::set_confirmed(&mut object);
         self.admit(spec, object).await.map_err(refuse)
     }
 }

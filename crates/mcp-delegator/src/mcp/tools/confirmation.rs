@@ -1,33 +1,47 @@
 //! Asks the user to confirm a call that lacks `confirm`.
 //!
 //! Some calls in a writing mode require `confirm`. If the client supports elicitation, the server asks its user: with an
-//! elicitation request before protocol 2026-07-28, with an input-required response since then. If the client does not
-//! support it, the call is refused.
+//! elicitation request before protocol 2026-07-28, with an input-required response since then. The form has no fields:
+//! accepting it is the confirmation.
+//!
+//! A client without a user declares elicitation, too, and refuses by itself (measured: `codex exec` 0.166 sends `decline`,
+//! `claude -p` 2.1.325 sends `cancel`, both at once). So an error claims a user's decision only if there was time for one.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    InputRequest, InputRequiredResult, InputResponses, ServerRequest,
+    CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationSchema, InputRequest, InputRequiredResult, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::{Map, Value};
 
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::validation::{OPTIONS, snake_case};
 use crate::mcp::tools::confirmation_text;
 
-/// The name of the elicitation, and of its boolean field.
+/// The name of the input, and of the elicitation.
 const CONFIRM: &str = "confirm";
+/// A user needs longer to read the question and decide. A faster answer comes from the client itself.
+const MIN_READING_TIME: Duration = Duration::from_secs(1);
 
+/// How the question to the user ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserDecision {
-    Yes,
-    No,
-    /// The user closed the form without an answer.
-    Dismissed,
+pub enum Answer {
+    Accepted,
+    Declined(AnswerTime),
+    /// The form was closed without a decision.
+    Dismissed(AnswerTime),
+    /// The client cannot ask, or responded with an error.
+    Unavailable,
 }
+
+/// The time from the question to the answer; `None` if it is unknown.
+type AnswerTime = Option<Duration>;
 
 /// Whether the client supports elicitation forms.
 pub fn can_ask(context: &RequestContext<RoleServer>) -> bool {
@@ -43,16 +57,22 @@ pub fn uses_input_required(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= "2026-07-28")
 }
 
-/// The response that asks the client for the confirmation first.
-pub fn input_required(object: &Map<String, Value>, current_dir: &Path) -> Option<InputRequiredResult> {
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(object, current_dir)?));
-    Some(InputRequiredResult::from_input_requests([(CONFIRM.to_owned(), request)].into()))
+/// The response that asks the client for the confirmation first. Its state, which the client returns, is the current time.
+pub fn input_required(object: &Map<String, Value>, current_dir: &Path) -> InputRequiredResult {
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(object, current_dir)));
+    let mut question = InputRequiredResult::from_input_requests([(CONFIRM.to_owned(), request)].into());
+    question.request_state = Some(Timestamp::now().as_millisecond().to_string());
+    question
 }
 
-/// The decision in the input responses of a repeated call.
-pub fn decision_from_responses(responses: Option<&InputResponses>) -> Option<UserDecision> {
-    let answer: ElicitResult = serde_json::from_value(responses?.get(CONFIRM)?.clone()).ok()?;
-    Some(decision_of(&answer))
+/// The answer in a repeated call.
+pub fn answer_in(call: &CallToolRequestParams) -> Option<Answer> {
+    let answer = call.input_responses.as_ref()?.get(CONFIRM)?;
+    let answer: ElicitResult = serde_json::from_value(answer.clone()).ok()?;
+    let asked_ms: Option<i64> = call.request_state.as_ref().and_then(|state| state.parse().ok());
+    let elapsed_ms = asked_ms.and_then(|asked| Timestamp::now().as_millisecond().checked_sub(asked));
+    let elapsed = elapsed_ms.and_then(|elapsed| u64::try_from(elapsed).ok()).map(Duration::from_millis);
+    Some(Answer::of(&answer.action, elapsed))
 }
 
 /// Sends an elicitation request. If the call is cancelled meanwhile, the request is cancelled, too.
@@ -60,30 +80,77 @@ pub async fn ask(
     context: &RequestContext<RoleServer>,
     object: &Map<String, Value>,
     current_dir: &Path,
-) -> Option<UserDecision> {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object, current_dir)?));
+) -> Answer {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object, current_dir)));
     let options = PeerRequestOptions::no_options();
-    let mut pending = context.peer.send_cancellable_request(request, options).await.ok()?;
+    let asked = Instant::now();
+    let Ok(mut pending) = context.peer.send_cancellable_request(request, options).await else {
+        return Answer::Unavailable;
+    };
     tokio::select! {
         biased;
         () = context.ct.cancelled() => {
             let _ = pending.cancel(Some("The call was cancelled.".to_owned())).await;
-            None
+            Answer::Unavailable
         }
         answer = &mut pending.rx => match answer {
-            Ok(Ok(ClientResult::ElicitResult(answer))) => Some(decision_of(&answer)),
-            _ => None,
+            Ok(Ok(ClientResult::ElicitResult(answer))) => Answer::of(&answer.action, Some(asked.elapsed())),
+            _ => Answer::Unavailable,
         },
     }
 }
 
-fn decision_of(answer: &ElicitResult) -> UserDecision {
-    let confirmed = answer.content.as_ref().is_some_and(|content| content[CONFIRM] == true);
-    match answer.action {
-        ElicitationAction::Accept if confirmed => UserDecision::Yes,
-        ElicitationAction::Cancel => UserDecision::Dismissed,
-        _ => UserDecision::No,
+impl Answer {
+    fn of(action: &ElicitationAction, time: AnswerTime) -> Answer {
+        match action {
+            ElicitationAction::Accept => Answer::Accepted,
+            ElicitationAction::Cancel => Answer::Dismissed(time),
+            _ => Answer::Declined(time),
+        }
     }
+
+    /// The error of a call that was not confirmed. `exec_tool` starts the same task without a confirmation.
+    ///
+    /// After a user's decision the error must not suggest how to bypass the user.
+    pub fn refusal(self, exec_tool: Option<&str>) -> AppError {
+        let without_user = |time: AnswerTime| time.filter(|time| *time < MIN_READING_TIME);
+        match self {
+            Answer::Declined(time) => match without_user(time) {
+                Some(time) => unavailable(&refused_by_client("declined", time), exec_tool),
+                None => AppError::new(
+                    ErrorCode::ConfirmationRequired,
+                    "The client reports that the user declined the call. Nothing was started.",
+                )
+                .context("is_declined", true)
+                .suggest("Do not repeat this call; ask the user what to do instead."),
+            },
+            Answer::Dismissed(time) => match without_user(time) {
+                Some(time) => unavailable(&refused_by_client("dismissed the question", time), exec_tool),
+                None => AppError::new(
+                    ErrorCode::ConfirmationRequired,
+                    "The confirmation was closed without an answer. Nothing was started.",
+                )
+                .suggest("Ask the user what to do; repeat the call only if the user agrees to it."),
+            },
+            Answer::Accepted | Answer::Unavailable => unavailable("it cannot ask a user", exec_tool),
+        }
+    }
+}
+
+fn refused_by_client(action: &str, time: Duration) -> String {
+    format!("it {action} after {} ms, before a user could read the question", time.as_millis())
+}
+
+/// The error if no user can confirm: why, and which call needs no confirmation form.
+fn unavailable(reason: &str, exec_tool: Option<&str>) -> AppError {
+    let exec = exec_tool.map(|tool| format!(" or call {tool} with the same inputs")).unwrap_or_default();
+    let suggestion = format!(
+        "If the user has agreed to this change, call again with confirm: true{exec}. Otherwise use mode read-only."
+    );
+    let problem = format!("is not true, and confirmation is not available in this client: {reason}");
+    AppError::from_problems(vec![
+        Problem::new(ErrorCode::ConfirmationRequired, CONFIRM, problem).suggest(Some(suggestion)),
+    ])
 }
 
 /// Sets `confirm` in the arguments, and removes it from wherever else it stands.
@@ -96,19 +163,47 @@ pub fn set_confirmed(object: &mut Map<String, Value>) {
     object.insert(CONFIRM.to_owned(), true.into());
 }
 
-/// The error after a refusal. It must not suggest how to bypass the user.
-pub fn refusal(decision: UserDecision) -> AppError {
-    let message = match decision {
-        UserDecision::Dismissed => "The user closed the confirmation without an answer. Nothing was started.",
-        UserDecision::Yes | UserDecision::No => "The user declined the call. Nothing was started.",
-    };
-    AppError::new(ErrorCode::ConfirmationRequired, message)
-        .context("is_declined", true)
-        .suggest("Do not repeat this call; ask the user what to do instead.")
+fn form(object: &Map<String, Value>, current_dir: &Path) -> ElicitRequestParams {
+    let message = confirmation_text::message(object, current_dir);
+    let requested_schema = ElicitationSchema::new(BTreeMap::new());
+    ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }
 }
 
-fn form(object: &Map<String, Value>, current_dir: &Path) -> Option<ElicitRequestParams> {
-    let message = confirmation_text::message(object, current_dir);
-    let requested_schema = ElicitationSchema::builder().required_bool(CONFIRM).build().ok()?;
-    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: AnswerTime = Some(Duration::from_millis(20));
+    const SLOW: AnswerTime = Some(Duration::from_secs(5));
+
+    #[test]
+    fn a_client_without_a_user_gets_the_alternatives() {
+        for answer in [Answer::Declined(QUICK), Answer::Dismissed(QUICK), Answer::Unavailable] {
+            let error = answer.refusal(Some("_codex_local_exec"));
+            assert!(error.message.contains("confirmation is not available"), "{error:?}");
+            assert!(!error.message.contains("the user declined"), "{error:?}");
+            let next = &error.suggestion.as_ref().unwrap().text;
+            for part in ["If the user has agreed", "confirm: true", "_codex_local_exec", "read-only"] {
+                assert!(next.contains(part), "{part}: {next}");
+            }
+            assert!(!error.context.contains_key("is_declined"), "{error:?}");
+        }
+        let text = Answer::Unavailable.refusal(None).suggestion.unwrap().text;
+        assert!(!text.contains("exec"), "{text}");
+    }
+
+    #[test]
+    fn a_decision_of_the_user_comes_without_alternatives() {
+        for time in [SLOW, None] {
+            let declined = Answer::Declined(time).refusal(Some("_codex_local_exec"));
+            assert!(declined.message.contains("the user declined"), "{declined:?}");
+            assert_eq!(declined.context["is_declined"], true);
+            let dismissed = Answer::Dismissed(time).refusal(Some("_codex_local_exec"));
+            assert!(!dismissed.message.contains("declined"), "{dismissed:?}");
+            for error in [declined, dismissed] {
+                let next = error.suggestion.unwrap().text;
+                assert!(!next.contains("confirm: true") && !next.contains("exec"), "{next}");
+            }
+        }
+    }
 }

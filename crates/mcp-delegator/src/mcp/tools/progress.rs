@@ -1,20 +1,22 @@
 //! The numbers of progress notifications, as pure functions of what is known about the awaited tasks.
 //!
-//! One call has one scale, chosen by the first notification about its tasks: percent of `total` 100 (the mean of
-//! several tasks), or, if one task has no known percentage, seconds since its start of `total` its hard limit. Only before
+//! One call has one scale, chosen by the first notification about its tasks: percent of `total` 100 (of several tasks, the
+//! ended ones), or, if a task has no known percentage, seconds since its start of `total` its hard limit. Only before
 //! the tasks are known there is no `total`. Every value is greater than the one before, as MCP requires, and less than `total`: while nothing
 //! new is known, values grow by fractions below 1.
 
-use delegator_engine::Snapshot;
+use delegator_engine::{Percent, PercentSource, Snapshot};
 use delegator_registry::Task;
 
-use crate::output::data::task as task_data;
+use crate::output::data::progress::percent_text;
 
 /// What is known about the awaited tasks.
 #[derive(Debug, Default)]
 pub struct TaskPosition {
     done: Option<Share>,
     time: Option<Share>,
+    /// The percentage of a single task.
+    percent: Option<Percent>,
     /// What the tasks do now, for a person.
     activity: String,
 }
@@ -44,35 +46,25 @@ impl TaskPosition {
         let is_running = !task.state.is_terminal() && task.started_at_ms.is_some();
         let snapshot = snapshot.filter(|_| is_running);
         let activity = snapshot.and_then(|snapshot| snapshot.current_activity.clone());
+        let percent = snapshot.and_then(|snapshot| snapshot.percent);
         TaskPosition {
-            done: snapshot
-                .and_then(known_percent)
-                .map(|percent| Share { part: percent.into(), total: 100.0 }),
+            done: percent.map(|percent| Share { part: percent.value.into(), total: 100.0 }),
+            percent,
             time: limit_sec.map(|limit| Share { part: elapsed_ms as f64 / 1000.0, total: limit as f64 }),
             activity: activity.unwrap_or_else(|| format!("Waiting for {}", task.id)),
         }
     }
 
-    pub fn of_tasks(tasks: &[(Task, Option<Snapshot>)]) -> TaskPosition {
-        let percent = |(task, snapshot): &(Task, Option<Snapshot>)| match task.state.is_terminal() {
-            true => 100,
-            false => snapshot.as_ref().and_then(known_percent).unwrap_or(0),
-        };
-        let ended = tasks.iter().filter(|(task, _)| task.state.is_terminal()).count();
-        let sum: f64 = tasks.iter().map(|task| f64::from(percent(task))).sum();
+    /// Of several tasks, only the ended ones count: how much of the others is done is not known for all of them.
+    pub fn of_tasks(tasks: &[Task]) -> TaskPosition {
+        let ended = tasks.iter().filter(|task| task.state.is_terminal()).count();
         TaskPosition {
-            done: Some(Share { part: sum / tasks.len().max(1) as f64, total: 100.0 }),
+            done: Some(Share { part: 100.0 * ended as f64 / tasks.len().max(1) as f64, total: 100.0 }),
             time: None,
+            percent: None,
             activity: format!("{ended} of {} tasks ended", tasks.len()),
         }
     }
-}
-
-/// The percentage, if it comes from the agent's plan or at least one step is finished. Without either, 0 would only mean
-/// that nothing is known.
-fn known_percent(snapshot: &Snapshot) -> Option<u8> {
-    let is_known = snapshot.progress.is_some_and(|progress| progress.from_plan || progress.percent > 0);
-    task_data::percent(snapshot).filter(|_| is_known)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,19 +116,19 @@ impl ProgressScale {
         self.known.unwrap_or_default() + repeats / (repeats + 1.0)
     }
 
-    fn message(&self, TaskPosition { done, activity, .. }: &TaskPosition, share: Option<Share>) -> String {
-        let percent = done.map(|done| (100.0 * done.part / done.total) as u64);
-        match (self.unit, share) {
-            (Some((Unit::Percent, total)), _) => {
-                // A task that just ended has no percentage; the last one is closer than 0.
-                let last = || (100.0 * self.known.unwrap_or_default() / total) as u64;
-                format!("{}% complete: {activity}", percent.unwrap_or_else(last))
-            }
-            (Some((Unit::Seconds, total)), Some(time)) => {
+    fn message(&self, position: &TaskPosition, share: Option<Share>) -> String {
+        let TaskPosition { percent, activity, .. } = position;
+        match (self.unit, share, percent) {
+            (Some((Unit::Seconds, total)), Some(time), percent) => {
                 let (elapsed, limit) = (grouped(time.part as u64), grouped(total as u64));
-                let percent = percent.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
-                format!("{elapsed} s of at most {limit} s: {activity}{percent}")
+                let percent = percent.map(|percent| format!(", {}", percent_text(percent)));
+                format!("{elapsed} s of at most {limit} s: {activity}{}", percent.unwrap_or_default())
             }
+            // The wording of the tool envelope's specification.
+            (_, _, Some(Percent { value, source: PercentSource::Plan })) => {
+                format!("{value}% complete: {activity}")
+            }
+            (_, _, Some(estimate)) => format!("{}: {activity}", percent_text(*estimate)),
             _ => activity.clone(),
         }
     }
@@ -159,12 +151,13 @@ mod tests {
     use super::*;
 
     fn percent(part: f64) -> TaskPosition {
-        TaskPosition { done: Some(Share { part, total: 100.0 }), ..seconds(part) }
+        let percent = Some(Percent { value: part as u8, source: PercentSource::Plan });
+        TaskPosition { done: Some(Share { part, total: 100.0 }), percent, ..seconds(part) }
     }
 
     fn seconds(part: f64) -> TaskPosition {
         let time = Some(Share { part, total: 1200.0 });
-        TaskPosition { done: None, time, activity: "Running cargo test".to_owned() }
+        TaskPosition { time, ..TaskPosition::unknown("Running cargo test") }
     }
 
     fn values(positions: impl IntoIterator<Item = TaskPosition>) -> Vec<ProgressValue> {
@@ -190,16 +183,16 @@ mod tests {
 
     #[test]
     fn a_call_keeps_its_scale() {
-        let mut known_later = seconds(20.0);
-        known_later.done = Some(Share { part: 75.0, total: 100.0 });
+        let estimate = Some(Percent { value: 75, source: PercentSource::History });
+        let known_later = TaskPosition { done: percent(75.0).done, percent: estimate, ..seconds(20.0) };
         let values = values([seconds(10.0), known_later]);
         assert_eq!((values[1].progress, values[1].total), (20.0, Some(1200.0)));
-        assert_eq!(values[1].message, "20 s of at most 1,200 s: Running cargo test (75 %)");
+        assert_eq!(values[1].message, "20 s of at most 1,200 s: Running cargo test, about 75 % (estimate)");
         let mut lost = seconds(20.0);
         lost.time = None;
         let values = self::values([percent(40.0), lost]);
         assert_eq!((values[1].progress, values[1].total), (40.5, Some(100.0)));
-        assert_eq!(values[1].message, "40% complete: Running cargo test");
+        assert_eq!(values[1].message, "Running cargo test");
     }
 
     #[test]

@@ -132,6 +132,7 @@ impl ServerState {
         let context = Context {
             commands: self.commands,
             config: &self.config,
+            config_error: None,
             state_dir: self.state_dir.clone(),
             process: &self.process,
             screen,

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use delegator_domain::similar_names;
+use delegator_domain::task::Mode;
 use rmcp::model::{Tool, object};
 
 use crate::error::{AppError, ErrorCode, Problem, suggest_nearest};
@@ -12,7 +13,8 @@ use crate::mcp::codex_compat::{self, CompatTool};
 use crate::output::envelopes::schema as envelope_schema;
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Format;
-use crate::spec::{CommandSpec, ServedTools, tool_schema};
+use crate::spec::tool_schema::{ToolListSettings, tool_definition};
+use crate::spec::{CommandSpec, ServedTools};
 
 /// The user's selection of tools.
 #[derive(Debug, Clone)]
@@ -26,6 +28,7 @@ pub struct ToolSelection {
     pub output_schemas: bool,
     /// The format of responses to calls without `format`.
     pub default_format: Format,
+    pub max_mode: Mode,
 }
 
 /// The tools of one server.
@@ -35,7 +38,7 @@ pub struct Toolbox {
     names: Arc<ServedTools>,
     compat: Vec<CompatTool>,
     output_schemas: bool,
-    default_format: Format,
+    settings: ToolListSettings,
 }
 
 const TOOLSETS: [&str; 5] = ["local", "cloud", "registry", "extra", codex_compat::TOOLSET];
@@ -76,7 +79,11 @@ impl Toolbox {
             names: Arc::new(ServedTools { prefix: selection.prefix.clone(), names }),
             compat,
             output_schemas: selection.output_schemas,
-            default_format: selection.default_format,
+            settings: ToolListSettings {
+                prefix: selection.prefix.clone(),
+                default_format: selection.default_format,
+                max_mode: selection.max_mode,
+            },
         })
     }
 
@@ -89,7 +96,7 @@ impl Toolbox {
     }
 
     pub fn default_format(&self) -> Format {
-        self.default_format
+        self.settings.default_format
     }
 
     /// Whether the tool list contains output schemas.
@@ -131,7 +138,7 @@ impl Toolbox {
     }
 
     fn tool(&self, spec: &'static CommandSpec) -> Option<Tool> {
-        let definition = tool_schema::tool_definition(spec, self.prefix(), self.default_format);
+        let definition = tool_definition(spec, &self.settings);
         let mut tool: Tool = serde_json::from_value(definition).ok()?;
         if self.output_schemas {
             tool.output_schema = Some(Arc::new(object(envelope_schema::tool(spec.category))));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitThread};
 use delegator_engine::{Engine, EngineError};
+use delegator_registry::Task;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
@@ -100,15 +101,11 @@ fn watch_result(
 async fn position(engine: Arc<Engine>, wait: &TaskWait) -> TaskPosition {
     let ids = wait.ids.clone();
     let read = move || {
-        let read_task = |id| {
-            let task = engine.task(id).ok()?;
-            let snapshot = engine.files(id).ok().and_then(|files| files.snapshot);
-            Some((task, snapshot))
-        };
-        let tasks: Vec<_> = ids.iter().filter_map(read_task).collect();
+        let tasks: Vec<Task> = ids.iter().filter_map(|id| engine.task(id).ok()).collect();
         match tasks.as_slice() {
             [] => TaskPosition::unknown("Waiting for tasks"),
-            [(task, snapshot)] if ids.len() == 1 => {
+            [task] if ids.len() == 1 => {
+                let snapshot = engine.files(&task.id).ok().and_then(|files| files.snapshot);
                 let now_ms = jiff::Timestamp::now().as_millisecond();
                 let limit_sec = engine.hard_limit_sec(&task.id);
                 TaskPosition::of_task(task, snapshot.as_ref(), limit_sec, now_ms)

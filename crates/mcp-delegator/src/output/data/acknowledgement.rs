@@ -4,8 +4,9 @@ use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::data::progress::Progress;
 use crate::output::data::status::WaitingFor;
-use crate::output::data::task::{Progress, TaskReport, state_names, thread};
+use crate::output::data::task::{TaskReport, state_names, thread};
 use crate::output::values::UtcTime;
 
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
@@ -37,6 +38,9 @@ pub struct ExecutionAck {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Progress>", extend("x-optional" = true))]
     pub progress: Option<Option<Progress>>,
+    /// Since the start of the task, if the call ended before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_seconds: Option<u64>,
     /// The result of a task that was waited for.
     #[serde(flatten)]
     pub report: Option<TaskReport>,
@@ -55,6 +59,7 @@ impl ExecutionAck {
             expected_duration: None,
             summary: None,
             progress: None,
+            elapsed_seconds: None,
             report: None,
         }
     }

@@ -99,7 +99,7 @@ pub fn append_to(document: Document, data: &Value) -> Document {
             let results = NextCall::new(&["local", "results"])
                 .with("task_id", data["task_id"].clone())
                 .with("events_cursor", cursor.clone());
-            document.block(Block::Text("Earlier events:".to_owned())).block(Block::Next(results))
+            document.block(Block::Next(results))
         }
         None => document,
     }

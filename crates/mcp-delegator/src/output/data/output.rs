@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::documents::document::{Block, Document};
 
 /// Replaces the removed text.
@@ -146,18 +147,30 @@ fn join_tails(stdout: &str, stderr: &str, max_bytes: usize) -> String {
 /// Adds the streams to a document, and how much is missing.
 pub fn append_to(mut document: Document, data: &Value) -> Document {
     let output = &data["output"];
-    for stream in ["stdout", "stderr"] {
-        if let Some(text) = output[stream].as_str().filter(|text| !text.is_empty()) {
+    let text = |stream: &str| output[stream].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    match text("stdout") {
+        // The lines of a structured agent are events.
+        Some(events) if events.starts_with('{') => {
+            let logs = NextCall::new(&["logs"]).with("task_id", data["task_id"].clone());
             document = document
-                .block(Block::Text(format!("The agent's {stream}:")))
-                .block(Block::Verbatim(text.to_owned()));
+                .block(Block::ForModels("The agent's stdout:", events))
+                .block(Block::ForPeople(Suggestion::with_call("What the agent did: {call}", logs)));
         }
+        stdout => document = append_stream(document, "The agent's stdout:", stdout),
     }
+    document = append_stream(document, "The agent's stderr:", text("stderr"));
     match (&output["truncated"], output["max_bytes"].as_u64(), output["original_size"].as_u64()) {
         (Value::Bool(true), Some(budget), Some(original)) => document.block(Block::Text(format!(
             "The output was truncated: it had {original} bytes, and the limit for both streams was {budget}."
         ))),
         _ => document,
+    }
+}
+
+fn append_stream(document: Document, label: &str, text: Option<String>) -> Document {
+    match text {
+        Some(text) => document.block(Block::Text(label.to_owned())).block(Block::Verbatim(text)),
+        None => document,
     }
 }
 

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::data::task::{Progress, RunTimes, percent, progress, state_names, truncate_chars};
+use crate::output::data::progress::Progress;
+use crate::output::data::task::{RunTimes, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
 use crate::output::outcome::{ListCursors, PagedList};
 use crate::output::values::UtcTime;
@@ -115,7 +116,7 @@ pub struct StatusFacts {
 }
 
 /// A task in any state. Fields that its state does not have are null.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ListedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(|_| true)))]
@@ -130,9 +131,7 @@ pub struct ListedTask {
     pub duration_seconds: Option<u64>,
     /// 0: the task is next.
     pub queue_position: Option<usize>,
-    #[schemars(range(max = 100))]
-    pub percent: Option<u8>,
-    pub current_activity: Option<String>,
+    pub progress: Option<Progress>,
 }
 
 /// A running task in a list.
@@ -209,7 +208,7 @@ impl RunningTask {
             state: task.state.public_name(),
             started_ts: UtcTime::from_ms(started_ms),
             elapsed_seconds: (now_ms - started_ms).max(0).unsigned_abs() / 1000,
-            progress: progress(snapshot),
+            progress: snapshot.and_then(Progress::of_snapshot),
             containment: task.containment,
             title: task.title,
             working_dir: task.working_dir,
@@ -232,8 +231,7 @@ impl ListedTask {
             completed_ts: None,
             duration_seconds: None,
             queue_position: None,
-            percent: None,
-            current_activity: None,
+            progress: None,
         }
     }
 
@@ -242,8 +240,7 @@ impl ListedTask {
         let elapsed_ms = task.started_at_ms.map(|started| (now_ms - started).max(0).unsigned_abs());
         ListedTask {
             duration_seconds: elapsed_ms.map(|ms| ms / 1000),
-            percent: snapshot.and_then(percent),
-            current_activity: snapshot.and_then(|snapshot| snapshot.current_activity.clone()),
+            progress: snapshot.and_then(Progress::of_snapshot),
             ..ListedTask::of(task)
         }
     }

@@ -16,19 +16,19 @@ use crate::output::data::denied_write::DeniedWrite;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
+use crate::output::data::final_message::MessageTruncation;
 use crate::output::data::output::AgentOutput;
+use crate::output::data::progress::Progress;
 use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{
-    denied_write, error_context, files, output, restore_point, structured_output, verification,
+    denied_write, error_context, files, final_message, output, restore_point, structured_output, verification,
 };
 use crate::output::values::UtcTime;
 
-/// Characters of the agent's final message that every result contains.
-const MESSAGE_CHARS: usize = 8_000;
 /// Marks a truncated text; its length counts.
-pub const MARK: &str = " [truncated]";
+const MARK: &str = " [truncated]";
 
 /// The names of the states that callers see.
 pub fn state_names(include: fn(State) -> bool) -> Vec<&'static str> {
@@ -131,6 +131,9 @@ pub struct ResultFacts {
 pub struct TaskReport {
     #[schemars(extend("x-optional" = true))]
     pub final_message: Option<String>,
+    /// Set if a part of the final message is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_message_truncated: Option<MessageTruncation>,
     /// The final message as JSON, for a task with an output schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
@@ -238,9 +241,11 @@ impl TaskReport {
         let evidence = record.and_then(|record| record.evidence.as_ref());
         let not_listed = evidence.map(|evidence| evidence.artifacts_not_listed);
         let whole_message = shown.is_some_and(|shown| shown.is_requested);
-        let max_chars = if whole_message { usize::MAX } else { MESSAGE_CHARS };
+        let (final_message, final_message_truncated) =
+            final_message::of_task(&task.id, record, whole_message, syntax);
         TaskReport {
-            final_message: final_text(record).map(|text| truncate_chars(text, max_chars)),
+            final_message,
+            final_message_truncated,
             structured_output_violations: structured
                 .as_ref()
                 .map(StructuredOutput::violations)
@@ -324,16 +329,6 @@ impl TestResults {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Progress {
-    /// At most 99: the end of a turn is not the end of the task.
-    #[schemars(range(max = 100))]
-    pub percent: u8,
-    pub completed_steps: u64,
-    pub total_steps: u64,
-    pub current_activity: Option<String>,
-}
-
 /// A task that has not ended when the wait is over.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct UnfinishedTask {
@@ -342,6 +337,9 @@ pub struct UnfinishedTask {
     pub state: &'static str,
     #[schemars(extend("x-optional" = true))]
     pub progress: Option<Progress>,
+    /// Since the start of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_seconds: Option<u64>,
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -420,29 +418,18 @@ impl From<RunTimes> for WaitFacts {
     }
 }
 
-/// The progress of a task that has not ended, at most 99: the end of a turn is not the end of the task.
-pub fn percent(snapshot: &Snapshot) -> Option<u8> {
-    Some(snapshot.progress?.percent.min(99))
-}
-
-/// The known progress.
-pub fn progress(snapshot: Option<&Snapshot>) -> Option<Progress> {
-    let snapshot = snapshot?;
-    let Snapshot { progress, current_activity, .. } = snapshot;
-    (progress.is_some() || current_activity.is_some()).then(|| Progress {
-        percent: percent(snapshot).unwrap_or(0),
-        completed_steps: progress.map_or(0, |progress| progress.completed_steps),
-        total_steps: progress.map_or(0, |progress| progress.total_steps),
-        current_activity: current_activity.clone(),
-    })
+/// How long a task has been running; `None` before its start.
+pub fn elapsed_seconds(task: &Task, now_ms: i64) -> Option<u64> {
+    task.started_at_ms.map(|started_ms| (now_ms - started_ms).max(0).unsigned_abs() / 1000)
 }
 
 impl UnfinishedTask {
-    pub fn of(task: &Task, snapshot: Option<&Snapshot>) -> UnfinishedTask {
+    pub fn of(task: &Task, snapshot: Option<&Snapshot>, now_ms: i64) -> UnfinishedTask {
         UnfinishedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
-            progress: progress(snapshot),
+            progress: snapshot.and_then(Progress::of_snapshot),
+            elapsed_seconds: elapsed_seconds(task, now_ms),
             working_dir: task.working_dir.clone(),
             thread_id: thread(task).map(str::to_owned),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),

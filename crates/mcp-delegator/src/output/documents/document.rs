@@ -1,12 +1,10 @@
-//! A document of facts, tables and quotes, and its rendering as plain text. `markdown` renders it as Markdown.
+//! A document of facts, tables and quotes. `text` renders it for a person, `markdown` for a model.
 //!
 //! A command describes its data once; both renderers contain the same facts.
 
-use delegator_domain::terminal;
 use serde_json::Value;
 
-use crate::error::suggestion::NextCall;
-use crate::output::call_syntax::CallSyntax;
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::output::documents::markdown::MARKDOWN_SPECIAL;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +21,10 @@ pub enum Block {
     Verbatim(String),
     /// The next useful call.
     Next(NextCall),
+    /// Advice for a person, which a model should not follow by itself.
+    ForPeople(Suggestion),
+    /// Labelled text that only models read; people have `logs`.
+    ForModels(&'static str, String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -80,13 +82,6 @@ impl Document {
         }
         document
     }
-
-    pub fn to_text(&self) -> String {
-        let mut parts: Vec<String> = self.title.iter().cloned().collect();
-        parts.extend(self.blocks.iter().map(text_block).filter(|text| !text.is_empty()));
-        // The data may come from an agent; remove everything that could control a terminal.
-        terminal::sanitize(&parts.join("\n\n")).into_owned()
-    }
 }
 
 /// The values of these keys, one row per item of a list.
@@ -143,55 +138,14 @@ pub fn scalar(value: &Value) -> String {
     }
 }
 
-fn text_block(block: &Block) -> String {
-    match block {
-        Block::Text(text) | Block::Verbatim(text) => text.trim_end().to_owned(),
-        Block::Facts(facts) => {
-            let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-            let lines: Vec<String> = facts
-                .iter()
-                .map(|(name, value)| format!("{name:<width$}  {}", escape_line_breaks(value)))
-                .collect();
-            lines.join("\n")
-        }
-        Block::Table { columns, rows } => text_table(columns, rows),
-        Block::Next(call) => {
-            CallSyntax::Commands.render(call).map(|call| format!("Next: {call}")).unwrap_or_default()
-        }
-    }
-}
-
-/// Escapes line breaks, so that a file name cannot look like a further line of the document.
-fn escape_line_breaks(value: &str) -> std::borrow::Cow<'_, str> {
-    match value.trim_end().contains(['\n', '\r']) {
-        true => value.trim_end().replace('\r', "\\r").replace('\n', "\\n").into(),
-        false => value.into(),
-    }
-}
-
-fn text_table(columns: &[&str], rows: &[Vec<String>]) -> String {
-    let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
-    let cells = |row: &Vec<String>| row.iter().map(|cell| escape_line_breaks(cell).into_owned()).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let widths: Vec<usize> = (0..columns.len())
-        .map(|at| rows.iter().chain([&header]).map(|row| row[at].chars().count()).max().unwrap_or(0))
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    let mut lines = vec![line(&header)];
-    lines.extend(rows.iter().map(line));
-    lines.join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::call_syntax::CallSyntax;
     use crate::output::documents::markdown::inline;
+    use crate::output::documents::text::TextStyle;
     use crate::spec::ServedTools;
 
     #[test]
@@ -200,7 +154,7 @@ mod tests {
             columns: vec!["task", "state"],
             rows: vec![vec!["T-1".into(), "working".into()], vec!["T-2".into(), "queued".into()]],
         });
-        for text in [document.to_text(), document.to_markdown(CallSyntax::Commands)] {
+        for text in [document.to_text(TextStyle::default()), document.to_markdown(CallSyntax::Commands)] {
             for fact in ["Two tasks", "T-1", "working", "T-2", "queued"] {
                 assert!(text.contains(fact), "{fact} is missing in {text}");
             }
@@ -211,7 +165,7 @@ mod tests {
     fn next_call_uses_the_syntax_of_the_reader() {
         let next = NextCall::new(&["local", "wait"]).with("task_id", "T-1");
         let document = Document::default().block(Block::Next(next));
-        assert_eq!(document.to_text(), "Next: mcp-delegator local wait T-1");
+        assert_eq!(document.to_text(TextStyle::default()), "Next: mcp-delegator wait T-1");
         let tools = |name: &str| ServedTools { prefix: "_codex_".to_owned(), names: vec![name.to_owned()] };
         let markdown = document.to_markdown(CallSyntax::Tools(&tools("local_wait")));
         assert_eq!(markdown, r#"Next: `_codex_local_wait {"task_id":"T-1"}`"#);
@@ -244,7 +198,7 @@ mod tests {
     #[test]
     fn data_cannot_escape_its_markup() {
         let document = Document::from_value(&json!({"name": "a|b\u{1b}[2J", "list": ["```\n# pwned"]}));
-        assert!(!document.to_text().contains('\u{1b}'));
+        assert!(!document.to_text(TextStyle::default()).contains('\u{1b}'));
         let markdown = document.to_markdown(CallSyntax::Commands);
         assert!(markdown.contains("a\\|b"));
         assert!(markdown.contains("````"), "the fence must be longer than any inside: {markdown}");

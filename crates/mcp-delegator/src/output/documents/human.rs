@@ -1,45 +1,120 @@
 //! Errors and warnings for a person at a terminal. They go to stderr; stdout contains only the output.
+//!
+//! A person reads both on one screen, so an error leaves out what the printed document already states.
 
 use delegator_domain::terminal;
 use serde_json::Value;
 
-use crate::error::AppError;
+use crate::error::suggestion::Suggestion;
+use crate::error::{AppError, ErrorCode};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::documents::text::{TextStyle, labelled};
 use crate::output::outcome::Warning;
 
-pub fn error(error: &AppError) -> String {
-    let mut lines = vec![format!("error: {}", error.message)];
-    if error.problems.len() > 1 {
-        for problem in &error.problems {
-            let hint = problem.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            lines.push(format!("  - {}: {}{hint}", problem.field, problem.problem));
+/// The error without the parts that `printed` contains; empty if it contains all of them.
+pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
+    let mut lines = Vec::new();
+    let is_new = |text: &str| !printed.contains(text.trim());
+    let message = terminal::sanitize(&error.message);
+    match error.problems.as_slice() {
+        [_, _, ..] => {
+            // The first problem is in the list, too.
+            let count = message.split(". First: ").next().unwrap_or_default();
+            lines.push(labelled(style, "error", &format!("{count}:")));
+            lines.extend(error.problems.iter().map(|problem| {
+                let hint = problem.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                style.wrap(&terminal::sanitize(&format!("  - {}: {}{hint}", problem.field, problem.problem)))
+            }));
         }
+        // The task continues: nothing went wrong.
+        _ if error.code == ErrorCode::Incomplete => lines.push(style.wrap(&message)),
+        _ => lines.push(labelled(style, "error", &message)),
     }
-    if let Some(detail) = &error.detail {
-        lines.extend(detail.lines().map(|line| format!("  {line}")));
+    // The document of a task states the limit that ended it.
+    let is_limit =
+        matches!(error.code, ErrorCode::TimeoutIdle | ErrorCode::TimeoutHard) && !printed.is_empty();
+    if is_limit || !is_new(&message) {
+        lines.clear();
     }
-    if let Some(message) = error.context.get("agent_message").and_then(Value::as_str) {
+    let quote = |text: &str| -> Vec<String> {
+        terminal::sanitize(text).lines().map(|line| style.wrap(&format!("  {line}"))).collect()
+    };
+    if let Some(detail) = error.detail.as_deref().filter(|detail| is_new(detail)) {
+        lines.extend(quote(detail));
+    }
+    let said = error.context.get("agent_message").and_then(Value::as_str);
+    if let Some(message) = said.filter(|message| is_new(message)) {
         lines.push("message of the agent:".to_owned());
-        lines.extend(message.lines().map(|line| format!("  {line}")));
+        lines.extend(quote(message));
     }
-    if let (Some(suggestion), true) = (error.hint(), error.problems.len() <= 1) {
-        lines.push(format!("hint: {}", CallSyntax::Commands.sentence(suggestion)));
-    }
-    match (&error.redirect, &error.fix_command) {
-        (Some(redirect), _) => lines.push(format!("  {}", redirect.command)),
-        (None, Some(command)) => lines.push(format!("fix: {command}")),
-        (None, None) => {}
-    }
-    terminal::sanitize(&lines.join("\n")).into_owned()
+    lines.extend(advice(error, printed, style));
+    lines.join("\n")
 }
 
-/// One line per warning: the sentence, then its data.
-pub fn warnings(warnings: &[Warning]) -> Vec<String> {
+/// What to do next. Commands stay on one line.
+fn advice(error: &AppError, printed: &str, style: TextStyle) -> Vec<String> {
+    let names_printed_call = |suggestion: &Suggestion| {
+        let call = suggestion.call.as_ref().and_then(|call| CallSyntax::Commands.render(call));
+        call.is_some_and(|call| printed.contains(&call))
+    };
+    let hint = error.hint().filter(|hint| error.problems.len() <= 1 && !names_printed_call(hint));
+    let hint = hint.map(|hint| {
+        let hint = Suggestion { text: format!("hint: {}", hint.text), call: hint.call.clone() };
+        style.sentence(&hint)
+    });
+    let command = match (&error.redirect, &error.fix_command) {
+        (Some(redirect), _) => Some(format!("  {}", redirect.command)),
+        (None, Some(command)) => Some(format!("fix: {command}")),
+        (None, None) => None,
+    };
+    let command = command.map(|command| terminal::sanitize(&command).into_owned());
+    hint.into_iter().chain(command).collect()
+}
+
+/// Each warning: the sentence, then its data.
+pub fn warnings(warnings: &[Warning], style: TextStyle) -> Vec<String> {
     let line = |warning: &Warning| {
         let data = warning.context.iter().map(|(key, value)| format!("{key}: {value}"));
         let data: Vec<String> = data.collect();
         let data = if data.is_empty() { String::new() } else { format!(" ({})", data.join("; ")) };
-        terminal::sanitize(&format!("warning: {}{data}", warning.message)).into_owned()
+        labelled(style, "warning", &terminal::sanitize(&format!("{}{data}", warning.message)))
     };
     warnings.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Problem;
+    use crate::error::suggestion::NextCall;
+
+    fn text(error: &AppError, printed: &str) -> String {
+        super::error(error, printed, TextStyle::default())
+    }
+
+    #[test]
+    fn an_error_does_not_repeat_the_document() {
+        let wait = NextCall::new(&["local", "wait"]).with("task_id", "T-1");
+        let error = AppError::new(ErrorCode::AgentFailed, "The agent reported an error.")
+            .context("agent_message", "not signed in")
+            .suggest(Suggestion::with_call("Wait: {call}", wait));
+        let whole = "error: The agent reported an error.\nmessage of the agent:\n  not signed in\n\
+                     hint: Wait: mcp-delegator wait T-1";
+        assert_eq!(text(&error, ""), whole);
+        assert_eq!(
+            text(&error, "x: not signed in\n\nNext: mcp-delegator wait T-1"),
+            "error: The agent reported an error."
+        );
+        assert_eq!(text(&error, whole), "");
+    }
+
+    #[test]
+    fn the_first_of_several_problems_is_named_once() {
+        let problem = |field: &str| Problem::new(ErrorCode::InvalidValue, field, "must be a number");
+        let error = AppError::from_problems(vec![problem("a"), problem("b")]);
+        assert_eq!(
+            text(&error, ""),
+            "error: 2 problems with the input:\n  - a: must be a number\n  - b: must be a number"
+        );
+    }
 }

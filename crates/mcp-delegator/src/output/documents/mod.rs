@@ -9,3 +9,5 @@ pub mod meta_facts;
 pub mod reference;
 pub mod status;
 pub mod task;
+pub mod text;
+mod text_table;

@@ -81,10 +81,16 @@ fn section(spec: &CommandSpec) -> String {
     let details = spec.full_details();
     let mut text =
         format!("\n## {}\n\n{}\n", spec.cli_path(), format!("{}. {details}", spec.about).trim_end());
+    if spec.short_path().is_some() {
+        text.push_str(&format!("\nAlso: `mcp-delegator {}`.\n", spec.path.join(" ")));
+    }
     let inputs = spec.inputs().properties;
     if !inputs.is_empty() {
         text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
         text.extend(inputs.iter().map(input_row));
+        if spec.inputs().task_input().is_some() {
+            text.push_str("| - | `--last` | The most recent task of this directory or its git work tree, instead of an id |\n");
+        }
     }
     if !spec.examples.is_empty() {
         text.push_str("\n```sh\n");
@@ -103,8 +109,9 @@ fn input_row(property: &Property) -> String {
         [] => String::new(),
         choices => format!(": {}", choices.join(", ")),
     };
+    let mark = if property.unavailable { "**Not built in this version: refused.** " } else { "" };
     let text = spec::tool_schema::description_with_bounds(property);
-    format!("| `{}` | `--{}`{position} | {text}{choices} |\n", property.name, property.flag())
+    format!("| `{}` | `--{}`{position} | {mark}{text}{choices} |\n", property.name, property.flag())
 }
 
 /// `docs/configuration.md`.
@@ -119,7 +126,10 @@ pub fn configuration() -> String {
          tasks apply to every task in its work tree, wherever the call is made: the nearest file from the task's\n\
          `working_dir` up to the root of its git work tree counts. Its values for calls apply to calls made in that tree.\n\
          While the file is invalid, no task starts in the tree (`CONFIG_INVALID`); all other commands work there and print\n\
-         a warning (`W_CONFIG_004`).\n\n{}",
+         a warning (`W_CONFIG_004`).\n\n\
+         A setting marked as not built is reserved for a later version: it has no effect, and setting it is a warning\n\
+         (`W_CONFIG_005`). If your own file or a variable is invalid, commands fail with `CONFIG_INVALID`; `config show` and\n\
+         `doctor` also show what is wrong, and `cancel` works with the valid values and a warning (`W_CONFIG_006`).\n\n{}",
         delegator_config::reference()
     )
 }

@@ -1,9 +1,10 @@
 //! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are short and
-//! empty columns are omitted: one task fits in 600 bytes.
+//! empty columns are omitted: one task fits in 600 bytes. Columns are ordered by importance: a narrow terminal omits the last.
 
 use serde_json::Value;
 
-use crate::error::suggestion::NextCall;
+use crate::error::suggestion::{NextCall, Suggestion};
+use crate::output::data::progress::{described_counts, described_percent};
 use crate::output::data::status::{ENDED, QUEUED, RUNNING};
 use crate::output::data::{estimate, usage};
 use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
@@ -35,6 +36,11 @@ pub fn snapshot(data: &Value) -> Document {
     }
     document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
     document.blocks.extend(next_call(data));
+    if lists.iter().all(|list| items(data, list).next().is_none()) {
+        let first = NextCall::new(&["local", "run"]).with("task", "Explain what this project does.");
+        let advice = Suggestion::with_call("Start a task that only reads: {call}", first);
+        document = document.block(Block::ForPeople(advice));
+    }
     document
 }
 
@@ -55,6 +61,9 @@ fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 
 fn headline(data: &Value) -> String {
     let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
+    if ["running", "queued", "recently_completed"].map(count) == [0; 3] && data["is_queue_paused"] != true {
+        return "No task is running, queued or ended in the last 24 hours".to_owned();
+    }
     let paused = if data["is_queue_paused"] == true { " (the queue is paused)" } else { "" };
     format!(
         "{} running, {} queued{paused}, {} ended in the last 24 hours",
@@ -68,18 +77,23 @@ fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
         vec![
             scalar(&task["task_id"]),
-            scalar(&task["elapsed_seconds"]),
-            scalar(&task["progress"]["percent"]),
-            truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
             title(task),
+            scalar(&task["elapsed_seconds"]),
+            progress_cell(&task["progress"]),
+            truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
             labels(task),
             task_document::directory_cell(task, common_directory),
         ]
     };
     table(
-        &["running", "seconds", "%", "activity", "task", "labels", "directory"],
+        &["running", "task", "seconds", "progress", "activity", "labels", "directory"],
         items(data, "tasks").map(row).collect(),
     )
+}
+
+/// The percentage; if it is unknown, what the agent has done so far.
+fn progress_cell(progress: &Value) -> String {
+    described_percent(progress).or_else(|| described_counts(progress)).unwrap_or_else(|| "-".to_owned())
 }
 
 fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
@@ -92,22 +106,22 @@ fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
         // As in the acknowledgement of a task: 1 is the next.
         let position = task["position"].as_u64().map_or_else(|| "-".to_owned(), |at| (at + 1).to_string());
         let id = scalar(&task["task_id"]);
-        vec![id, position, waits, start, title(task), labels(task), directory]
+        vec![id, title(task), position, waits, start, labels(task), directory]
     };
     table(
-        &["queued", "position", "waits for", "starts in", "task", "labels", "directory"],
+        &["queued", "task", "position", "waits for", "starts in", "labels", "directory"],
         items(data, "queue").map(row).collect(),
     )
 }
 
 fn ended(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
-        let cells = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
+        let [id, state, seconds] = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
         let directory = task_document::directory_cell(task, common_directory);
-        cells.into_iter().chain([title(task), labels(task), directory]).collect()
+        vec![id, state, title(task), seconds, labels(task), directory]
     };
     table(
-        &["ended", "state", "seconds", "task", "labels", "directory"],
+        &["ended", "state", "task", "seconds", "labels", "directory"],
         items(data, "recently_completed").map(row).collect(),
     )
 }
@@ -123,7 +137,7 @@ fn labels(task: &Value) -> String {
 fn not_listed(data: &Value) -> Option<Block> {
     let more = data.get("not_listed")?;
     Some(Block::Text(format!(
-        "{} running and {} queued tasks are not listed: continue with the cursor, or filter by working_dir, labels or state.",
+        "{} running and {} queued tasks are not listed: filter by working_dir, labels or state.",
         scalar(&more["running_count"]),
         scalar(&more["queued_count"])
     )))

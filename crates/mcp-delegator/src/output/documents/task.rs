@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
-use crate::output::data::task::MARK;
-use crate::output::data::{batch, denied_write, events, files, output, verification};
+use crate::output::data::progress::{described_counts, described_percent};
+use crate::output::data::{batch, denied_write, events, files, final_message, output, verification};
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
 
 /// Names in a list; the others are only counted.
@@ -14,7 +14,7 @@ const MAX_LOCATIONS: usize = 3;
 
 /// An accepted submission.
 pub fn accepted(data: &Value) -> Document {
-    let facts = facts(
+    let mut facts = facts(
         data,
         &[
             ("state", "/state"),
@@ -22,10 +22,9 @@ pub fn accepted(data: &Value) -> Document {
             ("thread", "/thread_id"),
             ("runs in", "/capability"),
             ("expected duration", "/expected_duration"),
-            ("activity", "/progress/current_activity"),
-            ("percent", "/progress/percent"),
         ],
     );
+    facts.extend(progress_facts(data));
     let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
     let document = document.block(Block::Facts(facts));
     match data.get("metadata") {
@@ -49,27 +48,11 @@ fn single(data: &Value) -> Document {
     let state = text(data, "state");
     let document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
     if matches!(state, "queued" | "working") {
-        let progress = facts(
-            data,
-            &[
-                ("directory", "/working_dir"),
-                ("thread", "/thread_id"),
-                ("activity", "/progress/current_activity"),
-                ("percent", "/progress/percent"),
-            ],
-        );
-        return document.block(Block::Facts(progress)).block(next_wait(data));
+        let mut known = facts(data, &[("directory", "/working_dir"), ("thread", "/thread_id")]);
+        known.extend(progress_facts(data));
+        return document.block(Block::Facts(known)).block(next_wait(data));
     }
-    let document = append_result(document, data);
-    match data["final_message"].as_str() {
-        Some(message) if message.ends_with(MARK) && data["output"]["included"] != true => {
-            let results = NextCall::new(&["local", "results"])
-                .with("task_id", data["task_id"].clone())
-                .with("include_output", true);
-            document.block(Block::Next(results))
-        }
-        _ => document,
-    }
+    append_result(document, data)
 }
 
 /// Everything that is known about an ended task.
@@ -83,9 +66,32 @@ fn append_result(document: Document, data: &Value) -> Document {
         document = append_quote(document, "Reported by the agent:", message);
     }
     if let Some(message) = data["final_message"].as_str() {
-        document = append_quote(document, "The agent's final message:", message);
+        document = append_message(document, "The agent's final message", message, data);
     }
     events::append_to(output::append_to(document, data), data)
+}
+
+/// The final message of a task; if a part is missing, how much it is and how to read it.
+fn append_message(document: Document, label: &str, message: &str, task: &Value) -> Document {
+    let document = append_quote(document, &format!("{label}{}:", final_message::extent(task)), message);
+    match final_message::hint(task) {
+        Some(hint) => document.block(Block::Text(hint.to_owned())),
+        None => document,
+    }
+}
+
+/// Elapsed time, activity, percentage and counts of a task that has not ended.
+fn progress_facts(data: &Value) -> Vec<(String, String)> {
+    let progress = &data["progress"];
+    let elapsed = data["elapsed_seconds"].as_u64().map(|seconds| format!("{seconds} s"));
+    let activity = progress["current_activity"].as_str().map(str::to_owned);
+    let known = [
+        ("elapsed", elapsed),
+        ("activity", activity),
+        ("progress", described_percent(progress)),
+        ("so far", described_counts(progress)),
+    ];
+    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 fn result_facts(data: &Value) -> Vec<(String, String)> {

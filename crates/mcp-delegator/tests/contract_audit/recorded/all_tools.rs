@@ -62,7 +62,7 @@ fn record() -> AllTools {
     let ended = json!({"task_id": task_id(&ended)});
     let thread = session.json("_codex_local_wait", ended.clone());
     let thread = thread["data"]["metadata"]["thread_info"]["thread_id"].clone();
-    let cloud_task = json!({"task_id": "T-cloud-00000000000000000000000000000000"});
+    let cloud_task = json!({"task_id": "T-cloud-0000000000"});
     let mut arguments: BTreeMap<&'static str, Value> = BTreeMap::from([
         ("_codex_local_run", json!({"task": "x", "async": true})),
         ("_codex_local_exec", json!({"task": "x"})),

@@ -96,7 +96,7 @@ fn record() -> CliAnswers {
         manifest_again: call(&["manifest", "--etag", &etag]),
         second_page: call(&["schema", "--json", "--limit", "2", "--cursor", &cursor]),
         invalid_call: call(&["local", "run", "x", "--mode", "sudo", "--hard-timeout-sec", "0"]),
-        unknown_task: call(&["local", "results", "T-local-00000000000000000000000000000000"]),
+        unknown_task: call(&["local", "results", "T-local-0000000000"]),
         early_results: early_results(&stage),
         environments_missing: call(&["cloud", "list-environments"]),
         renamed: call(&["schemas", "error"]),
@@ -128,7 +128,7 @@ fn resource_shortage(stage: &Stage) -> CliAnswer {
 
 /// A directory in place of the lock file cannot be locked.
 fn failed_cleanup(stage: &Stage) -> CliAnswer {
-    let leftover = stage.task_dir("T-local-000000000000000000000000000000aa");
+    let leftover = stage.task_dir("T-local-00000000aa");
     std::fs::create_dir_all(leftover.join("lock")).unwrap();
     std::fs::write(leftover.join("launch"), "x").unwrap();
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);

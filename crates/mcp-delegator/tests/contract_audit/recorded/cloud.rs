@@ -12,7 +12,7 @@ pub(crate) static CLOUD: LazyLock<BTreeMap<&'static str, Value>> = LazyLock::new
 
 fn record() -> BTreeMap<&'static str, Value> {
     let mut session = Session::with_agent(&[]);
-    let task = json!({"task_id": "T-cloud-00000000000000000000000000000000"});
+    let task = json!({"task_id": "T-cloud-0000000000"});
     let calls = [
         ("_codex_cloud_submit", json!({"task": "x", "env_id": "e"})),
         ("_codex_cloud_status", json!({})),

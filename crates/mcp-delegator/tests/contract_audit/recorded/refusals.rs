@@ -31,7 +31,7 @@ pub(crate) struct Refusals {
     pub(crate) exec_without_disk: Value,
 }
 
-const UNKNOWN: &str = "T-local-00000000000000000000000000000000";
+const UNKNOWN: &str = "T-local-0000000000";
 
 fn record() -> Refusals {
     let mut session = Session::with_agent(&done());

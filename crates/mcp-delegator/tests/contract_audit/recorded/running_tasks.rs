@@ -40,7 +40,8 @@ fn record_status() -> Status {
     // An agent that has started and not written anything yet.
     session.stage.set_script(json!([{"wait_for_file": "go"}, {"thread_started": {}}, "turn_started",
         {"message": "All done."}, {"turn_completed": {}}]));
-    session.json("_codex_local_exec", json!({"task": "x"}));
+    // Another model than before: from similar tasks the progress would be estimated.
+    session.json("_codex_local_exec", json!({"task": "x", "model": "other"}));
     session.set_agent(&[
         json!({"message": "One."}),
         json!({"message": "Two."}),
@@ -51,7 +52,7 @@ fn record_status() -> Status {
         json!({"message": "All done."}),
         json!({"turn_completed": {}}),
     ]);
-    let running_ack = session.json("_codex_local_exec", json!({"task": "x"}));
+    let running_ack = session.json("_codex_local_exec", json!({"task": "x", "model": "other"}));
     let mut exec = || session.json("_codex_local_exec", json!({"task": "x"}));
     let queued_acks = [exec(), exec()];
     let full = session.status_when("the plan is known", |data| {

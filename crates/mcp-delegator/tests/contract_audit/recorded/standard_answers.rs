@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::PROGRAM;
 
-pub(crate) const UNKNOWN_TASK: &str = "T-local-00000000000000000000000000000000";
+pub(crate) const UNKNOWN_TASK: &str = "T-local-0000000000";
 
 pub(crate) static STANDARD_ANSWERS: LazyLock<StandardAnswers> = LazyLock::new(record);
 

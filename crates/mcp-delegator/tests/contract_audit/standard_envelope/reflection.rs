@@ -34,7 +34,8 @@ fn record() -> Reflected {
     let manifest = session.stage.run_json(&["manifest"]);
     let commands = list(&manifest, "/data/commands").to_vec();
     let help = |command: &Value| {
-        let help = session.stage.run_json(&[words(&command["path"]).as_slice(), &["--help"]].concat());
+        let help =
+            session.stage.run_json(&[words(&command["path"]).as_slice(), &["--help", "--json"]].concat());
         text(&help, "/data/text").split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let helps = commands.iter().map(help).collect();

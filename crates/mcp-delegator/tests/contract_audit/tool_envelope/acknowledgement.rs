@@ -67,13 +67,14 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 57,
                 "`data.task_id` is unique",
-                "`T-local-` and 32 hexadecimal digits, different for each task",
+                "`T-local-` and 10 characters of Crockford base32, different for each task",
                 || {
+                    const ALPHABET: &[u8] = b"0123456789abcdefghjkmnpqrstvwxyz";
                     let ids =
                         [&COMPLETED.ack, &COMPLETED.background_run].map(|ack| text(ack, "/data/task_id"));
                     assert_ne!(ids[0], ids[1]);
                     let digits = ids[0].strip_prefix("T-local-").unwrap();
-                    assert!(digits.len() == 32 && digits.chars().all(|digit| digit.is_ascii_hexdigit()));
+                    assert!(digits.len() == 10 && digits.bytes().all(|byte| ALPHABET.contains(&byte)));
                 },
             ),
             works(

@@ -10,8 +10,20 @@ use serde_json::Value;
 
 use crate::commands::setup::hosts::{Edit, EntryError};
 
-/// Sets `group.name` to `entry`. If the entry exists, only its command is updated.
-pub fn upsert_entry(text: &str, group: &str, name: &str, entry: &Value) -> Result<Edit, EntryError> {
+/// The command of `group.name`, if there is such an entry.
+pub fn command(text: &str, group: &str, name: &str) -> Result<Option<String>, EntryError> {
+    let command = parse(text)?[group][name]["command"].as_str().map(str::to_owned);
+    Ok(command)
+}
+
+/// Sets `group.name` to `entry`. Of an entry that exists only the values of `replaced` are updated.
+pub fn upsert_entry(
+    text: &str,
+    group: &str,
+    name: &str,
+    entry: &Value,
+    replaced: &[&str],
+) -> Result<Edit, EntryError> {
     let before: Value = parse(text)?;
     let mut expected = before.clone();
     let Some(top) = expected.as_object_mut() else {
@@ -22,14 +34,16 @@ pub fn upsert_entry(text: &str, group: &str, name: &str, entry: &Value) -> Resul
         return Err(cannot_edit(format!("{group} is not an object")));
     };
     match servers.get_mut(name) {
-        Some(Value::Object(present)) => drop(present.insert("command".to_owned(), entry["command"].clone())),
+        Some(Value::Object(present)) => {
+            present.extend(replaced.iter().map(|key| ((*key).to_owned(), entry[*key].clone())));
+        }
         Some(_) => return Err(cannot_edit(format!("{group}.{name} is not an object"))),
         None => drop(servers.insert(name.to_owned(), entry.clone())),
     }
     if expected == before {
         return Ok(Edit::Unchanged);
     }
-    let edited = edit_text(text, group, name, entry);
+    let edited = edit_text(text, group, name, entry, replaced);
     match edited.filter(|text| parse(text).is_ok_and(|now| now == expected)) {
         Some(text) => Ok(Edit::Changed(text)),
         None => Err(cannot_edit("the entry cannot be added without rewriting the file")),
@@ -45,22 +59,34 @@ fn cannot_edit(message: impl Into<String>) -> EntryError {
     EntryError::CannotEdit { message: message.into() }
 }
 
-fn edit_text(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
+fn edit_text(text: &str, group: &str, name: &str, entry: &Value, replaced: &[&str]) -> Option<String> {
+    let is_present = |text: &str| parse(text).is_ok_and(|value| value[group][name].is_object());
+    if !is_present(text) {
+        return insert_entry(text, group, name, entry);
+    }
+    replaced.iter().try_fold(text.to_owned(), |text, key| set_value(&text, [group, name], key, &entry[*key]))
+}
+
+fn insert_entry(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
     let top = parsed.value.as_ref()?.as_object()?;
     let Some(servers) = member_value(top, group) else {
         return insert_member(text, top, group, &serde_json::json!({ name: entry }));
     };
-    let servers = servers.as_object()?;
-    let Some(present) = member_value(servers, name) else {
-        return insert_member(text, servers, name, entry);
-    };
-    let present = present.as_object()?;
-    match member_value(present, "command") {
-        Some(command) => {
-            Some(format!("{}{}{}", &text[..command.start()], entry["command"], &text[command.end()..]))
+    insert_member(text, servers.as_object()?, name, entry)
+}
+
+/// Replaces or adds one value of the object at `path`.
+fn set_value(text: &str, path: [&str; 2], key: &str, value: &Value) -> Option<String> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
+    let top = parsed.value.as_ref()?.as_object()?;
+    let object = path.iter().try_fold(top, |object, name| member_value(object, name)?.as_object())?;
+    match member_value(object, key) {
+        Some(present) if parse(&text[present.start()..present.end()]).ok().as_ref() == Some(value) => {
+            Some(text.to_owned())
         }
-        None => insert_member(text, present, "command", &entry["command"]),
+        Some(present) => Some(format!("{}{value}{}", &text[..present.start()], &text[present.end()..])),
+        None => insert_member(text, object, key, value),
     }
 }
 

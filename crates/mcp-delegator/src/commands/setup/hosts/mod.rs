@@ -1,6 +1,6 @@
 //! MCP hosts and the entry that registers this server in their configuration.
 //!
-//! The files belong to the user. An edit adds one entry, or updates the command of an existing entry, and changes no
+//! The files belong to the user. An edit adds one entry, or updates some values of an existing entry, and changes no
 //! other byte. `json_entry` and `toml_entry` are pure functions from text to text; an edit that would require rewriting
 //! the file is refused.
 
@@ -38,6 +38,18 @@ pub struct HostDirs<'a> {
     pub claude: Option<&'a Path>,
 }
 
+/// What a client's entry for this server contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Path of the program.
+    pub command: String,
+    pub args: Vec<String>,
+    /// Replace the arguments of an existing entry, too. Otherwise they are the user's.
+    pub replaces_args: bool,
+    /// Let the client call the tools without asking; only Codex has such a setting.
+    pub approves_tools: bool,
+}
+
 /// Why an entry could not be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
@@ -57,6 +69,31 @@ pub enum Edit {
 }
 
 impl Host {
+    pub const ALL: [Host; 5] =
+        [Host::ClaudeCode, Host::Codex, Host::Cursor, Host::Vscode, Host::ClaudeDesktop];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Host::ClaudeCode => "claude-code",
+            Host::Codex => "codex",
+            Host::Cursor => "cursor",
+            Host::Vscode => "vscode",
+            Host::ClaudeDesktop => "claude-desktop",
+        }
+    }
+
+    /// The name of the program.
+    pub fn title(self) -> &'static str {
+        match self {
+            Host::ClaudeCode => "Claude Code",
+            Host::Codex => "Codex",
+            Host::Cursor => "Cursor",
+            Host::Vscode => "VS Code",
+            Host::ClaudeDesktop => "Claude Desktop",
+        }
+    }
+
     pub fn config_file(self, dirs: HostDirs<'_>) -> PathBuf {
         let config = dirs.config.map_or_else(|| dirs.home.join(".config"), Path::to_owned);
         match self {
@@ -79,34 +116,46 @@ impl Host {
         }
     }
 
-    fn entry(self, command: &str) -> Value {
+    fn entry(self, new: &Registration) -> Value {
         match self {
             Host::ClaudeCode | Host::Vscode => {
-                json!({"type": "stdio", "command": command, "args": ["serve"]})
+                json!({"type": "stdio", "command": new.command, "args": new.args})
             }
             Host::Codex | Host::Cursor | Host::ClaudeDesktop => {
-                json!({"command": command, "args": ["serve"]})
+                json!({"command": new.command, "args": new.args})
             }
         }
     }
 
-    /// A file that contains only this server's entry.
-    pub fn sample(self, command: &str) -> String {
+    /// The program of this server's entry in the file, if there is one.
+    pub fn registered_command(self, text: &str) -> Result<Option<String>, EntryError> {
         match self {
-            Host::Codex => toml_entry::table(SERVER, command),
+            Host::Codex => toml_entry::command(text, SERVER),
+            _ if text.trim().is_empty() => Ok(None),
+            _ => json_entry::command(text, self.servers_key(), SERVER),
+        }
+    }
+
+    /// A file that contains only this server's entry.
+    pub fn sample(self, new: &Registration) -> String {
+        match self {
+            Host::Codex => toml_entry::table(SERVER, new),
             _ => {
-                let whole = json!({self.servers_key(): {SERVER: self.entry(command)}});
+                let whole = json!({self.servers_key(): {SERVER: self.entry(new)}});
                 serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
             }
         }
     }
 
     /// The text of the file with this server's entry.
-    pub fn edit(self, text: &str, command: &str) -> Result<Edit, EntryError> {
+    pub fn edit(self, text: &str, new: &Registration) -> Result<Edit, EntryError> {
         match self {
-            Host::Codex => toml_entry::upsert_entry(text, SERVER, command),
-            _ if text.trim().is_empty() => Ok(Edit::Changed(self.sample(command))),
-            _ => json_entry::upsert_entry(text, self.servers_key(), SERVER, &self.entry(command)),
+            Host::Codex => toml_entry::upsert_entry(text, SERVER, new),
+            _ if text.trim().is_empty() => Ok(Edit::Changed(self.sample(new))),
+            _ => {
+                let replaced: &[&str] = if new.replaces_args { &["command", "args"] } else { &["command"] };
+                json_entry::upsert_entry(text, self.servers_key(), SERVER, &self.entry(new), replaced)
+            }
         }
     }
 }

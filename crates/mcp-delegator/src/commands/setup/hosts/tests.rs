@@ -5,6 +5,22 @@ use serde_json::{Value, json};
 use crate::commands::setup::hosts::*;
 
 const PROGRAM_PATH: &str = "/opt/mcp-delegator";
+
+/// The registration of a program, without options.
+fn of(command: &str) -> Registration {
+    let (command, args) = (command.to_owned(), vec!["serve".to_owned()]);
+    Registration { command, args, replaces_args: false, approves_tools: false }
+}
+
+fn with_toolsets(toolsets: &str) -> Registration {
+    let args = ["serve", "--toolsets", toolsets].map(str::to_owned).to_vec();
+    Registration { args, replaces_args: true, ..of(PROGRAM_PATH) }
+}
+
+fn approving() -> Registration {
+    Registration { approves_tools: true, ..of(PROGRAM_PATH) }
+}
+
 const JSON_HOSTS: [Host; 4] = [Host::ClaudeCode, Host::Cursor, Host::Vscode, Host::ClaudeDesktop];
 
 fn changed_text(edit: Edit) -> String {
@@ -24,9 +40,9 @@ fn contains_all_lines(before: &str, after: &str) -> bool {
 fn adding_an_entry_changes_no_other_line() {
     let before = "{\n    \"theme\":   \"dark\",\n    \"mcpServers\": {\n        \"other\": {\"command\": \"x\", \"args\": [1.50, \"}\"]}\n    },\n    \"servers\": {}\n}\n";
     for host in JSON_HOSTS {
-        let after = changed_text(host.edit(before, PROGRAM_PATH).unwrap());
+        let after = changed_text(host.edit(before, &of(PROGRAM_PATH)).unwrap());
         let value: Value = serde_json::from_str(&after).unwrap();
-        assert_eq!(value[host.servers_key()][SERVER], host.entry(PROGRAM_PATH), "{after}");
+        assert_eq!(value[host.servers_key()][SERVER], host.entry(&of(PROGRAM_PATH)), "{after}");
         assert_eq!(value["mcpServers"]["other"]["args"][1], "}");
         if host != Host::Vscode {
             assert!(contains_all_lines(before, &after), "{after}");
@@ -35,7 +51,7 @@ fn adding_an_entry_changes_no_other_line() {
                 "indented like its neighbours: {after}"
             );
         }
-        assert_eq!(host.edit(&after, PROGRAM_PATH), Ok(Edit::Unchanged), "a second time");
+        assert_eq!(host.edit(&after, &of(PROGRAM_PATH)), Ok(Edit::Unchanged), "a second time");
     }
 }
 
@@ -47,41 +63,44 @@ fn file_without_servers_gets_the_servers_object() {
         ("{\n  \"a\": 1\n}\n", "{\n  \"mcpServers\": {\n    \"mcp-delegator\""),
         ("", "{\n  \"mcpServers\": {"),
     ] {
-        let text = changed_text(Host::Cursor.edit(before, PROGRAM_PATH).unwrap());
+        let text = changed_text(Host::Cursor.edit(before, &of(PROGRAM_PATH)).unwrap());
         assert!(text.starts_with(after), "{before:?} became {text}");
-        assert_eq!(Host::Cursor.edit(&text, PROGRAM_PATH), Ok(Edit::Unchanged));
+        assert_eq!(Host::Cursor.edit(&text, &of(PROGRAM_PATH)), Ok(Edit::Unchanged));
     }
 }
 
 #[test]
 fn existing_entry_gets_only_its_command_updated() {
     let before = "{\"mcpServers\": {\"mcp-delegator\": {\"command\": \"/old\", \"args\": [\"serve\", \"--read-only\"],  \"env\": {\"A\": \"b\"}}}}";
-    let after = changed_text(Host::ClaudeCode.edit(before, PROGRAM_PATH).unwrap());
+    let after = changed_text(Host::ClaudeCode.edit(before, &of(PROGRAM_PATH)).unwrap());
     assert_eq!(after, before.replace("/old", PROGRAM_PATH));
     let before = "# mine\n[mcp_servers.mcp-delegator] # ours\ncommand = '/old' # why\nargs = [\"serve\", \"--read-only\"]\nenv = { A = \"b\" }\n";
-    let after = changed_text(Host::Codex.edit(before, PROGRAM_PATH).unwrap());
+    let after = changed_text(Host::Codex.edit(before, &of(PROGRAM_PATH)).unwrap());
     assert_eq!(after, before.replace("'/old'", "\"/opt/mcp-delegator\""));
-    assert_eq!(Host::Codex.edit(&after, PROGRAM_PATH), Ok(Edit::Unchanged));
+    assert_eq!(Host::Codex.edit(&after, &of(PROGRAM_PATH)), Ok(Edit::Unchanged));
 }
 
 #[test]
 fn line_endings_stay_as_they_were() {
     let before = "model = \"x\"\r\n[mcp_servers.mcp-delegator]\r\ncommand = '/old'\r\n";
-    let after = changed_text(Host::Codex.edit(before, PROGRAM_PATH).unwrap());
+    let after = changed_text(Host::Codex.edit(before, &of(PROGRAM_PATH)).unwrap());
     assert_eq!(after, before.replace("'/old'", "\"/opt/mcp-delegator\""));
     let before = "{\r\n  \"mcpServers\": {\"mcp-delegator\": {\"command\": \"/old\"}}\r\n}\r\n";
-    let after = changed_text(Host::Cursor.edit(before, PROGRAM_PATH).unwrap());
+    let after = changed_text(Host::Cursor.edit(before, &of(PROGRAM_PATH)).unwrap());
     assert_eq!(after, before.replace("/old", PROGRAM_PATH));
 }
 
 #[test]
 fn toml_table_is_appended_at_the_end() {
     let before = "model = \"x\" # a comment\n\n[mcp_servers.other]\ncommand = \"y\"";
-    let after = changed_text(Host::Codex.edit(before, "/a \"quoted\\ place").unwrap());
+    let after = changed_text(Host::Codex.edit(before, &of("/a \"quoted\\ place")).unwrap());
     assert!(after.starts_with(before), "{after}");
     let value: toml::Table = toml::from_str(&after).unwrap();
     assert_eq!(value["mcp_servers"][SERVER]["command"].as_str(), Some("/a \"quoted\\ place"));
-    assert_eq!(changed_text(Host::Codex.edit("", PROGRAM_PATH).unwrap()), Host::Codex.sample(PROGRAM_PATH));
+    assert_eq!(
+        changed_text(Host::Codex.edit("", &of(PROGRAM_PATH)).unwrap()),
+        Host::Codex.sample(&of(PROGRAM_PATH))
+    );
 }
 
 #[test]
@@ -89,21 +108,19 @@ fn files_that_would_need_rewriting_are_refused() {
     for text in
         ["{ // a comment\n}", "[]", "{\"mcpServers\": []}", "{\"mcpServers\": {\"mcp-delegator\": 1}}"]
     {
-        assert!(Host::Cursor.edit(text, PROGRAM_PATH).is_err(), "{text}");
+        assert!(Host::Cursor.edit(text, &of(PROGRAM_PATH)).is_err(), "{text}");
     }
     for text in
         ["mcp_servers = { other = { command = \"x\" } }\n", "= 1", "[mcp_servers.mcp-delegator]\nurl = 'x'\n"]
     {
-        assert!(Host::Codex.edit(text, PROGRAM_PATH).is_err(), "{text}");
+        assert!(Host::Codex.edit(text, &of(PROGRAM_PATH)).is_err(), "{text}");
     }
 }
 
 #[test]
 fn each_host_has_its_config_file() {
     let dirs = HostDirs { home: Path::new("/h"), config: None, codex: None, claude: None };
-    let files: Vec<String> = [Host::ClaudeCode, Host::Codex, Host::Cursor, Host::Vscode, Host::ClaudeDesktop]
-        .map(|host| host.config_file(dirs).display().to_string())
-        .to_vec();
+    let files: Vec<String> = Host::ALL.map(|host| host.config_file(dirs).display().to_string()).to_vec();
     let expected = [
         "/h/.claude.json",
         "/h/.codex/config.toml",
@@ -116,7 +133,56 @@ fn each_host_has_its_config_file() {
     assert_eq!(Host::Codex.config_file(moved), Path::new("/c/config.toml"));
     assert_eq!(Host::ClaudeCode.config_file(moved), Path::new("/d/.claude.json"));
     assert_eq!(
-        Host::Vscode.entry(PROGRAM_PATH),
+        Host::Vscode.entry(&of(PROGRAM_PATH)),
         json!({"type": "stdio", "command": PROGRAM_PATH, "args": ["serve"]})
     );
+}
+
+#[test]
+fn arguments_of_an_existing_entry_are_replaced_only_on_request() {
+    let json = "{\"mcpServers\": {\"mcp-delegator\": {\"command\": \"/opt/mcp-delegator\", \"args\": [\"serve\", \"--read-only\"]}}}";
+    let toml = "[mcp_servers.mcp-delegator]\ncommand = '/opt/mcp-delegator'\nargs = [\"serve\", \"--read-only\"] # mine\n";
+    let wanted = "[\"serve\",\"--toolsets\",\"local\"]";
+    for (host, before, wanted) in
+        [(Host::Cursor, json, wanted.to_owned()), (Host::Codex, toml, wanted.replace(',', ", "))]
+    {
+        assert_eq!(host.edit(before, &of(PROGRAM_PATH)), Ok(Edit::Unchanged));
+        let after = changed_text(host.edit(before, &with_toolsets("local")).unwrap());
+        assert_eq!(after, before.replace("[\"serve\", \"--read-only\"]", &wanted));
+        assert_eq!(host.edit(&after, &with_toolsets("local")), Ok(Edit::Unchanged));
+    }
+}
+
+#[test]
+fn approval_is_written_once_and_never_removed() {
+    assert!(Host::Codex.sample(&approving()).ends_with("\ndefault_tools_approval_mode = \"approve\"\n"));
+    for (before, after) in [
+        (
+            "[mcp_servers.mcp-delegator]\r\ncommand = '/opt/mcp-delegator' # why\r\n[other]\r\n",
+            "[mcp_servers.mcp-delegator]\r\ncommand = '/opt/mcp-delegator' # why\r\ndefault_tools_approval_mode = \"approve\"\r\n[other]\r\n",
+        ),
+        (
+            "[mcp_servers]\nmcp-delegator = { command = '/opt/mcp-delegator' }",
+            "[mcp_servers]\nmcp-delegator = { command = '/opt/mcp-delegator', default_tools_approval_mode = \"approve\" }",
+        ),
+        (
+            "[mcp_servers.mcp-delegator]\ncommand = '/opt/mcp-delegator'\ndefault_tools_approval_mode = 'prompt'\n",
+            "[mcp_servers.mcp-delegator]\ncommand = '/opt/mcp-delegator'\ndefault_tools_approval_mode = \"approve\"\n",
+        ),
+    ] {
+        let text = changed_text(Host::Codex.edit(before, &approving()).unwrap());
+        assert_eq!(text, after);
+        assert!(toml_entry::approves_tools(&text, SERVER) && !toml_entry::approves_tools(before, SERVER));
+        assert_eq!(Host::Codex.edit(&text, &approving()), Ok(Edit::Unchanged));
+        assert_eq!(Host::Codex.edit(&text, &of(PROGRAM_PATH)), Ok(Edit::Unchanged));
+    }
+}
+
+#[test]
+fn the_registered_command_is_found() {
+    for host in Host::ALL {
+        assert_eq!(host.registered_command(&host.sample(&of("/x"))), Ok(Some("/x".to_owned())));
+        assert_eq!(host.registered_command(""), Ok(None));
+        assert!(host.registered_command("= {").is_err());
+    }
 }

@@ -1,21 +1,51 @@
 //! Adds or updates one server table in TOML text without reformatting it.
 //!
-//! A new table is appended at the end. Of an existing table only the value of `command` is replaced, at the span that
-//! `toml` reports. `toml_edit` would change CRLF line endings to LF.
+//! A new table is appended at the end. Of an existing table only some values are replaced, at the spans that `toml`
+//! reports, or added after `command`. `toml_edit` would change CRLF line endings to LF.
 
 use toml::de::DeTable;
 use toml_writer::{ToTomlValue, TomlStringBuilder};
 
-use crate::commands::setup::hosts::{Edit, EntryError};
+use crate::commands::setup::hosts::{Edit, EntryError, Registration};
 
 const GROUP: &str = "mcp_servers";
 
+/// With the value `approve`, Codex calls the tools of a server without asking. Without it, `codex exec` refuses every
+/// call of a tool that is not marked as read-only, because there is no user to ask (measured with 0.166).
+const APPROVAL: &str = "default_tools_approval_mode";
+const APPROVE: &str = "\"approve\"";
+
 /// The entry as a TOML table.
-pub fn table(name: &str, command: &str) -> String {
-    format!("[{GROUP}.{name}]\ncommand = {}\nargs = [\"serve\"]\n", quote(command))
+pub fn table(name: &str, new: &Registration) -> String {
+    let approval = if new.approves_tools { format!("{APPROVAL} = {APPROVE}\n") } else { String::new() };
+    format!(
+        "[{GROUP}.{name}]\ncommand = {}\nargs = {}\n{approval}",
+        quote(&new.command),
+        quote_list(&new.args)
+    )
 }
 
-pub fn upsert_entry(text: &str, name: &str, command: &str) -> Result<Edit, EntryError> {
+/// The command of a server, if the file has such an entry.
+pub fn command(text: &str, name: &str) -> Result<Option<String>, EntryError> {
+    Ok(value_of(&parse(text)?, name, "command").and_then(|value| value.get_ref().as_str()).map(str::to_owned))
+}
+
+/// Whether Codex calls the tools of the server without asking.
+pub fn approves_tools(text: &str, name: &str) -> bool {
+    let Ok(document) = parse(text) else { return false };
+    value_of(&document, name, APPROVAL).is_some_and(|value| value.get_ref().as_str() == Some("approve"))
+}
+
+fn value_of<'a, 'b>(
+    document: &'b DeTable<'a>,
+    name: &str,
+    key: &str,
+) -> Option<&'b toml::Spanned<toml::de::DeValue<'a>>> {
+    let group = document.get(GROUP)?.get_ref().as_table()?;
+    group.get(name)?.get_ref().as_table()?.get(key)
+}
+
+pub fn upsert_entry(text: &str, name: &str, new: &Registration) -> Result<Edit, EntryError> {
     let document = parse(text)?;
     let present = document.get(GROUP).and_then(|group| group.get_ref().as_table()?.get(name));
     let Some(present) = present else {
@@ -25,7 +55,7 @@ pub fn upsert_entry(text: &str, name: &str, command: &str) -> Result<Edit, Entry
             text if text.ends_with('\n') => "\n",
             _ => "\n\n",
         };
-        let whole = format!("{text}{gap}{}", table(name, command));
+        let whole = format!("{text}{gap}{}", table(name, new));
         // An inline table cannot be extended by a later table.
         return match parse(&whole) {
             Ok(_) => Ok(Edit::Changed(whole)),
@@ -35,14 +65,60 @@ pub fn upsert_entry(text: &str, name: &str, command: &str) -> Result<Edit, Entry
     let Some(entry) = present.get_ref().as_table() else {
         return Err(cannot_edit(format!("{GROUP}.{name} is not a table")));
     };
-    let Some(present_command) = entry.get("command") else {
+    if !entry.contains_key("command") {
         return Err(cannot_edit(format!("{GROUP}.{name} has no command")));
-    };
-    if present_command.get_ref().as_str() == Some(command) {
-        return Ok(Edit::Unchanged);
     }
-    let span = present_command.span();
-    Ok(Edit::Changed(format!("{}{}{}", &text[..span.start], quote(command), &text[span.end..])))
+    let mut wanted = vec![("command", quote(&new.command))];
+    wanted.extend(new.replaces_args.then(|| ("args", quote_list(&new.args))));
+    wanted.extend(new.approves_tools.then(|| (APPROVAL, APPROVE.to_owned())));
+    let set = |text: String, (key, value): (&str, String)| set_value(&text, name, key, &value);
+    match wanted.into_iter().try_fold(text.to_owned(), set)? {
+        same if same == text => Ok(Edit::Unchanged),
+        changed => Ok(Edit::Changed(changed)),
+    }
+}
+
+/// Replaces or adds one value of a server that has a command.
+fn set_value(text: &str, name: &str, key: &str, value: &str) -> Result<String, EntryError> {
+    let document = parse(text)?;
+    let is_set = |text: &str| {
+        let (Ok(document), Ok(wanted)) = (parse(text), toml::de::DeValue::parse(value)) else { return false };
+        value_of(&document, name, key).is_some_and(|found| same(found.get_ref(), wanted.get_ref()))
+    };
+    if is_set(text) {
+        return Ok(text.to_owned());
+    }
+    let splice = |range: std::ops::Range<usize>, new: &str| {
+        format!("{}{new}{}", &text[..range.start], &text[range.end..])
+    };
+    let candidates = match (value_of(&document, name, key), value_of(&document, name, "command")) {
+        (Some(present), _) => vec![splice(present.span(), value)],
+        (None, Some(command)) => {
+            let end = command.span().end;
+            let line_end = text[end..].find('\n').map_or(text.len(), |at| end + at);
+            let line_end = line_end - usize::from(text[..line_end].ends_with('\r'));
+            let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+            // A table has one value per line; in an inline table the values are separated by commas.
+            vec![
+                splice(line_end..line_end, &format!("{newline}{key} = {value}")),
+                splice(end..end, &format!(", {key} = {value}")),
+            ]
+        }
+        (None, None) => Vec::new(),
+    };
+    let edited = candidates.into_iter().find(|text| is_set(text));
+    edited.ok_or_else(|| cannot_edit(format!("{key} cannot be set without rewriting the file")))
+}
+
+/// Whether two texts or lists of texts are the same.
+fn same(one: &toml::de::DeValue<'_>, other: &toml::de::DeValue<'_>) -> bool {
+    match (one.as_array(), other.as_array()) {
+        (Some(one), Some(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other.iter()).all(|(a, b)| same(a.get_ref(), b.get_ref()))
+        }
+        _ => one.as_str().is_some() && one.as_str() == other.as_str(),
+    }
 }
 
 fn parse(text: &str) -> Result<DeTable<'_>, EntryError> {
@@ -58,4 +134,8 @@ fn cannot_edit(message: String) -> EntryError {
 
 fn quote(text: &str) -> String {
     TomlStringBuilder::new(text).as_basic().to_toml_value()
+}
+
+fn quote_list(items: &[String]) -> String {
+    format!("[{}]", items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(", "))
 }

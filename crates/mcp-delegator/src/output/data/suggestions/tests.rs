@@ -78,7 +78,7 @@ fn failures_outside_the_work_have_one_suggestion() {
             Kind::ThreadNotFound,
             "x",
             None,
-            "Start a new task with 'mcp-delegator local exec': the agent no longer has that thread.",
+            "Start a new task with 'mcp-delegator exec': the agent no longer has that thread.",
         ),
         (
             Kind::SupervisorLost,
@@ -105,10 +105,7 @@ fn failures_outside_the_work_have_one_suggestion() {
 fn a_lost_task_with_a_thread_is_resumed() {
     let end = failed(FailureKind::SupervisorLost, "x");
     let suggested = sentences(&Findings { thread: Some("01a1"), ..no_findings(&end) });
-    assert_eq!(
-        suggested,
-        ["Continue where it stopped: mcp-delegator local resume 'go on' --task-id T-local-1"]
-    );
+    assert_eq!(suggested, ["Continue where it stopped: mcp-delegator resume 'go on' --task-id T-local-1"]);
 }
 
 #[test]

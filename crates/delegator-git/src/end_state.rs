@@ -1,0 +1,235 @@
+//! The state of a work tree after a task, stored beside the restore point of the state before.
+//!
+//! With both states a restore can tell the task's changes from later ones. Only differences are stored: the versions of
+//! changed files, the content of those that can be merged, directories and permissions, and the index if it changed. One
+//! file in the store holds all of it, after a header line; the contents are in packs of their own. Both are deleted with
+//! the restore point. Errors must not affect the task: without this state a restore can only restore the whole tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::baseline::{Baseline, PointOfBaseline};
+use crate::capture::WORK_INDEX;
+use crate::compare::Comparison;
+use crate::diff::NewVersion;
+use crate::directory_modes::Survey;
+use crate::error::GitError;
+use crate::index_file::IndexFile;
+use crate::listing::{RepoPath, join_records, on_disk, records};
+use crate::repository::Head;
+use crate::restore_point::{RestorePoint, StoredIndex};
+use crate::scratch::Scratch;
+use crate::stamp::Stamp;
+use crate::state::{FileVersion, known_directories, take_survey};
+use crate::store::end_name;
+use crate::write_restore_point::pack_into;
+
+const FORMAT: u32 = 1;
+/// Larger files are not merged, so their content is not stored.
+pub(crate) const MAX_MERGED_BYTES: u64 = 4 << 20;
+
+/// Which of the changes made during a task are the agent's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentChanges {
+    /// Changed files, relative to the top of the work tree, that are not attributed to the agent.
+    pub unattributed: BTreeSet<Vec<u8>>,
+    /// Whether changes that no event names, of directories, permissions and the index, may be the agent's.
+    pub ran_commands: bool,
+}
+
+/// The state after a task.
+#[derive(Debug)]
+pub(crate) struct EndState {
+    /// The new version of every changed file; `None` if it was deleted.
+    pub(crate) changed: BTreeMap<RepoPath, Option<FileVersion>>,
+    /// Changed files that were not read; `None` if the file did not exist.
+    pub(crate) unread: BTreeMap<RepoPath, Option<Stamp>>,
+    pub(crate) survey: Survey,
+    /// `None` if it was as before the task.
+    pub(crate) index: Option<IndexFile>,
+    pub(crate) head: Option<Head>,
+    pub(crate) agent: AgentChanges,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    version: u32,
+    /// The commit of the restore point.
+    point: String,
+    head: Option<Head>,
+    ran_commands: bool,
+    /// Not all directories or permissions were recorded.
+    is_partial: bool,
+    index: EndIndex,
+    /// The lengths of the sections, in the order in which they are stored.
+    lengths: [usize; 6],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum EndIndex {
+    AsBefore,
+    File,
+    Missing,
+}
+
+impl Baseline {
+    /// Stores the state after the task, so that a restore can revert the task's changes only. Returns false if there is
+    /// no restore point of this baseline, or if the changed files are known by name only.
+    pub fn store_end_state(
+        &self,
+        compared: &Comparison,
+        agent: &AgentChanges,
+        time: Duration,
+    ) -> Result<bool, GitError> {
+        let (Some(point), Some(versions)) = (&self.point, &compared.new_versions) else { return Ok(false) };
+        let scratch = &self.scratch;
+        let work_index = scratch.path(WORK_INDEX);
+        let bytes = fs::read(&work_index).map_err(GitError::io("read", &work_index))?;
+        let files = IndexFile::parse(bytes, scratch.id_bytes())?;
+        let known = known_directories(files.entries.iter().map(|entry| (&entry.path, entry.is_submodule())));
+        let survey = take_survey(scratch, &known, time);
+        let (index, index_bytes) = self.index_after(point, compared)?;
+        let sections: [Vec<u8>; 6] = [
+            versions.iter().flat_map(version_record).collect(),
+            compared.unread.iter().flat_map(|(path, stamp)| stamp_record(path, *stamp)).collect(),
+            join_records(agent.unattributed.iter().map(Vec::as_slice)),
+            survey.directories_to_bytes(),
+            survey.modes_to_bytes(),
+            index_bytes,
+        ];
+        let header = Header {
+            version: FORMAT,
+            point: point.commit.clone(),
+            head: compared.head_after.clone(),
+            ran_commands: agent.ran_commands,
+            is_partial: survey.is_partial,
+            index,
+            lengths: sections.each_ref().map(Vec::len),
+        };
+        let mut stored = serde_json::to_vec(&header).map_err(|_| unreadable())?;
+        stored.push(b'\n');
+        stored.extend(sections.concat());
+        self.pack_merge_bases(point, versions)?;
+        scratch.store().write_end(&point.reference, &stored)?;
+        Ok(true)
+    }
+
+    /// The index after the task, if it differs from the one in the restore point.
+    fn index_after(
+        &self,
+        point: &PointOfBaseline,
+        compared: &Comparison,
+    ) -> Result<(EndIndex, Vec<u8>), GitError> {
+        if Stamp::at(&self.scratch.repository.index()) == self.index {
+            return Ok((EndIndex::AsBefore, Vec::new()));
+        }
+        let index = IndexFile::read(&self.scratch)?;
+        // A tree represents both completely, and the trees are equal.
+        if point.index == StoredIndex::Tree && !compared.index_changed && !index.is_special() {
+            return Ok((EndIndex::AsBefore, Vec::new()));
+        }
+        Ok(match index.bytes {
+            Some(bytes) => (EndIndex::File, bytes),
+            None => (EndIndex::Missing, Vec::new()),
+        })
+    }
+
+    /// Packs the content of modified files: it is the base of a merge. An added file cannot be merged.
+    fn pack_merge_bases(&self, point: &PointOfBaseline, versions: &[NewVersion]) -> Result<(), GitError> {
+        let top = &self.scratch.repository.top_level;
+        let is_small = |path: &RepoPath| {
+            fs::symlink_metadata(on_disk(top, path)).is_ok_and(|found| found.len() <= MAX_MERGED_BYTES)
+        };
+        let modified = versions.iter().filter(|changed| changed.existed && is_small(&changed.path));
+        let modified = modified.filter_map(|changed| changed.version.as_ref());
+        let regular = modified.filter(|(mode, _)| mode.starts_with("100"));
+        let objects: BTreeSet<String> = regular.map(|(_, id)| id.clone()).collect();
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let (scratch, store) = (&self.scratch, self.scratch.store());
+        let others = [scratch.path("objects"), scratch.repository_objects()];
+        let base = store.pack_base(&end_name(&point.reference));
+        pack_into(scratch, (&store.objects(), &others), &base, &objects).map(drop)
+    }
+}
+
+impl EndState {
+    /// Reads the state after the task of a restore point; `None` if it was not stored.
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<EndState>, GitError> {
+        let Some(bytes) = scratch.store().read_end(&point.reference)? else { return Ok(None) };
+        let state = parse(&bytes, scratch.id_bytes())?;
+        Ok(state.filter(|(commit, _)| *commit == point.commit).map(|(_, state)| state))
+    }
+}
+
+fn unreadable() -> GitError {
+    GitError::UnexpectedOutput { command: "state after the task" }
+}
+
+/// The commit of its restore point, and the state; `None` for another format.
+fn parse(bytes: &[u8], id_bytes: usize) -> Result<Option<(String, EndState)>, GitError> {
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
+    let (header, mut rest) = (&bytes[..end], &bytes[end + 1..]);
+    let header: Header = serde_json::from_slice(header).map_err(|_| unreadable())?;
+    if header.version != FORMAT {
+        return Ok(None);
+    }
+    let mut sections = [&[][..]; 6];
+    for (section, length) in sections.iter_mut().zip(header.lengths) {
+        (*section, rest) = rest.split_at_checked(length).ok_or_else(unreadable)?;
+    }
+    let [changed, unread, unattributed, directories, modes, index] = sections;
+    let changed = records(changed).map(parse_version).collect::<Option<_>>();
+    let unread = records(unread).map(parse_stamp).collect::<Option<_>>();
+    let survey = Survey::parse(directories, modes, header.is_partial);
+    let index = match header.index {
+        EndIndex::AsBefore => None,
+        EndIndex::File => Some(IndexFile::parse(index.to_vec(), id_bytes)?),
+        EndIndex::Missing => Some(IndexFile::default()),
+    };
+    let state = EndState {
+        changed: changed.ok_or_else(unreadable)?,
+        unread: unread.ok_or_else(unreadable)?,
+        survey: survey.ok_or_else(unreadable)?,
+        index,
+        head: header.head,
+        agent: AgentChanges {
+            unattributed: records(unattributed).map(<[u8]>::to_vec).collect(),
+            ran_commands: header.ran_commands,
+        },
+    };
+    Ok(Some((header.point, state)))
+}
+
+/// `mode SP id TAB path NUL`; a deleted file has neither mode nor id.
+fn version_record(changed: &NewVersion) -> Vec<u8> {
+    let text = changed.version.as_ref().map(|(mode, id)| format!("{mode} {id}")).unwrap_or_default();
+    [text.as_bytes(), b"\t", &changed.path, b"\0"].concat()
+}
+
+fn parse_version(record: &[u8]) -> Option<(RepoPath, Option<FileVersion>)> {
+    let (text, path) = split_at_tab(record)?;
+    let version = text.split_once(' ').map(|(mode, id)| (mode.to_owned(), id.to_owned()));
+    (version.is_some() || text.is_empty()).then(|| (path.to_vec(), version))
+}
+
+/// `stamp TAB path NUL`; a missing file has no stamp.
+fn stamp_record(path: &RepoPath, stamp: Option<Stamp>) -> Vec<u8> {
+    [stamp.map(Stamp::to_text).unwrap_or_default().as_bytes(), b"\t", path, b"\0"].concat()
+}
+
+fn parse_stamp(record: &[u8]) -> Option<(RepoPath, Option<Stamp>)> {
+    let (text, path) = split_at_tab(record)?;
+    let stamp = Stamp::parse(text);
+    (stamp.is_some() || text.is_empty()).then(|| (path.to_vec(), stamp))
+}
+
+fn split_at_tab(record: &[u8]) -> Option<(&str, &[u8])> {
+    let at = record.iter().position(|byte| *byte == b'\t')?;
+    Some((str::from_utf8(&record[..at]).ok()?, &record[at + 1..]))
+}

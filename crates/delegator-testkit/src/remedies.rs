@@ -1,0 +1,108 @@
+//! Finds the calls that the program suggests in its output: commands to copy into a shell, and calls of tools.
+//!
+//! A command counts only where a reader would copy it: alone, quoted, or behind a colon. Running text that merely names the
+//! program does not count, nor does a command with a placeholder.
+
+/// Keys of our JSON whose text comes from agents, callers or files.
+const FOREIGN_KEYS: [&str; 9] = [
+    "output",
+    "events",
+    "final_message",
+    "stdout",
+    "stderr",
+    "partial_results",
+    "agent_message",
+    "raw",
+    "verification",
+];
+
+const PROGRAM: &str = "mcp-delegator ";
+
+/// The suggested commands in a text.
+pub fn commands_in(text: &str) -> Vec<String> {
+    text.lines().flat_map(commands_in_line).filter(|command| !command.contains('…')).collect()
+}
+
+/// The suggested commands in an answer.
+pub fn commands_in_answer(answer: &serde_json::Value) -> Vec<String> {
+    match answer {
+        serde_json::Value::String(text) => commands_in(text),
+        serde_json::Value::Array(items) => items.iter().flat_map(commands_in_answer).collect(),
+        serde_json::Value::Object(object) => object
+            .iter()
+            .filter(|(key, _)| !FOREIGN_KEYS.contains(&key.as_str()))
+            .flat_map(|(_, value)| commands_in_answer(value))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn commands_in_line(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in line.match_indices(PROGRAM) {
+        let (before, rest) = line.split_at(at);
+        let end = match before.chars().next_back() {
+            None => Some(rest.len()),
+            Some('`') => rest.find('`'),
+            Some('\'') => closing_quote(rest),
+            _ if before.ends_with(": ") || before.trim().is_empty() => Some(rest.len()),
+            _ => None,
+        };
+        found.extend(end.map(|end| rest[..end].trim_end().to_owned()));
+    }
+    found
+}
+
+/// The quote that ends a quoted command: a space or punctuation follows, and the quotes inside are in pairs.
+fn closing_quote(text: &str) -> Option<usize> {
+    let quotes: Vec<usize> = text.match_indices('\'').map(|(at, _)| at).collect();
+    let ends = |at: usize| !text[at + 1..].starts_with(|next: char| next.is_alphanumeric() || next == '-');
+    quotes.iter().enumerate().find(|(inside, at)| inside % 2 == 0 && ends(**at)).map(|(_, at)| *at)
+}
+
+/// Names and arguments of the suggested tool calls in a text, such as `_codex_local_wait {"task_id":"T-…"}`.
+pub fn tool_calls_in(text: &str) -> Vec<(String, serde_json::Value)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("_codex_") {
+        let name: String = text[at..]
+            .chars()
+            .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
+            .collect();
+        let Some(rest) = text[at + name.len()..].strip_prefix(' ') else { continue };
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        if let (true, Some(Ok(arguments))) = (rest.starts_with('{'), values.next()) {
+            found.push((name, arguments));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_found_where_a_reader_copies_them() {
+        let text = "Next: mcp-delegator local wait T-1\nhint: Run 'mcp-delegator local status' to list the tasks.\n\
+                    Continue: mcp-delegator local resume 'Go on.' --task-id T-1\n- use `mcp-delegator doctor`.\n\
+                    the mcp-delegator server starts\nmcp-delegator logs T-local-…";
+        let expected = [
+            "mcp-delegator local wait T-1",
+            "mcp-delegator local status",
+            "mcp-delegator local resume 'Go on.' --task-id T-1",
+            "mcp-delegator doctor",
+        ];
+        assert_eq!(commands_in(text), expected);
+        let answer = json!({"error": {"suggestion": text}, "data": {"stdout": "mcp-delegator nonsense"}});
+        assert_eq!(commands_in_answer(&answer), expected);
+    }
+
+    #[test]
+    fn tool_calls_are_found_with_their_arguments() {
+        let text =
+            r#"Next: `_codex_local_wait {"task_id":"T-1"}` or _codex_local_status, see _codex_local_run."#;
+        assert_eq!(tool_calls_in(text), [("_codex_local_wait".to_owned(), json!({"task_id": "T-1"}))]);
+    }
+}

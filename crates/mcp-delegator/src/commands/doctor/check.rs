@@ -1,0 +1,60 @@
+//! One finding of `doctor`, and how it is built.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::context::Context;
+use crate::error::{AppError, ErrorCode};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    Warning,
+    Problem,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Check {
+    pub name: String,
+    pub status: Status,
+    pub message: String,
+    /// How to fix it.
+    pub suggestion: Option<String>,
+    /// The error that a problem is reported as.
+    #[serde(skip)]
+    pub code: Option<ErrorCode>,
+}
+
+impl Check {
+    pub fn ok(name: impl Into<String>, message: impl Into<String>) -> Check {
+        let (name, message) = (name.into(), message.into());
+        Check { name, status: Status::Ok, message, suggestion: None, code: None }
+    }
+
+    /// `suggestion` may be empty.
+    pub fn warning(
+        name: impl Into<String>,
+        message: impl Into<String>,
+        suggestion: impl Into<String>,
+    ) -> Check {
+        let suggestion = Some(suggestion.into()).filter(|text| !text.is_empty());
+        Check { status: Status::Warning, suggestion, ..Check::ok(name, message) }
+    }
+
+    pub fn problem(
+        name: impl Into<String>,
+        code: ErrorCode,
+        message: impl Into<String>,
+        suggestion: Option<String>,
+    ) -> Check {
+        Check { status: Status::Problem, suggestion, code: Some(code), ..Check::ok(name, message) }
+    }
+
+    /// A problem with the suggestion of the error that caused it.
+    pub fn failed(context: &Context<'_>, name: impl Into<String>, error: AppError) -> Check {
+        let syntax = context.screen.presentation.call_syntax();
+        let suggestion = error.suggestion.map(|suggestion| syntax.sentence(&suggestion));
+        Check::problem(name, error.code, error.message, suggestion)
+    }
+}

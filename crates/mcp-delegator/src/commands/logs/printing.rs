@@ -1,0 +1,181 @@
+//! Prints the streams of a task line by line: all that is stored, then, if requested, new lines until the task ends.
+
+use std::time::Duration;
+
+use delegator_domain::task::TaskId;
+use delegator_domain::terminal;
+use delegator_engine::{Engine, EngineError};
+use delegator_registry::{Task, TaskDir, TaskFile};
+use delegator_transcript::{Dialect, Effect, FoldOptions, Framer, LineLimits, LineSummarizer, log_text};
+
+use crate::commands::context::Context;
+use crate::commands::events::source::task_dialect;
+use crate::error::AppError;
+use crate::output::screen::Flow;
+
+/// Poll interval for new output.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Receives the complete lines of each stream.
+pub(super) trait LineSink {
+    fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError>;
+
+    /// After the last line, if there was one.
+    fn finish(&mut self) -> Result<Flow, AppError> {
+        Ok(Flow::Continue)
+    }
+}
+
+/// Why printing ended before the task did.
+enum PrintEnd {
+    /// The reader has closed the pipe.
+    ReaderGone,
+    Failed(Box<AppError>),
+}
+
+impl<T: Into<AppError>> From<T> for PrintEnd {
+    fn from(error: T) -> PrintEnd {
+        PrintEnd::Failed(Box::new(error.into()))
+    }
+}
+
+/// Returns the task as it is afterwards, and how many bytes there were.
+pub(super) fn print(
+    engine: &Engine,
+    (id, dir): (&TaskId, &TaskDir),
+    mut lines: impl LineSink,
+    follow: bool,
+) -> Result<(Task, u64), AppError> {
+    let mut streams = [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].map(|file| (file, 0));
+    let mut bytes = 0;
+    let mut print_new = |is_last: bool| -> Result<(), PrintEnd> {
+        for (file, printed_bytes) in &mut streams {
+            let (start, mut new) = dir.read_from(*file, *printed_bytes).map_err(EngineError::from)?;
+            if !is_last {
+                new.truncate(new.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+            }
+            bytes += new.len() as u64;
+            if lines.take(*file, &new)? == Flow::Stop {
+                return Err(PrintEnd::ReaderGone);
+            }
+            *printed_bytes = start + new.len() as u64;
+        }
+        Ok(())
+    };
+    // The state is read before the last output, so that everything written before the end is printed.
+    let printed = match follow {
+        true => engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
+            print_new(true)?;
+            Ok(task)
+        }),
+        false => engine.task(id).map_err(PrintEnd::from).and_then(|task| {
+            print_new(task.state.is_terminal())?;
+            Ok(task)
+        }),
+    };
+    match printed {
+        Ok(task) => {
+            if bytes > 0 {
+                lines.finish()?;
+            }
+            Ok((task, bytes))
+        }
+        Err(PrintEnd::ReaderGone) => Ok((engine.task(id)?, bytes)),
+        Err(PrintEnd::Failed(error)) => Err(*error),
+    }
+}
+
+/// The agent's stdout on stdout; its stderr and the output of the verify command on stderr.
+pub(super) struct RawLines<'a> {
+    context: &'a Context<'a>,
+}
+
+impl<'a> RawLines<'a> {
+    pub(super) fn new(context: &'a Context<'a>) -> RawLines<'a> {
+        RawLines { context }
+    }
+}
+
+impl LineSink for RawLines<'_> {
+    fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError> {
+        let screen = &self.context.screen;
+        if stream == TaskFile::Events {
+            return screen.write_lines(lines);
+        }
+        if !lines.is_empty() {
+            screen.printer.remark(&terminal::sanitize(&String::from_utf8_lossy(lines)));
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// Events in plain words; lines of the other streams with the name of the stream.
+pub(super) struct LogLines<'a> {
+    context: &'a Context<'a>,
+    framer: Framer,
+    summarizer: LineSummarizer,
+    working_dir: String,
+    is_plain: bool,
+    is_live: bool,
+}
+
+impl<'a> LogLines<'a> {
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        engine: &Engine,
+        id: &TaskId,
+        is_live: bool,
+    ) -> Result<LogLines<'a>, AppError> {
+        let dialect = task_dialect(context, engine, id)?;
+        let options = FoldOptions { dialect, ..FoldOptions::default() };
+        Ok(LogLines {
+            context,
+            framer: Framer::new(LineLimits::STANDARD),
+            summarizer: LineSummarizer::new(options),
+            working_dir: engine.task(id)?.working_dir,
+            is_plain: dialect == Some(Dialect::Plain),
+            is_live,
+        })
+    }
+
+    fn events(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut texts = Vec::new();
+        let Self { framer, summarizer, working_dir, is_live, .. } = self;
+        // The last line of a stream may have no line end.
+        let line_end: &[u8] = if bytes.last().is_none_or(|last| *last == b'\n') { b"" } else { b"\n" };
+        framer.push(&[bytes, line_end].concat(), |line| {
+            summarizer.push_line_with(&line, |effect| {
+                if let Effect::Emit(event) = effect {
+                    texts.extend(log_text(event, Some(working_dir), *is_live));
+                }
+            });
+        });
+        texts
+    }
+}
+
+impl LineSink for LogLines<'_> {
+    fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError> {
+        let text = String::from_utf8_lossy(lines);
+        let labelled = |label: &str| text.lines().map(|line| format!("{label}: {line}")).collect();
+        let texts: Vec<String> = match stream {
+            TaskFile::Events if self.is_plain => text.lines().map(str::to_owned).collect(),
+            TaskFile::Events => self.events(lines),
+            TaskFile::Stderr => labelled("stderr"),
+            _ => labelled("verify"),
+        };
+        let style = self.context.screen.presentation.body_style();
+        let wrapped = |text: &String| {
+            // Further lines of a message are indented, so that each event begins at the left.
+            let text = terminal::sanitize(text).replace('\n', "\n  ");
+            let indented = text.lines().map(|line| style.wrap_indented(line, 2));
+            indented.map(|line| format!("{}\n", line.trim_end())).collect::<String>()
+        };
+        let output: String = texts.iter().map(wrapped).collect();
+        self.context.screen.write_lines(output.as_bytes())
+    }
+
+    fn finish(&mut self) -> Result<Flow, AppError> {
+        self.context.screen.write_lines(b"\n")
+    }
+}

@@ -1,0 +1,87 @@
+//! The MCP clients of this machine: which are installed, and what each of them starts as this server.
+//!
+//! Only reads. A client counts as installed if its configuration file or the directory of that file exists.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::commands::setup::hosts::{Host, HostDirs};
+use crate::error::{AppError, ErrorCode};
+use crate::spec::process::Process;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientState {
+    NotFound,
+    NotRegistered,
+    Registered,
+    /// The file cannot be read or understood.
+    Unreadable,
+}
+
+/// One client and its entry for this server.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Client {
+    pub host: Host,
+    /// Name of the program
+    pub title: &'static str,
+    pub state: ClientState,
+    /// Configuration file of the client
+    pub file: String,
+    /// Program that the client starts as this server
+    pub command: Option<String>,
+    pub problem: Option<String>,
+}
+
+/// All supported clients.
+pub fn all(process: &Process) -> Result<Vec<Client>, AppError> {
+    Host::ALL.into_iter().map(|host| Ok(inspect(host, &config_file(process, host)?))).collect()
+}
+
+fn inspect(host: Host, file: &Path) -> Client {
+    let client = |state| Client {
+        host,
+        title: host.title(),
+        state,
+        file: file.display().to_string(),
+        command: None,
+        problem: None,
+    };
+    let unreadable = |problem: String| Client { problem: Some(problem), ..client(ClientState::Unreadable) };
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return unreadable(error.to_string()),
+        Err(_) if is_host_directory(file) => return client(ClientState::NotRegistered),
+        Err(_) => return client(ClientState::NotFound),
+    };
+    match host.registered_command(&text) {
+        Ok(None) => client(ClientState::NotRegistered),
+        Ok(command) => Client { command, ..client(ClientState::Registered) },
+        Err(error) => unreadable(error.to_string()),
+    }
+}
+
+/// The configuration file of a client, whether or not it exists.
+pub fn config_file(process: &Process, host: Host) -> Result<PathBuf, AppError> {
+    let directory = |name: &str| process.variable(name).map(Path::new).filter(|path| path.is_absolute());
+    let home = directory("HOME").ok_or_else(|| {
+        AppError::new(
+            ErrorCode::ConfigInvalid,
+            "The client's configuration file is unknown, because HOME is not set.",
+        )
+    })?;
+    let (config, codex, claude) =
+        (directory("XDG_CONFIG_HOME"), directory("CODEX_HOME"), directory("CLAUDE_CONFIG_DIR"));
+    Ok(host.config_file(HostDirs { home, config, codex, claude }))
+}
+
+/// Whether the directory of a missing file shows that the client is installed.
+pub fn is_host_directory(file: &Path) -> bool {
+    let is_hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
+    // A hidden file lies directly in the home directory, which is not the host's own.
+    !file.file_name().is_some_and(is_hidden) && file.parent().is_some_and(Path::is_dir)
+}

@@ -1,0 +1,241 @@
+//! Guesses what an unknown word at the position of a command means: a command of this program under another name or on
+//! another level, a misspelled command, the text of a task, or a task id.
+//!
+//! A guess is only suggested, never run. A wrong one costs more than none, so words must be very similar.
+
+use delegator_domain::similar_names;
+use delegator_domain::task::TaskIdPrefix;
+
+use crate::input::unknown_command::UnknownWord;
+use crate::spec::CommandSpec;
+use crate::spec::catalog::Catalog;
+
+/// What was probably meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Guess {
+    /// The paths of one or several available commands or groups.
+    Commands(Vec<Vec<String>>),
+    /// The text of a task, without a command.
+    TaskText(String),
+    TaskId(String),
+    /// A command that is only declared.
+    NotAvailable(Vec<String>),
+    Nothing,
+}
+
+/// What other programs call our commands, and the commands, most likely first.
+const SYNONYMS: [(&[&str], &[&[&str]]); 14] = [
+    (&["list", "ls", "ps", "tasks", "jobs", "top", "info"], &[&["status"]]),
+    (&["kill", "stop", "abort", "terminate", "end"], &[&["cancel"]]),
+    (&["show", "get", "result", "output", "view", "cat", "report"], &[&["results"]]),
+    (&["undo", "revert", "rollback", "reset"], &[&["restore"]]),
+    (&["log", "tail", "trace"], &[&["logs"]]),
+    (&["submit", "enqueue", "add", "new", "create", "spawn"], &[&["cloud", "submit"], &["exec"]]),
+    (&["delegate", "do", "start", "ask", "task", "prompt", "execute"], &[&["run"], &["exec"]]),
+    (&["continue", "reply"], &[&["resume"]]),
+    (&["rerun", "again", "repeat", "restart"], &[&["retry"]]),
+    (&["server", "mcp", "mcp-server", "daemon"], &[&["serve"]]),
+    (&["install", "register", "connect"], &[&["setup"], &["init"]]),
+    (&["check", "health", "diagnose", "verify"], &[&["doctor"]]),
+    (&["clean", "cleanup", "prune", "gc", "purge"], &[&["cleanup-registry"]]),
+    (&["settings", "configure", "cfg", "conf"], &[&["config", "show"]]),
+];
+
+pub fn guess(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Guess {
+    let word = unknown_word.word();
+    if word.starts_with("T-") && word.parse::<TaskIdPrefix>().is_ok() {
+        return Guess::TaskId(word);
+    }
+    if let Some(text) = plain_text(unknown_word) {
+        return Guess::TaskText(text);
+    }
+    let commands = by_synonym(catalog, &word).or_else(|| similar_in_group(catalog, unknown_word.path, &word));
+    if let Some(commands) = commands {
+        return Guess::Commands(commands);
+    }
+    if let Some(text) = quoted_text(unknown_word) {
+        return Guess::TaskText(text);
+    }
+    let anywhere = similar_anywhere(catalog, &word).map(Guess::Commands);
+    anywhere.or_else(|| declared(catalog, unknown_word.path, &word)).unwrap_or(Guess::Nothing)
+}
+
+/// The words from the unknown one to the next flag; empty in a group or after another command (`help`).
+fn words(unknown_word: UnknownWord<'_>) -> Vec<String> {
+    let is_first = unknown_word.path.is_empty()
+        && unknown_word
+            .args
+            .iter()
+            .take(unknown_word.index)
+            .skip(1)
+            .all(|word| word.to_string_lossy().starts_with('-'));
+    let from = if is_first { unknown_word.index } else { unknown_word.args.len() };
+    let words = unknown_word.args.iter().skip(from).map(|word| word.to_string_lossy().into_owned());
+    words.take_while(|word| !word.starts_with('-')).collect()
+}
+
+/// A text in quotes as the first word, or without quotes: several words of letters only.
+fn plain_text(unknown_word: UnknownWord<'_>) -> Option<String> {
+    const MIN_WORDS: usize = 3;
+    let words = words(unknown_word);
+    let is_plain =
+        |word: &String| word.chars().all(|letter| letter.is_alphabetic() || ",.!?'".contains(letter));
+    match words.first() {
+        Some(first) if first.trim().contains(char::is_whitespace) => Some(first.clone()),
+        _ if words.len() >= MIN_WORDS && words.iter().all(is_plain) => Some(words.join(" ")),
+        _ => None,
+    }
+}
+
+/// A text in quotes after the unknown word.
+fn quoted_text(unknown_word: UnknownWord<'_>) -> Option<String> {
+    words(unknown_word).into_iter().skip(1).find(|word| word.trim().contains(char::is_whitespace))
+}
+
+fn by_synonym(catalog: Catalog, word: &str) -> Option<Vec<Vec<String>>> {
+    let word = word.to_lowercase();
+    let (_, paths) = SYNONYMS.iter().find(|(words, _)| words.contains(&word.as_str()))?;
+    let is_available = |path: &&&[&str]| catalog.find(path).is_some_and(CommandSpec::is_available);
+    let paths: Vec<Vec<String>> = paths.iter().filter(is_available).map(|path| owned(path)).collect();
+    (!paths.is_empty()).then_some(paths)
+}
+
+/// The similar names below the group, if there is one that is most similar, or several.
+fn similar_in_group(catalog: Catalog, group: &[String], word: &str) -> Option<Vec<Vec<String>>> {
+    let names = subcommand_names(catalog, group, true);
+    let paths = similar(word, &names).into_iter().map(|name| [group, &[name.to_owned()]].concat());
+    Some(paths.collect::<Vec<_>>()).filter(|paths| !paths.is_empty())
+}
+
+/// Similar names of commands in any group. Of commands with the same name, the first counts.
+fn similar_anywhere(catalog: Catalog, word: &str) -> Option<Vec<Vec<String>>> {
+    let paths: Vec<&[&str]> =
+        catalog.typed_paths().filter(|(_, spec)| spec.is_available()).map(|(path, _)| path).collect();
+    let names: Vec<&'static str> =
+        catalog.typed_paths().filter_map(|(path, _)| path.last().copied()).collect();
+    let found = similar(word, &names)
+        .into_iter()
+        .filter_map(|name| paths.iter().find(|path| path.last() == Some(&name)).map(|path| owned(path)));
+    Some(found.collect::<Vec<_>>()).filter(|paths| !paths.is_empty())
+}
+
+fn declared(catalog: Catalog, group: &[String], word: &str) -> Option<Guess> {
+    let name = similar_names::nearest(word, subcommand_names(catalog, group, false))?;
+    Some(Guess::NotAvailable([group, &[name.to_owned()]].concat()))
+}
+
+/// The nearest name, or all near ones if none is nearest.
+fn similar<'a>(word: &str, names: &[&'a str]) -> Vec<&'a str> {
+    match similar_names::nearest(word, names.iter().copied()) {
+        Some(nearest) => vec![nearest],
+        None => similar_names::near(word, names.iter().copied()),
+    }
+}
+
+fn owned(path: &[&str]) -> Vec<String> {
+    path.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Names of the commands and groups directly below a path, without duplicates.
+pub fn subcommand_names(catalog: Catalog, path: &[String], only_available: bool) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for (known, spec) in catalog.typed_paths() {
+        let is_below = known.len() > path.len() && known.iter().zip(path).all(|(a, b)| a == b);
+        let name = known.get(path.len()).copied();
+        if let (true, Some(name)) = (is_below && (spec.is_available() || !only_available), name)
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::app::command_list::catalog;
+    use crate::input::path::locate;
+
+    fn guess_for(args: &[&str]) -> String {
+        let args: Vec<OsString> = ["mcp-delegator"].iter().chain(args).map(OsString::from).collect();
+        let located = locate(catalog(), &args);
+        let index = located.unknown_word.unwrap();
+        let (path, path_indexes) = (&located.path, &located.path_indexes);
+        match guess(catalog(), UnknownWord { args: &args, path, path_indexes, index }) {
+            Guess::Commands(paths) => paths.iter().map(|path| path.join(" ")).collect::<Vec<_>>().join(" | "),
+            Guess::TaskText(text) => format!("text {text}"),
+            Guess::TaskId(id) => format!("id {id}"),
+            Guess::NotAvailable(path) => format!("declared {}", path.join(" ")),
+            Guess::Nothing => "-".to_owned(),
+        }
+    }
+
+    #[test]
+    fn plausible_words_lead_to_the_command_that_was_meant() {
+        for (words, expected) in [
+            ("list", "status"),
+            ("ls", "status"),
+            ("ps", "status"),
+            ("stat", "status"),
+            ("staus", "status"),
+            ("kill", "cancel"),
+            ("stop", "cancel"),
+            ("cancle", "cancel"),
+            ("show", "results"),
+            ("result", "results"),
+            ("undo", "restore"),
+            ("log", "logs"),
+            ("submit", "exec"),
+            ("start", "run | exec"),
+            ("delegate", "run | exec"),
+            ("rn", "run"),
+            ("rum", "run"),
+            ("exce", "exec"),
+            ("wiat", "wait"),
+            ("resum", "resume"),
+            ("mcp", "serve"),
+            ("doc", "doctor"),
+            ("verison", "version"),
+            ("follow", "events follow"),
+            ("sumarize", "events summarize"),
+            ("pause", "queue pause"),
+            ("local list", "status"),
+            ("local logs", "logs"),
+            ("events list", "status"),
+            ("queue stop", "cancel"),
+            ("queue pase", "queue pause"),
+            ("local rnu", "local run"),
+            ("watc", "declared watch"),
+            ("fix", "-"),
+            ("test", "-"),
+            ("build", "-"),
+            ("foo", "-"),
+            ("x", "-"),
+            ("env-vars", "-"),
+            ("teapot", "-"),
+        ] {
+            assert_eq!(guess_for(&words.split(' ').collect::<Vec<_>>()), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_text_leads_to_run() {
+        for (args, expected) in [
+            (vec!["fix the test"], "text fix the test"),
+            (vec!["fix", "the", "test"], "text fix the test"),
+            (vec!["add", "a", "test"], "text add a test"),
+            (vec!["codex", "fix the test"], "text fix the test"),
+            (vec!["fix the test", "--mode", "read-only"], "text fix the test"),
+            (vec!["--quiet", "fix the test"], "text fix the test"),
+            (vec!["delegate", "fix the test"], "run | exec"),
+            (vec!["kill", "T-local-7q3kd0x9fw", "T-local-8q3kd0x9fw"], "cancel"),
+            (vec!["T-local-7q3k"], "id T-local-7q3k"),
+            (vec!["local", "fix the test"], "-"),
+        ] {
+            assert_eq!(guess_for(&args), expected, "{args:?}");
+        }
+    }
+}

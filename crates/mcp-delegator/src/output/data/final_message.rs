@@ -1,0 +1,161 @@
+//! The agent's final message in a result: complete on request, else its most useful part and the call for the rest.
+//!
+//! The beginning of a message has its summary. The message of a plain agent is everything it printed, so its end is shown.
+
+use delegator_domain::task::TaskId;
+use delegator_engine::Record;
+use delegator_transcript::{Dialect, FinalMessage};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::suggestion::{NextCall, Suggestion};
+use crate::output::call_syntax::CallSyntax;
+
+/// Characters of the final message that every result contains.
+const MAX_CHARS: usize = 8_000;
+/// Marks the missing part; its length counts.
+const MARK: &str = "[truncated]";
+/// Above this many bytes an MCP response needs a larger size limit for the whole message.
+const MAX_BYTES_WITHOUT_LIMIT: u64 = 30_000;
+/// The largest `max_output_bytes`.
+const MAX_OUTPUT_BYTES: u64 = 1 << 20;
+
+/// How much of the final message is missing, and how to read it.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MessageTruncation {
+    pub shown_bytes: u64,
+    /// As the agent wrote it.
+    pub total_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+/// The message, and what is missing of it.
+pub fn of_task(
+    id: &TaskId,
+    record: Option<&Record>,
+    is_whole: bool,
+    syntax: CallSyntax<'_>,
+) -> (Option<String>, Option<MessageTruncation>) {
+    let Some(report) = record.map(|record| &record.report) else { return (None, None) };
+    let Some(message) = &report.final_message else { return (None, None) };
+    let side = if report.dialect == Some(Dialect::Plain) { Side::End } else { Side::Beginning };
+    let shown = if is_whole { message.text.clone() } else { side.truncate(&message.text, MAX_CHARS) };
+    let is_shortened = shown != message.text;
+    let truncation = (is_shortened || message.truncated).then(|| MessageTruncation {
+        shown_bytes: shown.len() as u64,
+        total_bytes: message.bytes,
+        suggestion: Some(syntax.sentence(&suggestion(id, message, is_shortened, syntax))),
+    });
+    (Some(shown), truncation)
+}
+
+fn suggestion(id: &TaskId, message: &FinalMessage, is_shortened: bool, syntax: CallSyntax<'_>) -> Suggestion {
+    if !is_shortened {
+        let logs = NextCall::new(&["logs"]).with("task_id", id.as_str()).with("raw", true);
+        return Suggestion::with_call("Only the agent's output has the whole message: {call}", logs);
+    }
+    let results =
+        NextCall::new(&["local", "results"]).with("task_id", id.as_str()).with("include_output", true);
+    let needs_limit = matches!(syntax, CallSyntax::Tools(_)) && message.bytes > MAX_BYTES_WITHOUT_LIMIT;
+    let results = match needs_limit {
+        true => results.with("max_output_bytes", message.bytes.min(MAX_OUTPUT_BYTES)),
+        false => results,
+    };
+    Suggestion::with_call("Read the whole message: {call}", results)
+}
+
+/// The part of a message that is shown.
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Beginning,
+    End,
+}
+
+impl Side {
+    /// At most `max_chars`, including the mark.
+    fn truncate(self, text: &str, max_chars: usize) -> String {
+        let count = text.chars().count();
+        if count <= max_chars {
+            return text.to_owned();
+        }
+        let retained = max_chars.saturating_sub(MARK.len() + 1);
+        match self {
+            Side::Beginning => format!("{} {MARK}", text.chars().take(retained).collect::<String>()),
+            Side::End => format!("{MARK} {}", text.chars().skip(count - retained).collect::<String>()),
+        }
+    }
+}
+
+/// The key of [`MessageTruncation`] in the data of a task.
+const TRUNCATION: &str = "final_message_truncated";
+
+/// Updates the facts after the size limit shortened the message from `before` bytes.
+pub fn note_size_limit(task: &mut Map<String, Value>, before: usize) {
+    let shown = task.get("final_message").and_then(Value::as_str).map_or(0, str::len);
+    // With `--fields` the object may lack the other keys, too.
+    if shown == before || !task.contains_key("task_id") {
+        return;
+    }
+    let facts = task.entry(TRUNCATION).or_insert_with(|| serde_json::json!({"total_bytes": before}));
+    facts["shown_bytes"] = shown.into();
+}
+
+/// ` (the first 7988 of 9000 bytes)` for a heading; empty if the message is complete.
+pub fn extent(task: &Value) -> String {
+    let facts = &task[TRUNCATION];
+    match (facts["shown_bytes"].as_u64(), facts["total_bytes"].as_u64()) {
+        (Some(shown), Some(total)) => format!(" ({shown} of {total} bytes)"),
+        _ => String::new(),
+    }
+}
+
+/// How to read the missing part.
+pub fn hint(task: &Value) -> Option<&str> {
+    task[TRUNCATION]["suggestion"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::ServedTools;
+
+    fn message(text: &str, bytes: u64) -> FinalMessage {
+        FinalMessage { text: text.to_owned(), bytes, truncated: bytes > text.len() as u64 }
+    }
+
+    #[test]
+    fn the_shown_part_fits_with_its_mark() {
+        let text = "é".repeat(9_000);
+        for side in [Side::Beginning, Side::End] {
+            assert_eq!(side.truncate(&text, 8_000).chars().count(), 8_000);
+            assert_eq!(side.truncate("short", 8_000), "short");
+        }
+        assert_eq!(Side::Beginning.truncate("abcdefghijklmnopq", 15), "abc [truncated]");
+        assert_eq!(Side::End.truncate("abcdefghijklmnopq", 15), "[truncated] opq");
+    }
+
+    #[test]
+    fn the_remedy_returns_what_is_missing() {
+        let id: TaskId = "T-local-0123456789".parse().unwrap();
+        let sentence = |message: &FinalMessage, is_shortened, syntax: CallSyntax<'_>| {
+            syntax.sentence(&suggestion(&id, message, is_shortened, syntax))
+        };
+        let served = ServedTools { prefix: "_codex_".to_owned(), names: vec!["local_results".to_owned()] };
+        let tools = CallSyntax::Tools(&served);
+        let text = "m".repeat(40_000);
+        let long = message(&text, 40_000);
+        assert_eq!(
+            sentence(&long, true, CallSyntax::Commands),
+            format!("Read the whole message: mcp-delegator results {id} --include-output")
+        );
+        let call = format!(r#"{{"task_id":"{id}","include_output":true,"max_output_bytes":40000}}"#);
+        assert_eq!(
+            sentence(&long, true, tools),
+            format!("Read the whole message: _codex_local_results {call}")
+        );
+        let beyond = message(&text, 2 << 20);
+        assert!(sentence(&beyond, false, tools).ends_with(&format!("mcp-delegator logs {id} --raw")));
+    }
+}

@@ -1,0 +1,100 @@
+//! Runs every call that the program suggests in common situations. The testkit additionally parses every command that any
+//! answer of any test suggests.
+
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
+use std::path::Path;
+
+use delegator_testkit::remedies::{commands_in, commands_in_answer};
+use delegator_testkit::stage::{Stage, successful_turn};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+/// Exit codes of a remedy that does what it promises: the task may have failed or may still run.
+const USABLE: [i32; 4] = [0, 10, 14, 80];
+
+fn turn(steps: &[Value]) -> Value {
+    let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    all.extend_from_slice(steps);
+    json!(all)
+}
+
+/// The commands that a call suggests in its envelope, as text and as Markdown.
+fn suggested(stage: &Stage, args: &[&str]) -> Vec<String> {
+    let envelope = stage.world.run(args);
+    let mut commands = match serde_json::from_str::<Value>(&envelope.stdout) {
+        Ok(answer) => commands_in_answer(&answer),
+        Err(_) => commands_in(&envelope.stdout),
+    };
+    for format in ["human", "markdown"] {
+        let run = stage.world.run([args, &["--format", format]].concat());
+        commands.extend(commands_in(&run.stdout));
+        commands.extend(commands_in(&run.stderr));
+    }
+    commands.sort();
+    commands.dedup();
+    commands
+}
+
+/// Runs the commands as a user would, in a shell.
+fn run_all(stage: &Stage, situation: &str, commands: &[String], expected: &str) {
+    assert!(commands.iter().any(|command| command.contains(expected)), "{situation}: {commands:?}");
+    for command in commands {
+        // A wait for a task that does not end would not end either.
+        let is_endless = command.contains(" wait ") || command.ends_with("--follow");
+        let script = match is_endless {
+            true => command.replacen("mcp-delegator", &format!("timeout -s INT 1 {PROGRAM}"), 1),
+            false => command.replacen("mcp-delegator", PROGRAM, 1),
+        };
+        let run = stage.world.run_as(Path::new("bash"), ["-c", &script]);
+        let exit = run.exit.unwrap_or_default();
+        assert!(USABLE.contains(&exit) || is_endless && exit == 124, "{situation}: `{command}`: {run:?}");
+    }
+}
+
+#[test]
+fn remedies_for_long_messages_and_ended_tasks_run() {
+    let long = "m".repeat(9_000);
+    let message = |text: &str| turn(&[json!({"message": text}), json!({"turn_completed": {}})]);
+    let stage = Stage::with_script(PROGRAM, message(&long));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let cut = suggested(&stage, &["local", "results", &id]);
+    run_all(&stage, "a long message", &cut, "--include-output");
+    let whole = stage.world.run_as(Path::new("bash"), ["-c", &cut[0].replacen("mcp-delegator", PROGRAM, 1)]);
+    assert!(whole.stdout.contains(&long), "the remedy returns the whole message");
+    run_all(&stage, "an ended task", &suggested(&stage, &["logs", &id]), "results");
+    run_all(&stage, "unread results", &suggested(&stage, &["local", "status"]), "");
+    run_all(&stage, "an unknown task", &suggested(&stage, &["local", "wait", "T-local-zzzz"]), "status");
+}
+
+#[test]
+fn remedies_for_failed_tasks_run() {
+    let stage =
+        Stage::with_script(PROGRAM, turn(&[json!({"turn_failed": "unexpected status 401 Unauthorized"})]));
+    run_all(&stage, "a failed run", &suggested(&stage, &["local", "run", "x"]), "results");
+    stage.set_script(turn(&[json!({"wait_for_file": "never"})]));
+    let timed_out = suggested(&stage, &["local", "run", "x", "--hard-timeout-sec", "1"]);
+    stage.set_script(successful_turn(&[]));
+    run_all(&stage, "a task over its limit", &timed_out, "results");
+}
+
+#[test]
+fn remedies_for_running_and_absent_tasks_run() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    run_all(&stage, "no task", &suggested(&stage, &["local", "status"]), "run");
+    stage.set_script(successful_turn(&[json!({"wait_for_file": "go"})]));
+    let id = stage.exec(&[]);
+    for (situation, args) in [
+        ("an expired wait", vec!["local", "wait", &id, "--timeout-sec", "1"]),
+        ("results of a running task", vec!["local", "results", &id]),
+        ("the log of a running task", vec!["logs", &id]),
+        ("a running task", vec!["local", "status"]),
+        ("an expired run", vec!["local", "run", "x", "--call-budget-sec", "1"]),
+    ] {
+        run_all(&stage, situation, &suggested(&stage, &args), &id[..8]);
+    }
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+    stage.wait(&id);
+}

@@ -1,0 +1,212 @@
+//! What a person sees: whole screens of common situations, on terminals of 60 and 100 columns.
+//!
+//! The expected screens are in `tests/screens/`; `UPDATE_GENERATED=1` rewrites them. Task ids, directories and times are
+//! replaced by constants of the same length.
+
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
+use std::process::Command;
+
+use delegator_testkit::generated::assert_up_to_date;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
+use delegator_testkit::terminal::{TerminalSession, run_on_terminal_of};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+const WIDTHS: [u16; 2] = [60, 100];
+
+const MESSAGE: &str = "I looked at the whole project and found that everything is fine, but there are some things that \
+    you may want to improve:\n\n- the first one is long enough that it has to be wrapped on a narrow terminal\n- the second";
+
+/// Compares the screens of a situation with the stored ones. `show` returns the screen for a terminal of this width.
+fn compare(name: &str, show: impl Fn(u16) -> String) {
+    let screens =
+        WIDTHS.map(|columns| format!("==== {columns} columns ====\n{}", normalized(&show(columns))));
+    assert_up_to_date(&format!("crates/mcp-delegator/tests/screens/{name}.txt"), &screens.join("\n"));
+}
+
+fn normalized(screen: &str) -> String {
+    let lines: Vec<String> = screen.lines().map(normalized_line).collect();
+    lines.join("\n") + "\n"
+}
+
+fn normalized_line(line: &str) -> String {
+    let line = replace_after(line, "T-local-", 10, '0');
+    let line = replace_after(&line, "/tmp/.tmp", 6, 'X');
+    // Seconds are in a fact, or in the last column of a table.
+    let number = line.trim_end_matches(" s").rsplit(' ').next().unwrap_or_default();
+    let is_time = ["seconds ", "elapsed ", "T-local-"].iter().any(|start| line.starts_with(start));
+    match is_time && number.parse::<u32>().is_ok() {
+        true => line.replacen(&format!(" {number}"), " N", 1),
+        false => line,
+    }
+}
+
+/// Replaces the characters that follow each occurrence of `start`.
+fn replace_after(line: &str, start: &str, count: usize, with: char) -> String {
+    let mut parts = line.split(start);
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let length = part.chars().take(count).take_while(char::is_ascii_alphanumeric).count();
+        replaced.push_str(start);
+        replaced.extend(std::iter::repeat_n(with, length));
+        replaced.push_str(&part[length..]);
+    }
+    replaced
+}
+
+fn command(stage: &Stage, args: &[&str]) -> Command {
+    let mut command = stage.world.command(args);
+    // Without a progress bar, which shows times.
+    command.env("TERM", "dumb");
+    command
+}
+
+fn screen(stage: &Stage, columns: u16, args: &[&str]) -> String {
+    let run = run_on_terminal_of(columns, command(stage, args));
+    format!("{}[exit {}]", run.stdout, run.exit.unwrap())
+}
+
+fn turn(steps: &[Value]) -> Value {
+    let mut all = vec![json!({"read_stdin": "all"}), json!({"thread_started": {}}), json!("turn_started")];
+    all.extend_from_slice(steps);
+    json!(all)
+}
+
+/// An agent that ran a command and then waits for the file `go`.
+fn waiting_stage() -> Stage {
+    Stage::with_script(
+        PROGRAM,
+        successful_turn(&[json!({"command": {"run": "true"}}), json!({"wait_for_file": "go"})]),
+    )
+}
+
+fn start_waiting_task(stage: &Stage) -> String {
+    let id = stage.exec(&[]);
+    wait_until("the agent has run its command", || {
+        stage.run_json(&["local", "status"])["data"]["tasks"][0]["progress"]["command_count"] == 1
+    });
+    id
+}
+
+fn release(stage: &Stage, id: &str) {
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+    stage.wait(id);
+}
+
+#[test]
+fn status_without_tasks_says_how_to_start() {
+    let stage = Stage::with_script(PROGRAM, turn(&[]));
+    compare("status_empty", |columns| screen(&stage, columns, &["local", "status"]));
+}
+
+#[test]
+fn a_completed_run_its_status_and_its_log() {
+    let stage = Stage::with_script(
+        PROGRAM,
+        turn(&[
+            json!({"command": {"run": "echo hi; exit 3"}}),
+            json!({"message": MESSAGE}),
+            json!({"turn_completed": {"input_tokens": 10, "cached_input_tokens": 4, "output_tokens": 7}}),
+        ]),
+    );
+    let task = "Explain what this project does, and why it is needed by people who delegate their work";
+    compare("run_completed", |columns| screen(&stage, columns, &["local", "run", task]));
+    compare("status_ended", |columns| screen(&stage, columns, &["local", "status"]));
+    let status = stage.run_json(&["local", "status"]);
+    let id = status["data"]["recently_completed"][0]["task_id"].as_str().unwrap();
+    compare("logs_completed", |columns| {
+        let text = screen(&stage, columns, &["logs", id]);
+        assert!(!text.contains("thread.started"), "{text}");
+        text
+    });
+    let raw = screen(&stage, 60, &["logs", id, "--raw"]);
+    assert!(raw.starts_with(r#"{"type":"thread.started""#) && raw.contains("turn.completed"), "{raw}");
+    let piped = stage.world.run(["logs", id, "--raw"]);
+    assert!(piped.stdout.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{piped:?}");
+}
+
+#[test]
+fn failed_agents() {
+    let stage = Stage::with_script(
+        PROGRAM,
+        turn(&[json!({"turn_failed": "unexpected status 401 Unauthorized: Incorrect API key provided"})]),
+    );
+    compare("run_not_signed_in", |columns| {
+        let text = screen(&stage, columns, &["local", "run", "x"]);
+        assert_eq!(text.matches("Incorrect API").count(), 1, "each message once: {text}");
+        text
+    });
+    let limit = "You've hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at Sep 23rd, 2027 8:13 AM UTC.";
+    stage.set_script(turn(&[json!({"turn_failed": limit})]));
+    compare("run_usage_limit", |columns| screen(&stage, columns, &["local", "run", "x"]));
+    stage.set_script(turn(&[json!({"wait_for_file": "never"})]));
+    compare("run_timeout", |columns| {
+        screen(&stage, columns, &["local", "run", "x", "--hard-timeout-sec", "1"])
+    });
+}
+
+#[test]
+fn wrong_calls() {
+    let stage = Stage::with_script(PROGRAM, turn(&[]));
+    compare("invalid_input", |columns| {
+        screen(&stage, columns, &["local", "run", "", "--hard-timeout-sec", "0", "--idle-timeout-sec", "x"])
+    });
+    stage.exec(&[]);
+    compare("unknown_task", |columns| screen(&stage, columns, &["local", "wait", "T-local-0000000000"]));
+}
+
+#[test]
+fn running_tasks() {
+    let stage = waiting_stage();
+    let id = start_waiting_task(&stage);
+    compare("status_running", |columns| screen(&stage, columns, &["local", "status"]));
+    compare("wait_expired", |columns| screen(&stage, columns, &["local", "wait", &id, "--timeout-sec", "1"]));
+    compare("logs_running", |columns| screen(&stage, columns, &["logs", &id]));
+    compare("wait_interrupted", |columns| {
+        let mut session =
+            TerminalSession::start_with_columns(columns, command(&stage, &["local", "wait", &id]));
+        wait_until("the wait has begun", || is_waiting(session.child.id()));
+        kill_process(Pid::from_child(&session.child), Signal::INT).unwrap();
+        session.wait_for_text("to cancel the task.");
+        let run = session.wait();
+        assert_eq!(run.stdout.matches(&id).count(), 2, "named once, and in the command: {}", run.stdout);
+        format!("{}[exit {}]", run.stdout, run.exit.unwrap())
+    });
+    release(&stage, &id);
+}
+
+/// Whether the process has its thread for signals and sleeps: it waits for the task.
+fn is_waiting(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    let wchan = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = wchan.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
+    threads > 1 && state == Some('S')
+}
+
+#[test]
+fn a_log_without_events_says_what_to_do_next() {
+    let stage = Stage::with_script(PROGRAM, json!([{"wait_for_file": "go"}]));
+    let id = stage.exec(&[]);
+    compare("logs_empty", |columns| screen(&stage, columns, &["logs", &id]));
+    release(&stage, &id);
+}
+
+#[test]
+fn colour_is_used_only_where_the_terminal_has_it() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    stage.wait(&stage.exec(&[]));
+    let shown = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut command = stage.world.command([&["local", "status"], args].concat());
+        command.env("TERM", "xterm").envs(variables.iter().copied());
+        run_on_terminal_of(100, command).stdout.contains('\u{1b}')
+    };
+    assert!(shown(&[], &[]));
+    assert!(!shown(&[("NO_COLOR", "1")], &[]) && !shown(&[("TERM", "dumb")], &[]));
+    assert!(!shown(&[], &["--color", "never"]) && shown(&[("NO_COLOR", "1")], &["--color", "always"]));
+    let piped = stage.world.run(["local", "status", "--format", "human"]);
+    assert!(!piped.stdout.contains('\u{1b}') && piped.stdout.contains("completed"), "{piped:?}");
+    let wrong = stage.world.run(["local", "status", "--color", "sometimes"]);
+    assert_eq!(wrong.exit, Some(2), "{wrong:?}");
+}
