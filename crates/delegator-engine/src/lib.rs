@@ -45,12 +45,12 @@ pub use delegator_git::{GitError, KeepReason, LeftOut, RestoreError, RestorePoin
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
-    parse_task_marker, sandbox_advice, sign_in_command, variable_access,
+    is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
-pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
+pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};

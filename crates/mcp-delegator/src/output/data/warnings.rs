@@ -21,6 +21,14 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings
 }
 
+/// Queued tasks do not start until a user resumes the queue.
+pub fn queue_paused() -> Warning {
+    Warning::new(
+        "W_QUEUE_001",
+        "the queue is paused, so no queued task starts; to resume it, run 'mcp-delegator queue resume'",
+    )
+}
+
 fn refused_calls(record: &Record) -> Option<Warning> {
     let refused = &record.refused;
     (refused.count > 0).then(|| {
