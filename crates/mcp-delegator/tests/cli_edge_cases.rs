@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use delegator_testkit::program::{RunOutput, World, read_text};
-use delegator_testkit::terminal::run_on_terminal;
+use delegator_testkit::terminal::{TerminalSession, run_on_terminal};
 use serde_json::{Value, json};
 
 fn world() -> World {
@@ -383,4 +383,59 @@ fn environment_problems_are_reported_with_the_input_problems() {
         problem_fields(&broken.run(["local", "exec", "x", "--working-dir", "/nonexistent"])),
         ["max_mode"]
     );
+}
+
+#[test]
+fn the_task_text_may_come_from_a_file() {
+    let world = world();
+    world.write("project/task.md", "# Fix it\n\n- the test\n");
+    world.write("project/empty.md", "");
+    world.write("project/blank.md", " \n\n");
+    std::fs::write(world.project().join("binary.md"), [0xff, 0xfe]).unwrap();
+    world.write("project/long.md", &"x".repeat(100_001));
+    // The text arrives: the only problem is the unknown agent.
+    for args in [&["--task-file", "task.md"][..], &["--task-file=task.md", "--input-json", "agent.json"]] {
+        world.write("project/agent.json", r#"{"task": "replaced by the flag"}"#);
+        let run = world.run([&["local", "exec", "--agent", "no-such-agent"], args].concat());
+        assert_eq!(problem_fields(&run), ["agent"], "{run:?}");
+    }
+    let agent = ["local", "exec", "--agent", "no-such-agent", "--task-file", "-"];
+    assert_eq!(problem_fields(&world.run_with_input(agent, b"do it")), ["agent"]);
+    let both = world.run_with_input([&agent[..], &["--input-json", "-"]].concat(), b"{}");
+    assert!(problem_fields(&both).contains(&"task".to_owned()), "{both:?}");
+    for (args, field, problem) in [
+        (&["--task-file", "missing.md"][..], "--task-file", "could not read missing.md"),
+        (&["--task-file", "."], "--task-file", "could not read ."),
+        (&["--task-file", "empty.md"], "--task-file", "empty.md is empty"),
+        (&["--task-file", "binary.md"], "--task-file", "not valid UTF-8"),
+        (&["--task-file", "blank.md"], "task", "blank"),
+        (&["--task-file", "long.md"], "task", "100000"),
+        (&["text", "--task-file", "task.md"], "--task-file", "together with task"),
+        (&["--task-file", "task.md", "--task-file", "task.md"], "--task-file", "more than once"),
+    ] {
+        for command in ["run", "exec"] {
+            let run = world.run([&["local", command], args].concat());
+            assert_eq!(
+                (run.exit, problem_fields(&run)),
+                (Some(2), vec![field.to_owned()]),
+                "{args:?} {run:?}"
+            );
+            let message = run.json()["error"]["message"].as_str().unwrap().to_owned();
+            assert!(message.contains(problem), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_server_on_a_terminal_explains_itself_and_serves() {
+    let world = world();
+    let mut session = TerminalSession::start_interactive(world.command(["serve"]));
+    session.wait_for_text("mcp-delegator setup");
+    session.type_text("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}\n");
+    session.wait_for_text("\"result\":{}");
+    session.type_text("\x04");
+    assert_eq!(session.wait().exit, Some(0));
+    // A client reads only the protocol, and no explanation.
+    let quiet = world.run(["serve"]);
+    assert_eq!((quiet.exit, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
 }

@@ -207,7 +207,7 @@ fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
     refused(&stage, &["local", "exec", "x", "--agent", "helper"], "CONFIG_INVALID");
     std::fs::remove_file(stage.world.project().join(".mcp-delegator.toml")).unwrap();
     let stage = stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
-    let id = exec(&stage, &["--mode", "danger-full-access"]);
+    let id = exec(&stage, &["--mode", "danger-full-access", "--confirm"]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 

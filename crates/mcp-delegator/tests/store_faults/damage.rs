@@ -24,6 +24,7 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["serve"]
         | ["cloud", "list-environments" | "github-setup"]
         | ["env", _]
+        | ["init"]
         | ["setup"]
         | ["doctor"]
         | ["demo"]

@@ -47,7 +47,7 @@ fn f36_a_long_reader_blocks_no_writer_and_a_long_log_is_a_warning() {
     assert_eq!(count(&reader), 1);
     // None of these writes may fail.
     small_writes(&mut registry, 1_000);
-    assert_eq!(warnings(&stage, &["local", "status"]), "[]");
+    assert!(!warnings(&stage, &["local", "status"]).contains("W_REGISTRY_001"));
     assert!(state_dir_check(&stage).starts_with("ok"), "{}", state_dir_check(&stage));
     let mut submitted = BTreeMap::new();
     while registry.wal_bytes() <= WARN_OVER {
