@@ -386,7 +386,7 @@ fn a_resumed_task_counts_only_its_own_tokens() {
 #[test]
 fn doctor_reports_a_missing_agent() {
     let stage = scripted_stage(successful_turn(&[]));
-    let checks = stage.doctor_checks();
+    let checks = stage.world.doctor_checks();
     let of =
         |name: &str| checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone();
     assert_eq!(of("agent")["status"], "ok", "{checks}");
