@@ -20,7 +20,10 @@ const PROGRAM: &str = "mcp-delegator ";
 
 /// The suggested commands in a text.
 pub fn commands_in(text: &str) -> Vec<String> {
-    text.lines().flat_map(commands_in_line).filter(|command| !command.contains('…')).collect()
+    // A usage line has placeholders as well; a completion script calls the program with ` -- `.
+    let is_complete =
+        |command: &String| !["…", " [", " <", " COMMAND", " -- "].iter().any(|mark| command.contains(mark));
+    text.lines().flat_map(commands_in_line).filter(is_complete).collect()
 }
 
 /// The suggested commands in an answer.

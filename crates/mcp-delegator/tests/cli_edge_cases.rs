@@ -52,7 +52,7 @@ fn a_redirect_names_the_intended_command_line() {
     assert_eq!(redirect(&["help", "manifets", "--json"]), "mcp-delegator help manifest");
     assert_eq!(redirect(&["help", "config", "shw", "--json"]), "mcp-delegator help config show");
     assert_eq!(redirect(&["--output", "manifets", "manifets"]), "mcp-delegator --output manifets manifest");
-    assert_eq!(redirect(&["--", "manifest"]), json!(null));
+    assert_eq!(redirect(&["--json", "--", "manifest"]), json!(null));
     let world = world().variable("MY_API_TOKEN", "hunter2supersecretvalue");
     let run = world.run(["manifets", "--etag", "hunter2supersecretvalue"]);
     assert_eq!(run.exit, Some(2));
@@ -124,7 +124,7 @@ fn every_refused_value_is_repeated_with_a_suggestion() {
             vec!["local", "status", "--brightness", "red"],
             "--brightness",
             json!("--brightness"),
-            "Run 'mcp-delegator status --help' to list the flags.",
+            "Run 'mcp-delegator local status --help' to list the flags.",
         ),
         (vec!["local", "exec", "x", "--mode", "wild"], "mode", json!("wild"), "Use one of read-only, "),
         (

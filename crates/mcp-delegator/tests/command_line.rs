@@ -321,13 +321,14 @@ fn a_failed_raw_command_keeps_stdout_empty() {
 
 #[test]
 fn completions_and_manual_know_only_what_is_available() {
-    let mut command = world().command(["--", "mcp-delegator", ""]);
+    let world = world();
+    let mut command = world.command(["--", "mcp-delegator", ""]);
     let offered = output_of(command.env("_MCP_DELEGATOR_COMPLETE", "fish")).stdout;
     assert!(offered.contains("manifest\t") && offered.contains("local\t"), "{offered}");
     assert!(!offered.contains("dashboard"), "a command that is not built: {offered}");
     assert!(!offered.contains("--quiet"), "flags hide the commands: {offered}");
-    assert!(world().run(["man", "config", "show"]).stdout.contains("Only this setting"));
-    assert_eq!(world().run(["man", "nonsense"]).exit, Some(2));
+    assert!(world.run(["man", "config", "show"]).stdout.contains("Only this setting"));
+    assert_eq!(world.run(["man", "nonsense"]).exit, Some(2));
 }
 
 #[test]

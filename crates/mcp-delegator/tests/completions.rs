@@ -27,7 +27,7 @@ const COMPLETED: [(&str, &str); 13] = [
     ("mcp-delegator setup curs", "mcp-delegator setup cursor "),
     ("mcp-delegator run x --working-dir some-d", "mcp-delegator run x --working-dir some-directory/"),
     ("mcp-delegator events follow some-f", "mcp-delegator events follow some-file.jsonl "),
-    ("mcp-delegator wait --la", "mcp-delegator wait --last "),
+    ("mcp-delegator wait --las", "mcp-delegator wait --last "),
 ];
 
 fn prepared_world() -> World {

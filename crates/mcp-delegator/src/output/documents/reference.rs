@@ -82,7 +82,7 @@ fn section(spec: &CommandSpec) -> String {
     let mut text =
         format!("\n## {}\n\n{}\n", spec.cli_path(), format!("{}. {details}", spec.about).trim_end());
     if spec.short_path().is_some() {
-        text.push_str(&format!("\nAlso: `mcp-delegator {}`.\n", spec.path.join(" ")));
+        text.push_str(&format!("\nAlso: `{}`.\n", spec.path.join(" ")));
     }
     let inputs = spec.inputs().properties;
     if !inputs.is_empty() {
