@@ -41,7 +41,7 @@ use real_system::RealSystem;
 use system_port::System;
 
 pub use connection_pool::ConnectionPool;
-pub use delegator_git::{GitError, LeftOut, RestoreError, RestorePoint};
+pub use delegator_git::{GitError, KeepReason, LeftOut, RestoreError, RestorePoint, RestoreScope};
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
@@ -64,8 +64,8 @@ pub use submit::submission::{Submission, SubmitOutcome};
 pub use submit::verification::Verify;
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
-    Artifact, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed, RepositoryChanges,
-    Source,
+    Artifact, Attribution, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed,
+    RepositoryChanges, Source, UnattributedChanges,
 };
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_report::{Record, SweptProcesses};

@@ -168,8 +168,7 @@ fn output_to_dev_stdout_appends() {
     let world = world();
     world.write("project/log", "precious\n");
     let file = std::fs::OpenOptions::new().append(true).open(world.project().join("log")).unwrap();
-    let status =
-        world.command(["schema", "--json", "--output", "/dev/stdout"]).stdout(file).status().unwrap();
+    let status = world.command(["version", "--output", "/dev/stdout"]).stdout(file).status().unwrap();
     assert!(status.success());
     let text = read_text(&world.project().join("log"));
     assert!(text.starts_with("precious\n{"), "{text}");
@@ -179,7 +178,7 @@ fn output_to_dev_stdout_appends() {
 fn output_follows_a_dangling_symlink() {
     let world = world();
     std::os::unix::fs::symlink("target.json", world.project().join("link")).unwrap();
-    assert_eq!(world.run(["schema", "--json", "--output", "link"]).exit, Some(0));
+    assert_eq!(world.run(["version", "--output", "link"]).exit, Some(0));
     assert!(world.project().join("link").is_symlink());
     assert!(read_text(&world.project().join("target.json")).contains("\"success\": true"));
 }
@@ -189,14 +188,14 @@ fn an_unwritable_output_file_is_reported_on_stdout() {
     let world = world();
     world.write("project/folder/x", "");
     for path in ["folder", "folder/", "new/"] {
-        let run = world.run(["schema", "--json", "--output", path]);
+        let run = world.run(["version", "--output", path]);
         assert_eq!(run.exit, Some(2), "{path}: {run:?}");
         assert_eq!(run.json()["error"]["code"], "INVALID_VALUE");
     }
-    let run = world.run(["schema", "--json", "--output", "/proc/x.json"]);
+    let run = world.run(["version", "--output", "/proc/x.json"]);
     assert_eq!(run.json()["ok"], false, "{run:?}");
     assert_eq!(json!(run.exit), run.json()["meta"]["exit_code"]);
-    assert_eq!(world.run(["schema", "--json", "--output", "-"]).exit, Some(2));
+    assert_eq!(world.run(["version", "--output", "-"]).exit, Some(2));
 }
 
 #[test]

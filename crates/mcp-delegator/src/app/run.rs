@@ -28,6 +28,7 @@ use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
+use crate::spec::formats::Format;
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
 use crate::spec::{CallOrigin, CommandSpec, ConfigUse, PreflightContext, ROOT, RawOutput, Surface};
@@ -119,7 +120,7 @@ fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static
 /// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
 /// `schema`.
 fn resolve_command(invocation: Invocation) -> ParsedCall {
-    let Invocation { globals, path, spec, object, text_files, last, problems } = invocation;
+    let Invocation { mut globals, path, spec, object, text_files, last, problems } = invocation;
     let parsed_call =
         |spec: &'static CommandSpec, object: Map<String, Value>, problems: Vec<Problem>, globals: Globals| {
             let text_files = Vec::new();
@@ -127,6 +128,9 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
         };
     let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
     if globals.version {
+        if globals.envelope.is_none() && globals.fields.is_empty() {
+            globals.format.get_or_insert(Format::Human);
+        }
         return parsed_call(&version::SPEC, Map::new(), problems, globals);
     }
     match spec {

@@ -100,23 +100,18 @@ pub struct TaskCompleters {
 /// The tree for shell completions: without declared commands and inputs. `completers` complete the inputs that name tasks.
 /// With `hide_flags` the flags are candidates only where there are no others.
 pub fn completable(catalog: Catalog, completers: &TaskCompleters, hide_flags: bool) -> Command {
-    let mut pruned = Command::new("");
-    prune(&root(catalog), &mut pruned, &|arg| completable_arg(arg, completers, hide_flags));
-    pruned
+    prune(&root(catalog), &|arg| completable_arg(arg, completers, hide_flags))
 }
 
-fn prune(command: &Command, pruned: &mut Command, convert: &impl Fn(&Arg) -> Arg) {
-    *pruned = Command::new(command.get_name().to_owned())
+fn prune(command: &Command, convert: &impl Fn(&Arg) -> Arg) -> Command {
+    let visible = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)
-        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).map(convert));
-    for visible in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
-        let mut subcommand = Command::new("");
-        prune(visible, &mut subcommand, convert);
-        *pruned = std::mem::take(pruned).subcommand(subcommand);
-    }
+        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).map(convert))
+        .subcommands(visible.map(|subcommand| prune(subcommand, convert)))
 }
 
 fn completable_arg(arg: &Arg, completers: &TaskCompleters, hide_flags: bool) -> Arg {

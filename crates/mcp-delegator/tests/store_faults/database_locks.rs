@@ -27,11 +27,9 @@ fn warnings(stage: &Stage, args: &[&str]) -> String {
 }
 
 fn state_dir_check(stage: &Stage) -> String {
-    let response = stage.run(&["doctor"]).json();
-    // Another check may have found a problem, which makes the command fail.
-    let data = if response["ok"] == true { &response["data"] } else { &response["meta"]["failure_data"] };
-    let checks = data["checks"].as_array().unwrap_or_else(|| panic!("{response}"));
-    let check = checks.iter().find(|check| check["name"] == "state_dir").cloned().unwrap();
+    let checks = stage.world.doctor_checks();
+    let check =
+        checks.as_array().unwrap().iter().find(|check| check["name"] == "state_dir").cloned().unwrap();
     format!("{} {}", check["status"].as_str().unwrap(), check["message"].as_str().unwrap())
 }
 
@@ -64,7 +62,7 @@ fn f36_a_long_reader_blocks_no_writer_and_a_long_log_is_a_warning() {
     drop(reader);
     small_writes(&mut registry, 10);
     assert!(registry.wal_bytes() <= WARN_OVER, "{} bytes", registry.wal_bytes());
-    assert_eq!(warnings(&stage, &["local", "status"]), "[]");
+    assert!(!warnings(&stage, &["local", "status"]).contains("W_REGISTRY_001"));
     for (id, task) in &submitted {
         assert_eq!(registry.get(id).unwrap().as_ref(), Some(task));
         registry.request_cancel(id, None, now_ms()).unwrap();

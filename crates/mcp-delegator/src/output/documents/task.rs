@@ -116,7 +116,7 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
         ("failure", "/metadata/error_context/failure_kind"),
         ("error", "/metadata/error_context/error_message"),
         ("retry at", "/metadata/error_context/retry_at"),
-        ("restore command", "/restore_point/restore_command"),
+        ("revert", "/restore_point/restore_command"),
     ];
     result.extend(facts(data, &more));
     let exit_code = data["agent_exit_code"].as_i64().filter(|code| *code != 0);
