@@ -393,7 +393,7 @@ fn a_wait_for_several_tasks_shows_the_whole_result_of_each() {
             assert!(shown.contains(text), "{format} lacks {text}: {shown}");
         }
         // The results are complete, so there is nothing to fetch.
-        assert!(!shown.contains("local results"), "{shown}");
+        assert!(!shown.contains("Next:"), "{shown}");
     }
 }
 
@@ -425,7 +425,7 @@ fn a_wait_by_label_returns_unread_and_unfinished_tasks() {
     assert_eq!(ids(&last, "/data/tasks"), [slow.as_str()], "{last}");
     let none = run(&stage, &["local", "wait", "--labels", "batch=7", "--format", "human"]);
     assert_eq!(none.exit, Some(5), "{none:?}");
-    let hint = "mcp-delegator local status --labels batch=7";
+    let hint = "mcp-delegator status --labels batch=7";
     assert!(none.stderr.contains(hint), "{none:?}");
     assert_eq!(run(&stage, &hint.split(' ').skip(1).collect::<Vec<_>>()).exit, Some(0));
     let both = run(&stage, &["local", "wait", &slow, "--labels", "batch=7"]);
@@ -441,10 +441,10 @@ fn the_status_of_one_task_mentions_no_other_task() {
     let status = stage.run_json(&["local", "status", &slow]);
     assert!(!status.to_string().contains(&unread), "{status}");
     let text = human(&stage, &["local", "status", &slow]).stdout;
-    assert!(!text.contains(&unread) && text.contains(&format!("local wait {slow}")), "{text}");
+    assert!(!text.contains(&unread) && text.contains(&format!("wait {slow}")), "{text}");
     // The overview lists it, and suggests the wait for the task that runs.
     let overview = human(&stage, &["local", "status"]).stdout;
-    assert!(overview.contains("unread results") && overview.contains(&format!("local wait {slow}")));
+    assert!(overview.contains("unread results") && overview.contains(&format!("wait {slow}")), "{overview}");
     let data = stage.run_json(&["local", "status"])["data"].clone();
     assert_eq!(data["unread"], json!({"count": 1, "task_ids": [unread]}));
     assert_eq!(run(&stage, &["cancel", "--all"]).exit, Some(0));

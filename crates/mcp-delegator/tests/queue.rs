@@ -245,7 +245,8 @@ fn status_pages_through_finished_tasks() {
     let human = stage.world.run(["local", "status", "--limit", "2", "--format", "human"]);
     let next = tool["meta"]["next_cursor"].as_str().unwrap_or_else(|| panic!("{tool}"));
     assert_eq!((&standard["metadata"]["cursor"], tool["meta"].get("cursor")), (&json!(next), None));
-    assert!(human.stderr.contains(&format!("--cursor {next}")), "{human:?}");
+    // People get no cursor, but a flag.
+    assert!(human.stderr.contains("--limit") && !human.stderr.contains(next), "{human:?}");
     listed.sort();
     ids.sort();
     assert_eq!(listed, ids);
@@ -385,7 +386,7 @@ fn the_next_task_has_position_1_in_all_texts() {
         assert_eq!(line.split_whitespace().last(), Some(position), "{accepted}");
     }
     let status = text(&["local", "status"]);
-    let position = |line: &str| line.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let position = |line: &str| line.split_whitespace().last().unwrap_or_default().to_owned();
     let positions: Vec<String> = status.lines().filter(|line| line.contains("do it")).map(position).collect();
     assert_eq!(positions, ["1", "2"], "{status}");
     assert_eq!(stage.run_json(&["local", "status"])["data"]["queue"][0]["position"], 0);
@@ -397,7 +398,7 @@ fn status_also_lists_all_tasks_in_one_shape() {
     let stage = waiting_stage().variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
     release_agents(&stage);
     let padding: Vec<String> =
-        (0..6).flat_map(|at| ["--labels".to_owned(), format!("pad{at}={}", "x".repeat(190))]).collect();
+        (0..2).flat_map(|at| ["--labels".to_owned(), format!("pad{at}={}", "x".repeat(190))]).collect();
     let padding: Vec<&str> = padding.iter().map(String::as_str).collect();
     let ended = id_of(&submit(&stage, &padding));
     stage.wait(&ended);
@@ -416,7 +417,7 @@ fn status_also_lists_all_tasks_in_one_shape() {
     assert!(all.iter().all(|task| keys(task) == keys(&all[0])), "{status}");
     assert_eq!(
         (all[2]["labels"].as_object().unwrap().len(), &all[1]["queue_position"]),
-        (6, &json!(0)),
+        (2, &json!(0)),
         "{status}"
     );
     // Too small for all of them: the lists agree, and the cursor continues, also with selected fields.

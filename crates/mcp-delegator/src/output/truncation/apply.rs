@@ -107,8 +107,10 @@ fn truncate_task(task: &mut Map<String, Value>, plan: TruncationPlan) {
     let message_bytes = task.get("final_message").and_then(Value::as_str).map_or(0, str::len);
     for (key, value) in task.iter_mut() {
         match (key.as_str(), value) {
-            // It is shortened with the lists that it repeats.
-            (status::ALL, _) if follows_lists => {}
+            // The list loses the items that the lists it repeats lose.
+            (status::ALL, Value::Array(items)) if follows_lists => {
+                items.iter_mut().for_each(|item| truncate_value(item, plan.other_bytes));
+            }
             ("output", Value::Object(streams)) if has_streams(streams) => {
                 output::shrink(streams, plan.output_bytes);
             }
