@@ -4,7 +4,7 @@
 //! program does not count, nor does a command with a placeholder.
 
 /// Keys of our JSON whose text comes from agents, callers or files.
-const FOREIGN_KEYS: [&str; 9] = [
+const FOREIGN_KEYS: [&str; 12] = [
     "output",
     "events",
     "final_message",
@@ -14,16 +14,22 @@ const FOREIGN_KEYS: [&str; 9] = [
     "agent_message",
     "raw",
     "verification",
+    "examples",
+    "text",
+    "usage",
 ];
 
 const PROGRAM: &str = "mcp-delegator ";
 
 /// The suggested commands in a text.
 pub fn commands_in(text: &str) -> Vec<String> {
-    // A usage line has placeholders as well; a completion script calls the program with ` -- `.
-    let is_complete =
-        |command: &String| !["…", " [", " <", " COMMAND", " -- "].iter().any(|mark| command.contains(mark));
-    text.lines().flat_map(commands_in_line).filter(is_complete).collect()
+    text.lines().flat_map(commands_in_line).filter(|command| !has_placeholder(command)).collect()
+}
+
+/// `T-local-…`, `[OPTIONS]`, `<FILE>` or `COMMAND`. A completion script calls the program with ` -- `.
+fn has_placeholder(command: &str) -> bool {
+    let is_name = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    command.contains(['…', '[', '<']) || command.contains(" -- ") || command.split(' ').any(is_name)
 }
 
 /// The suggested commands in an answer.
@@ -42,6 +48,10 @@ pub fn commands_in_answer(answer: &serde_json::Value) -> Vec<String> {
 
 fn commands_in_line(line: &str) -> Vec<String> {
     let mut found = Vec::new();
+    // A line of a completion script.
+    if line.trim_start().starts_with(['_', '\'', '"', '&', '(']) {
+        return found;
+    }
     for (at, _) in line.match_indices(PROGRAM) {
         let (before, rest) = line.split_at(at);
         let end = match before.chars().next_back() {

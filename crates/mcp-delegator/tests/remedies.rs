@@ -65,7 +65,6 @@ fn remedies_for_long_messages_and_ended_tasks_run() {
     let whole = stage.world.run_as(Path::new("bash"), ["-c", &cut[0].replacen("mcp-delegator", PROGRAM, 1)]);
     assert!(whole.stdout.contains(&long), "the remedy returns the whole message");
     run_all(&stage, "an ended task", &suggested(&stage, &["logs", &id]), "results");
-    run_all(&stage, "unread results", &suggested(&stage, &["local", "status"]), "");
     run_all(&stage, "an unknown task", &suggested(&stage, &["local", "wait", "T-local-zzzz"]), "status");
 }
 
@@ -86,11 +85,11 @@ fn remedies_for_running_and_absent_tasks_run() {
     run_all(&stage, "no task", &suggested(&stage, &["local", "status"]), "run");
     stage.set_script(successful_turn(&[json!({"wait_for_file": "go"})]));
     let id = stage.exec(&[]);
+    run_all(&stage, "a running task", &suggested(&stage, &["local", "status"]), &id);
     for (situation, args) in [
         ("an expired wait", vec!["local", "wait", &id, "--timeout-sec", "1"]),
         ("results of a running task", vec!["local", "results", &id]),
         ("the log of a running task", vec!["logs", &id]),
-        ("a running task", vec!["local", "status"]),
         ("an expired run", vec!["local", "run", "x", "--call-budget-sec", "1"]),
     ] {
         run_all(&stage, situation, &suggested(&stage, &args), &id[..8]);

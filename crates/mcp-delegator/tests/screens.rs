@@ -34,12 +34,12 @@ fn normalized(screen: &str) -> String {
 fn normalized_line(line: &str) -> String {
     let line = replace_after(line, "T-local-", 10, '0');
     let line = replace_after(&line, "/tmp/.tmp", 6, 'X');
-    // Seconds are in a fact, or in the last column of a table.
-    let number = line.trim_end_matches(" s").rsplit(' ').next().unwrap_or_default();
+    // Seconds are in a fact, or in a column of a table.
     let is_time = ["seconds ", "elapsed ", "T-local-"].iter().any(|start| line.starts_with(start));
-    match is_time && number.parse::<u32>().is_ok() {
-        true => line.replacen(&format!(" {number}"), " N", 1),
-        false => line,
+    let number = line.split("  ").map(|cell| cell.trim().trim_end_matches(" s"));
+    match number.filter(|_| is_time).find(|cell| cell.parse::<u32>().is_ok()) {
+        Some(number) => line.replacen(&format!("  {number}"), &format!("  {}", "N".repeat(number.len())), 1),
+        None => line,
     }
 }
 

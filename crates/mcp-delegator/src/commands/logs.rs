@@ -19,8 +19,6 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::estimate::format_duration;
-use crate::output::data::task::RunTimes;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::output::screen::ItemFormat;
@@ -42,9 +40,6 @@ pub struct Logs {
 pub struct LogsOutput {
     pub task_id: String,
     pub state: String,
-    /// How long the task ran, if it has ended
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<u64>,
     pub stdout: String,
     pub stderr: String,
     /// Output of the verify command, if one was run
@@ -122,11 +117,9 @@ fn collected(engine: &Engine, id: &TaskId, follow: bool) -> Result<CommandOutput
 
 impl LogsOutput {
     fn of(task: &Task, [stdout, stderr, verify]: [String; 3]) -> LogsOutput {
-        let ended = task.ended.as_ref().filter(|_| task.started_at_ms.is_some());
         LogsOutput {
             task_id: task.id.to_string(),
             state: task.state.public_name().to_owned(),
-            duration_ms: ended.map(|_| RunTimes::of(task).duration_ms()),
             is_empty: stdout.is_empty() && stderr.is_empty() && verify.is_empty(),
             stdout,
             stderr,
@@ -152,10 +145,9 @@ fn describe(data: &Value) -> Document {
             if has_ended { "The agent has written nothing." } else { "The agent has written nothing yet." };
         document = document.block(Block::Text(text.to_owned()));
     }
-    let duration = data["duration_ms"].as_u64().map(|ms| format!(" in {}", format_duration(ms)));
     let advice = match has_ended {
         true => Suggestion::with_call(
-            format!("Task {id} {state}{}. Its result: {{call}}", duration.unwrap_or_default()),
+            format!("Task {id} {state}. Its result: {{call}}"),
             NextCall::new(&["local", "results"]).with("task_id", id),
         ),
         false => Suggestion::with_call(

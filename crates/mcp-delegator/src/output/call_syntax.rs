@@ -34,7 +34,8 @@ impl CallSyntax<'_> {
 
     /// The sentence with its call. A command without a served tool stays a command: the user may still run it.
     pub fn sentence(self, suggestion: &Suggestion) -> String {
-        let Suggestion { text, call: Some(call) } = suggestion else { return suggestion.text.clone() };
+        let text = self.name_inputs(&suggestion.text);
+        let Some(call) = &suggestion.call else { return text };
         let tool_call = match self {
             CallSyntax::Commands => None,
             CallSyntax::Tools(_) => self.render(call),
@@ -44,6 +45,23 @@ impl CallSyntax<'_> {
             false => format!("'{}'", shell_command(call)),
         });
         text.replace(CALL, &rendered)
+    }
+}
+
+impl CallSyntax<'_> {
+    /// Replaces `{input:NAME}` by the name that the caller uses: a flag, or the input of a tool.
+    fn name_inputs(self, text: &str) -> String {
+        let mut parts = text.split("{input:");
+        let mut named = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once('}').unwrap_or((part, ""));
+            named.push_str(&match self {
+                CallSyntax::Commands => format!("--{}", name.replace('_', "-")),
+                CallSyntax::Tools(_) => name.to_owned(),
+            });
+            named.push_str(rest);
+        }
+        named
     }
 }
 
@@ -128,6 +146,8 @@ mod tests {
                 r#"Wait for it first: _codex_local_wait {"task_id":"T-1"}"#,
             ),
             (&Suggestion::from("Give {call}."), CallSyntax::Commands, "Give {call}."),
+            (&Suggestion::from("Pass {input:a_b} 2."), CallSyntax::Commands, "Pass --a-b 2."),
+            (&Suggestion::from("Pass {input:a_b} 2."), CallSyntax::Tools(&status), "Pass a_b 2."),
         ] {
             assert_eq!(syntax.sentence(suggestion), expected);
         }

@@ -149,7 +149,7 @@ fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
     };
     let more = seconds.saturating_mul(2).min(MAX_LIMIT_SEC);
     Some(match more > seconds {
-        true => format!("Pass {input} {more}: {hit} {seconds} s{during}."),
+        true => format!("Pass {{input:{input}}} {more}: {hit} {seconds} s{during}."),
         false => format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {input}."),
     })
 }

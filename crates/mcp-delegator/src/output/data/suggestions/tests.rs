@@ -126,10 +126,10 @@ fn timeout_suggests_a_larger_limit() {
             LimitKind::Idle,
             Some(300),
             Some("Running cargo test"),
-            Some("Pass idle_timeout_sec 600: nothing happened for 300 s during \"Running cargo test\"."),
+            Some("Pass --idle-timeout-sec 600: nothing happened for 300 s during \"Running cargo test\"."),
         ),
-        (LimitKind::Hard, Some(1200), None, Some("Pass hard_timeout_sec 2400: it had run for 1200 s.")),
-        (LimitKind::Hard, Some(50_000), None, Some("Pass hard_timeout_sec 86400: it had run for 50000 s.")),
+        (LimitKind::Hard, Some(1200), None, Some("Pass --hard-timeout-sec 2400: it had run for 1200 s.")),
+        (LimitKind::Hard, Some(50_000), None, Some("Pass --hard-timeout-sec 86400: it had run for 50000 s.")),
         (
             LimitKind::Hard,
             Some(86_400),
