@@ -41,6 +41,7 @@ named_enum! {
         SnapshotWritten = "run: snapshot written",
         AgentReaped = "end: agent reaped",
         AgentSwept = "end: swept",
+        EndStateStored = "end: state after the task stored",
         ReportWritten = "end: report written",
         EndCommitted = "end: committed",
         LaunchDropped = "end: launch dropped",

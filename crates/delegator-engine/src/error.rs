@@ -87,6 +87,14 @@ pub enum EngineError {
         changes: RestoreChanges,
         source: RestoreError,
     },
+    /// Nothing was restored.
+    #[error(
+        "{} changed by the task {} changed again since: {}",
+        if paths.len() == 1 { "a file" } else { "files" },
+        if paths.len() == 1 { "was" } else { "were" },
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    RestoreOverlap { paths: Vec<PathBuf> },
     #[error("task {busy} may still write in {}", top_level.display())]
     WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
     #[error(

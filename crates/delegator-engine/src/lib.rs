@@ -41,16 +41,16 @@ use real_system::RealSystem;
 use system_port::System;
 
 pub use connection_pool::ConnectionPool;
-pub use delegator_git::{GitError, LeftOut, RestoreError, RestorePoint};
+pub use delegator_git::{GitError, KeepReason, LeftOut, RestoreError, RestorePoint, RestoreScope};
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
-    parse_task_marker, sandbox_advice, sign_in_command, variable_access,
+    is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
-pub use results::overview::{Overview, OverviewRequest, QueuedTask, RunningTask};
+pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};
@@ -64,8 +64,8 @@ pub use submit::submission::{Submission, SubmitOutcome};
 pub use submit::verification::Verify;
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
-    Artifact, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed, RepositoryChanges,
-    Source,
+    Artifact, Attribution, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed,
+    RepositoryChanges, Source, UnattributedChanges,
 };
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_report::{Record, SweptProcesses};

@@ -58,6 +58,8 @@ pub struct Commits {
     pub count: u64,
     /// Subjects of the newest commits.
     pub subjects: Vec<String>,
+    /// When the newest one was made, in seconds since 1970.
+    pub newest_at: Option<i64>,
 }
 
 /// The part of a comparison that concerns files.
@@ -254,10 +256,15 @@ impl Baseline {
         let count =
             single_line(&count).parse().map_err(|_| GitError::UnexpectedOutput { command: "rev-list" })?;
         let max_count = format!("--max-count={MAX_SUBJECTS}");
-        let log = ["rev-list", "--no-commit-header", "--format=%s", &max_count].into_iter().chain(range);
+        let log = ["rev-list", "--no-commit-header", "--format=%ct %s", &max_count].into_iter().chain(range);
         let subjects = self.scratch.run("none", log, b"")?;
         let subjects = String::from_utf8_lossy(&subjects);
+        let listed: Vec<(&str, &str)> = subjects.lines().filter_map(|line| line.split_once(' ')).collect();
         let truncate = |subject: &str| subject.chars().take(MAX_SUBJECT_CHARS).collect();
-        Ok(Commits { count, subjects: subjects.lines().map(truncate).collect() })
+        Ok(Commits {
+            count,
+            newest_at: listed.iter().filter_map(|(time, _)| time.parse().ok()).max(),
+            subjects: listed.into_iter().map(|(_, subject)| truncate(subject)).collect(),
+        })
     }
 }

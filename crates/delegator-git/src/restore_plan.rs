@@ -33,6 +33,8 @@ use crate::write_restore_point::{existing_objects, record};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub write: Vec<String>,
+    /// Those of `write` that retain later edits.
+    pub merged: Vec<String>,
     pub remove: Vec<String>,
     /// Files and directories of which only the permissions differ.
     pub modes: Vec<String>,
@@ -177,6 +179,7 @@ fn plan(
     keep.extend(blocked.map(|path| (display_path(path), KeepReason::FileInPlaceOfDirectory)));
     Plan {
         write: names(&actions.write),
+        merged: target.merged.clone(),
         remove: names(&actions.remove),
         modes: actions
             .modes

@@ -58,6 +58,8 @@ pub(crate) struct Target {
     pub(crate) survey: Survey,
     pub(crate) index: IndexTarget,
     pub(crate) keep: Vec<(String, KeepReason)>,
+    /// Files whose content is a merge.
+    pub(crate) merged: Vec<String>,
     /// Where changes of the task and later changes overlap. If there are any, nothing may be restored.
     pub(crate) overlaps: Vec<String>,
     pub(crate) head: HeadTarget,
@@ -103,6 +105,7 @@ impl Target {
             survey: saved.survey,
             index: if is_index_same { IndexTarget::Unchanged } else { IndexTarget::Saved(saved.index) },
             keep: Vec::new(),
+            merged: Vec::new(),
             overlaps: Vec::new(),
             head: if has_head_moved { HeadTarget::Moves } else { HeadTarget::Unchanged },
         }

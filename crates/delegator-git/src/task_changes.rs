@@ -58,9 +58,13 @@ pub(crate) fn task_changes(
     }
     let merges = files.merges.values().chain(index.merges.values().map(|(merge, _)| merge));
     let merged = merge_contents(scratch, &merges.cloned().collect())?;
+    let mut merged_files = Vec::new();
     for (path, merge) in std::mem::take(&mut files.merges) {
         match merged.get(&merge) {
-            Some(id) => drop(files.files.insert(path, (merge.mode, id.clone()))),
+            Some(id) => {
+                merged_files.push(display_path(&path));
+                files.files.insert(path, (merge.mode, id.clone()));
+            }
             None => files.overlap(&path, ""),
         }
     }
@@ -77,6 +81,7 @@ pub(crate) fn task_changes(
         survey: Survey::of_changes(directories, files.modes),
         index: index_target,
         keep: files.keep,
+        merged: merged_files,
         overlaps: overlaps.into_iter().collect(),
         head: head_target(point, states.end.head.as_ref(), head),
         files: files.files,
@@ -188,6 +193,13 @@ fn directory_targets(
     let mut directories = present.clone();
     let changed: BTreeSet<&[u8]> = states.end.changed.keys().flat_map(|path| ancestors(path)).collect();
     let is_attributed = |path: &RepoPath| states.end.agent.ran_commands || changed.contains(path.as_slice());
+    // Directories of restored files that do not exist now.
+    let written = files.iter().filter(|(path, version)| states.now.get(*path) != Some(*version));
+    for above in written.flat_map(|(path, _)| ancestors(path)) {
+        if let (Some(old), false) = (before.directories.get(above), directories.contains_key(above)) {
+            directories.insert(above.to_vec(), *old);
+        }
+    }
     for (path, old) in before.directories.iter().filter(|(path, _)| is_attributed(path)) {
         match (after.directories.get(path), present.get(path)) {
             (Some(end), Some(now)) if states.end.agent.ran_commands => {
@@ -197,18 +209,17 @@ fn directory_targets(
                     Decision::Same | Decision::Later => {}
                 }
             }
-            (None, None) if !after.is_unrecorded(path) => drop(directories.insert(path.clone(), *old)),
+            // Not if the directory above was removed later.
+            (None, None)
+                if !after.is_unrecorded(path)
+                    && ancestors(path).last().is_none_or(|above| directories.contains_key(above)) =>
+            {
+                directories.insert(path.clone(), *old);
+            }
             _ => {}
         }
     }
     remove_new_directories(states, &mut directories, is_attributed);
-    // Directories of restored files that do not exist now.
-    let written = files.iter().filter(|(path, version)| states.now.get(*path) != Some(*version));
-    for above in written.flat_map(|(path, _)| ancestors(path)) {
-        if let (Some(old), false) = (before.directories.get(above), directories.contains_key(above)) {
-            directories.insert(above.to_vec(), *old);
-        }
-    }
     directories
 }
 

@@ -110,7 +110,9 @@ impl PublishedSchemas {
                 continue;
             }
             let arguments = command.strip_prefix("mcp-delegator ").unwrap_or(command);
-            let script = format!("'{}' {arguments} --schema", self.program.display());
+            // `--fields` would select from the schema.
+            let arguments = arguments.split(" --fields").next().unwrap_or(arguments);
+            let script = format!("'{}' --schema {arguments}", self.program.display());
             let mut shell = Command::new("bash");
             shell
                 .args(["-c", &script])

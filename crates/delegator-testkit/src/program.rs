@@ -106,6 +106,14 @@ impl World {
         self.run_with_input(args, b"")
     }
 
+    /// The checks of `doctor`, which fails if one of them found a problem.
+    pub fn doctor_checks(&self) -> Value {
+        let response = self.run(["doctor"]).document();
+        let data = if response["ok"] == true { &response["data"] } else { &response["meta"]["failure_data"] };
+        assert!(data["checks"].is_array(), "{response}");
+        data["checks"].clone()
+    }
+
     pub fn run_with_input<S: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,

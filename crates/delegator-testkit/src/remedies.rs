@@ -48,9 +48,21 @@ fn commands_in_line(line: &str) -> Vec<String> {
             _ if before.ends_with(": ") || before.trim().is_empty() => Some(rest.len()),
             _ => None,
         };
-        found.extend(end.map(|end| rest[..end].trim_end().to_owned()));
+        let command = end.map(|end| without_shell_syntax(&rest[..end]).to_owned());
+        found.extend(command.filter(|command| !is_version(command)));
     }
     found
+}
+
+/// The command without a redirection, a pipe or a comment behind it.
+fn without_shell_syntax(command: &str) -> &str {
+    let ends = [" < ", " > ", " | ", " #"].iter().filter_map(|syntax| command.find(syntax));
+    command[..ends.min().unwrap_or(command.len())].trim_end()
+}
+
+/// `mcp-delegator 3.6.0` is the program's version, not a command.
+fn is_version(command: &str) -> bool {
+    command[PROGRAM.len().min(command.len())..].starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The quote that ends a quoted command: a space or punctuation follows, and the quotes inside are in pairs.
@@ -87,12 +99,14 @@ mod tests {
     fn commands_are_found_where_a_reader_copies_them() {
         let text = "Next: mcp-delegator local wait T-1\nhint: Run 'mcp-delegator local status' to list the tasks.\n\
                     Continue: mcp-delegator local resume 'Go on.' --task-id T-1\n- use `mcp-delegator doctor`.\n\
-                    the mcp-delegator server starts\nmcp-delegator logs T-local-…";
+                    the mcp-delegator server starts\nmcp-delegator logs T-local-…\nmcp-delegator 3.6.0\n\
+                    mcp-delegator events summarize - < session.jsonl  # from a file";
         let expected = [
             "mcp-delegator local wait T-1",
             "mcp-delegator local status",
             "mcp-delegator local resume 'Go on.' --task-id T-1",
             "mcp-delegator doctor",
+            "mcp-delegator events summarize -",
         ];
         assert_eq!(commands_in(text), expected);
         let answer = json!({"error": {"suggestion": text}, "data": {"stdout": "mcp-delegator nonsense"}});

@@ -82,14 +82,6 @@ impl Stage {
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
     }
 
-    /// The checks of `doctor`, which fails if one of them found a problem.
-    pub fn doctor_checks(&self) -> Value {
-        let response = self.run_json(&["doctor"]);
-        let data = if response["ok"] == true { &response["data"] } else { &response["meta"]["failure_data"] };
-        assert!(data["checks"].is_array(), "{response}");
-        data["checks"].clone()
-    }
-
     /// Submits a task and returns its id.
     pub fn exec(&self, extra_args: &[&str]) -> String {
         let response = self.run_json(&[&["local", "exec", "do it"], extra_args].concat());

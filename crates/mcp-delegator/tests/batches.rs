@@ -230,7 +230,8 @@ fn wait_for_any_task_reports_unknown_ids_with_the_first_result() {
     let waited = run(&stage, &[&["local", "wait", "--until", "any"], &ids[..]].concat());
     assert_eq!(waited.exit, Some(3), "{waited:?}");
     let data = waited.json()["meta"]["failure_data"].clone();
-    assert_eq!((&data["task_id"], &data["state"]), (&json!(good), &json!("completed")), "{data}");
+    let first = &data["tasks"][0];
+    assert_eq!((&first["task_id"], &first["state"]), (&json!(good), &json!("completed")), "{data}");
     assert_eq!(items(&data), [(UNKNOWN, false, Some("TASK_NOT_FOUND")), (good.as_str(), true, None)]);
 }
 
@@ -245,7 +246,8 @@ fn wait_for_any_task_leaves_no_task_out() {
         ["local", "wait", "--until", "any", "--task-ids", &slow, "--task-ids", &two, "--task-ids", &one];
     let waited = run(&stage, &known);
     let envelope = waited.json();
-    assert_eq!((waited.exit, &envelope["data"]["task_id"]), (Some(0), &json!(one)), "{waited:?}");
+    let tasks = envelope["data"]["tasks"].as_array().unwrap();
+    assert_eq!((waited.exit, tasks.len(), &tasks[0]["task_id"]), (Some(0), 1, &json!(one)), "{waited:?}");
     assert_eq!(
         (&envelope["meta"]["ended"], &envelope["meta"]["pending"]),
         (&json!([one, two]), &json!([slow]))
@@ -293,7 +295,9 @@ fn exit_status_makes_a_failed_task_a_failed_item() {
     let stage = stage();
     let (good, bad) = (ended(&stage, "x"), ended(&stage, "fail"));
     let wait = |ids: &[&str]| run(&stage, &[&["local", "wait", "--exit-status"], ids].concat());
-    for ids in [vec![bad.as_str()], vec!["--task-ids", &bad]] {
+    for ids in
+        [vec![bad.as_str()], vec!["--task-ids", &bad], vec![&bad, &bad], vec!["--until", "any", &bad, &bad]]
+    {
         let failed = wait(&ids);
         assert_eq!(
             (failed.exit, &failed.json()["error"]["code"]),
@@ -303,6 +307,8 @@ fn exit_status_makes_a_failed_task_a_failed_item() {
     }
     let mixed = wait(&["--task-ids", &bad, "--task-ids", &good]);
     assert_eq!(mixed.exit, Some(3), "{mixed:?}");
+    assert_eq!(wait(&[&bad, &good]).exit, Some(3));
+    assert_eq!(wait(&[&good, "--task-ids", &bad]).exit, Some(3));
     let data = mixed.json()["meta"]["failure_data"].clone();
     assert_eq!(items(&data), [(bad.as_str(), false, Some("AGENT_FAILED")), (good.as_str(), true, None)]);
     assert_eq!(data["tasks"][0]["state"], "failed", "{data}");
@@ -351,4 +357,95 @@ fn dry_runs_state_what_would_be_done() {
     assert!(human(&stage, &["cleanup-registry", "--dry-run"]).stdout.starts_with(would));
     let (_, envelope) = standard(&stage, &["cleanup-registry"]);
     assert_eq!(envelope["data"]["message"], "Cleaned 0 stuck tasks, deleted 0 old tasks");
+}
+
+/// One path for scripts: `data.tasks[]`, with the facts that a wait for one task has in `meta`.
+#[test]
+fn waits_for_any_and_for_all_list_tasks_in_the_same_shape() {
+    let stage = stage();
+    let (good, bad) = (ended(&stage, "x"), ended(&stage, "fail"));
+    let keys = |task: &Value| task.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let all = stage.run_json(&["local", "wait", &good, &bad]);
+    let any = stage.run_json(&["local", "wait", &good, &bad, "--until", "any"]);
+    let tasks = all["data"]["tasks"].as_array().unwrap();
+    assert_eq!(keys(&any["data"]["tasks"][0]), keys(&tasks[0]), "{any}");
+    let one = stage.run_json(&["local", "wait", &good]);
+    for key in ["started_ts", "completed_ts"] {
+        assert_eq!((tasks[0][key].is_string(), &tasks[0][key]), (true, &one["meta"][key]), "{key}: {all}");
+    }
+    let codes = [&tasks[0]["agent_exit_code"], &tasks[1]["agent_exit_code"]];
+    assert_eq!(codes, [&json!(0), &json!(1)], "{all}");
+    // A prefix and an unknown id beside each other.
+    let prefix = &good[.."T-local-".len() + 10];
+    let partial = run(&stage, &["local", "wait", prefix, UNKNOWN]);
+    let data = partial.json()["meta"]["failure_data"].clone();
+    assert_eq!(items(&data), [(good.as_str(), true, None), (UNKNOWN, false, Some("TASK_NOT_FOUND"))]);
+    assert_eq!(partial.exit, Some(3), "{partial:?}");
+}
+
+#[test]
+fn a_wait_for_several_tasks_shows_the_whole_result_of_each() {
+    let stage = stage();
+    let (good, bad) = (ended(&stage, "x"), ended(&stage, "fail"));
+    for format in ["human", "markdown"] {
+        let shown = run(&stage, &["local", "wait", &good, &bad, "--format", format]).stdout;
+        for text in [&good, &bad, "All done.", "Changed nothing", "broken", "exit code"] {
+            assert!(shown.contains(text), "{format} lacks {text}: {shown}");
+        }
+        // The results are complete, so there is nothing to fetch.
+        assert!(!shown.contains("local results"), "{shown}");
+    }
+}
+
+#[test]
+fn a_wait_by_label_returns_unread_and_unfinished_tasks() {
+    let stage = stage();
+    let submit = |task: &str, label: &str| {
+        let response = stage.run_json(&["local", "exec", task, "--labels", label, "--labels", "kind=x"]);
+        response["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
+    };
+    let ids = |response: &Value, place: &str| -> Vec<String> {
+        let tasks = response.pointer(place).and_then(Value::as_array).cloned();
+        let tasks = tasks.unwrap_or_else(|| panic!("{response}"));
+        tasks.iter().map(|task| task["task_id"].as_str().unwrap().to_owned()).collect()
+    };
+    let read = submit("x", "batch=7");
+    stage.wait(&read);
+    let quick = submit("x", "batch=7");
+    let counts = || stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"].clone();
+    wait_until("both have ended", || counts() == 2);
+    let (slow, _other) = (submit("wait", "batch=7"), submit("wait", "batch=8"));
+    let any = stage.run_json(&["local", "wait", "--labels", "batch=7", "--until", "any"]);
+    assert_eq!((ids(&any, "/data/tasks"), &any["meta"]["pending"]), (vec![quick], &json!([slow])), "{any}");
+    let expired = ["local", "wait", "--labels", "batch=7", "--labels", "kind=x", "--timeout-sec", "1"];
+    let expired = stage.run_json(&expired);
+    assert_eq!(ids(&expired, "/meta/failure_data/tasks"), [slow.as_str()], "{expired}");
+    std::fs::write(stage.world.project().join("go"), "").unwrap();
+    let last = stage.run_json(&["local", "wait", "--labels", "batch=7"]);
+    assert_eq!(ids(&last, "/data/tasks"), [slow.as_str()], "{last}");
+    let none = run(&stage, &["local", "wait", "--labels", "batch=7", "--format", "human"]);
+    assert_eq!(none.exit, Some(5), "{none:?}");
+    let hint = "mcp-delegator local status --labels batch=7";
+    assert!(none.stderr.contains(hint), "{none:?}");
+    assert_eq!(run(&stage, &hint.split(' ').skip(1).collect::<Vec<_>>()).exit, Some(0));
+    let both = run(&stage, &["local", "wait", &slow, "--labels", "batch=7"]);
+    assert_eq!(both.exit, Some(2), "{both:?}");
+}
+
+#[test]
+fn the_status_of_one_task_mentions_no_other_task() {
+    let stage = stage();
+    let (unread, slow) = (exec(&stage, "x"), exec(&stage, "wait"));
+    let counts = || stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"].clone();
+    wait_until("the first has ended", || counts() == 1);
+    let status = stage.run_json(&["local", "status", &slow]);
+    assert!(!status.to_string().contains(&unread), "{status}");
+    let text = human(&stage, &["local", "status", &slow]).stdout;
+    assert!(!text.contains(&unread) && text.contains(&format!("local wait {slow}")), "{text}");
+    // The overview lists it, and suggests the wait for the task that runs.
+    let overview = human(&stage, &["local", "status"]).stdout;
+    assert!(overview.contains("unread results") && overview.contains(&format!("local wait {slow}")));
+    let data = stage.run_json(&["local", "status"])["data"].clone();
+    assert_eq!(data["unread"], json!({"count": 1, "task_ids": [unread]}));
+    assert_eq!(run(&stage, &["cancel", "--all"]).exit, Some(0));
 }

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use delegator_testkit::program::{RunOutput, World, read_text};
-use delegator_testkit::terminal::run_on_terminal;
+use delegator_testkit::terminal::{TerminalSession, run_on_terminal};
 use serde_json::{Value, json};
 
 fn world() -> World {
@@ -168,8 +168,7 @@ fn output_to_dev_stdout_appends() {
     let world = world();
     world.write("project/log", "precious\n");
     let file = std::fs::OpenOptions::new().append(true).open(world.project().join("log")).unwrap();
-    let status =
-        world.command(["schema", "--json", "--output", "/dev/stdout"]).stdout(file).status().unwrap();
+    let status = world.command(["version", "--output", "/dev/stdout"]).stdout(file).status().unwrap();
     assert!(status.success());
     let text = read_text(&world.project().join("log"));
     assert!(text.starts_with("precious\n{"), "{text}");
@@ -179,7 +178,7 @@ fn output_to_dev_stdout_appends() {
 fn output_follows_a_dangling_symlink() {
     let world = world();
     std::os::unix::fs::symlink("target.json", world.project().join("link")).unwrap();
-    assert_eq!(world.run(["schema", "--json", "--output", "link"]).exit, Some(0));
+    assert_eq!(world.run(["version", "--output", "link"]).exit, Some(0));
     assert!(world.project().join("link").is_symlink());
     assert!(read_text(&world.project().join("target.json")).contains("\"success\": true"));
 }
@@ -189,14 +188,14 @@ fn an_unwritable_output_file_is_reported_on_stdout() {
     let world = world();
     world.write("project/folder/x", "");
     for path in ["folder", "folder/", "new/"] {
-        let run = world.run(["schema", "--json", "--output", path]);
+        let run = world.run(["version", "--output", path]);
         assert_eq!(run.exit, Some(2), "{path}: {run:?}");
         assert_eq!(run.json()["error"]["code"], "INVALID_VALUE");
     }
-    let run = world.run(["schema", "--json", "--output", "/proc/x.json"]);
+    let run = world.run(["version", "--output", "/proc/x.json"]);
     assert_eq!(run.json()["ok"], false, "{run:?}");
     assert_eq!(json!(run.exit), run.json()["meta"]["exit_code"]);
-    assert_eq!(world.run(["schema", "--json", "--output", "-"]).exit, Some(2));
+    assert_eq!(world.run(["version", "--output", "-"]).exit, Some(2));
 }
 
 #[test]
@@ -384,4 +383,59 @@ fn environment_problems_are_reported_with_the_input_problems() {
         problem_fields(&broken.run(["local", "exec", "x", "--working-dir", "/nonexistent"])),
         ["max_mode"]
     );
+}
+
+#[test]
+fn the_task_text_may_come_from_a_file() {
+    let world = world();
+    world.write("project/task.md", "# Fix it\n\n- the test\n");
+    world.write("project/empty.md", "");
+    world.write("project/blank.md", " \n\n");
+    std::fs::write(world.project().join("binary.md"), [0xff, 0xfe]).unwrap();
+    world.write("project/long.md", &"x".repeat(100_001));
+    // The text arrives: the only problem is the unknown agent.
+    for args in [&["--task-file", "task.md"][..], &["--task-file=task.md", "--input-json", "agent.json"]] {
+        world.write("project/agent.json", r#"{"task": "replaced by the flag"}"#);
+        let run = world.run([&["local", "exec", "--agent", "no-such-agent"], args].concat());
+        assert_eq!(problem_fields(&run), ["agent"], "{run:?}");
+    }
+    let agent = ["local", "exec", "--agent", "no-such-agent", "--task-file", "-"];
+    assert_eq!(problem_fields(&world.run_with_input(agent, b"do it")), ["agent"]);
+    let both = world.run_with_input([&agent[..], &["--input-json", "-"]].concat(), b"{}");
+    assert!(problem_fields(&both).contains(&"task".to_owned()), "{both:?}");
+    for (args, field, problem) in [
+        (&["--task-file", "missing.md"][..], "--task-file", "could not read missing.md"),
+        (&["--task-file", "."], "--task-file", "could not read ."),
+        (&["--task-file", "empty.md"], "--task-file", "empty.md is empty"),
+        (&["--task-file", "binary.md"], "--task-file", "not valid UTF-8"),
+        (&["--task-file", "blank.md"], "task", "blank"),
+        (&["--task-file", "long.md"], "task", "100000"),
+        (&["text", "--task-file", "task.md"], "--task-file", "together with task"),
+        (&["--task-file", "task.md", "--task-file", "task.md"], "--task-file", "more than once"),
+    ] {
+        for command in ["run", "exec"] {
+            let run = world.run([&["local", command], args].concat());
+            assert_eq!(
+                (run.exit, problem_fields(&run)),
+                (Some(2), vec![field.to_owned()]),
+                "{args:?} {run:?}"
+            );
+            let message = run.json()["error"]["message"].as_str().unwrap().to_owned();
+            assert!(message.contains(problem), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_server_on_a_terminal_explains_itself_and_serves() {
+    let world = world();
+    let mut session = TerminalSession::start_interactive(world.command(["serve"]));
+    session.wait_for_text("mcp-delegator setup");
+    session.type_text("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}\n");
+    session.wait_for_text("\"result\":{}");
+    session.type_text("\x04");
+    assert_eq!(session.wait().exit, Some(0));
+    // A client reads only the protocol, and no explanation.
+    let quiet = world.run(["serve"]);
+    assert_eq!((quiet.exit, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
 }

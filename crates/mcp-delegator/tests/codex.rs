@@ -31,7 +31,8 @@ impl Stage {
 
     /// Submits a task and waits for its end.
     fn run_to_end(&self, args: &[&str]) -> Value {
-        let accepted = self.run_json(&[&["local"], args, &["--skip-git-repo-check"]].concat());
+        let confirm: &[&str] = if args.contains(&"danger-full-access") { &["--confirm"] } else { &[] };
+        let accepted = self.run_json(&[&["local"], args, &["--skip-git-repo-check"], confirm].concat());
         let id = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}")).to_owned();
         self.run_json(&["local", "wait", &id, "--include-output"])["data"].clone()
     }
@@ -406,4 +407,54 @@ fn project_instructions_are_read_and_project_commands_are_not_run() {
         assert_eq!(is_out, mode == "danger-full-access", "{case}: the sandbox was widened");
         assert_eq!(read_text(&stage.world.home().join(".codex/config.toml")), config, "{case}");
     }
+}
+
+/// The words of a printed command line, without the program's name.
+fn words_of(command: &str) -> Vec<String> {
+    let words = delegator_transcript::shell::split(command).unwrap();
+    words.into_iter().skip(1).collect()
+}
+
+/// Codex 0.166 reports a refused patch only on standard error, and a command that could not write as an item only if it ran
+/// for a while.
+#[test]
+fn a_read_only_task_that_tried_to_write_says_how_to_let_it() {
+    for attempt in [patch(ADD), command("sleep 2; touch added.txt")] {
+        let model = FakeModel::start(vec![
+            Reply::Output(vec![attempt]),
+            Reply::Output(vec![message("I may not write.")]),
+            Reply::Output(vec![patch(ADD)]),
+            Reply::Output(vec![message("Added a file.")]),
+        ]);
+        let stage = Stage::with(&model.codex_config());
+        let data = stage.run_to_end(&["exec", "add a file"]);
+        assert_eq!(data["state"], "completed", "{data}");
+        let suggestion = data["denied_write"]["suggestion"].as_str().unwrap_or_else(|| panic!("{data}"));
+        let id = data["task_id"].as_str().unwrap();
+        for format in ["human", "markdown"] {
+            let shown = stage.world.run(["local", "results", id, "--format", format]).stdout;
+            assert!(shown.contains("workspace-write"), "{shown}");
+        }
+        // The printed command does what it promises.
+        let (_, call) = suggestion.split_once("mcp-delegator ").unwrap();
+        let words = words_of(&format!("mcp-delegator {call}"));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let accepted = stage.run_json(&[&words[..], &["--skip-git-repo-check"]].concat());
+        let next = accepted["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{accepted}"));
+        let waited = stage.run_json(&["local", "wait", next]);
+        assert_eq!(waited["data"].get("denied_write"), None, "{waited}");
+        assert_eq!(read_text(&stage.world.project().join("added.txt")), "hello\n", "{waited}");
+    }
+}
+
+#[test]
+fn an_ordinary_failure_of_a_read_only_task_is_no_attempt_to_write() {
+    let model = FakeModel::start(vec![
+        Reply::Output(vec![command("cat missing")]),
+        Reply::Output(vec![command("grep -r 'Read-only file system' .; exit 3")]),
+        Reply::Output(vec![message("Nothing found.")]),
+    ]);
+    let stage = Stage::with(&model.codex_config());
+    let data = stage.run_to_end(&["exec", "look for it"]);
+    assert_eq!((&data["state"], data.get("denied_write")), (&json!("completed"), None), "{data}");
 }

@@ -22,7 +22,6 @@ fn help_version_completions_and_man_are_text_in_a_pipe() {
         (&["config"], "The configuration"),
         (&["-V"], "mcp-delegator 3.6"),
         (&["--version"], "mcp-delegator 3.6"),
-        (&["version"], "mcp-delegator 3.6"),
         (&["completions"], "Run the line of your shell"),
         (&["completions", "zsh"], "#compdef mcp-delegator"),
         (&["man"], ".ie"),
@@ -244,10 +243,10 @@ fn the_raw_envelope_is_only_the_data() {
 #[test]
 fn the_envelope_comes_from_flag_then_variable_then_file() {
     let success = |run: delegator_testkit::program::RunOutput| run.document().get("success").is_some();
-    assert!(success(world().config("envelope = 'standard'").run(["manifest"])));
+    assert!(success(world().config("envelope = 'standard'").run(["version"])));
     let both = world().config("envelope = 'standard'").variable("MCP_DELEGATOR_ENVELOPE", "agent");
-    assert!(!success(both.run(["manifest"])));
-    assert!(success(both.run(["manifest", "--envelope", "standard"])));
+    assert!(!success(both.run(["version"])));
+    assert!(success(both.run(["version", "--envelope", "standard"])));
 }
 
 #[test]
@@ -415,7 +414,7 @@ fn a_closed_stdout_exits_silently() {
 #[test]
 fn logs_go_to_stderr_in_the_requested_format() {
     let world = world().variable("MCP_DELEGATOR_LOG", "debug").variable("MY_TOKEN", "correct-horse-battery");
-    let run = world.run(["manifest", "--log-format", "json"]);
+    let run = world.run(["version", "--log-format", "json"]);
     assert!(run.json()["ok"].as_bool().unwrap());
     for line in run.stderr.lines() {
         assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "not JSON: {line}");

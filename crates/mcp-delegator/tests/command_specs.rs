@@ -4,15 +4,20 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 
 use delegator_domain::task::Mode;
 use delegator_testkit::generated::{assert_up_to_date, workspace};
 use mcp_delegator::app::command_list::{COMMANDS, catalog};
 use mcp_delegator::commands;
+use mcp_delegator::error::AppError;
+use mcp_delegator::input::validation::ValidInput;
 use mcp_delegator::input::{argv, tree, validation};
 use mcp_delegator::spec::formats::Format;
 use mcp_delegator::spec::version::PROGRAM;
-use mcp_delegator::spec::{self, CommandSpec, Property, PropertyType, Toolset, tool_schema};
+use mcp_delegator::spec::{
+    self, CallOrigin, CommandSpec, Property, PropertyType, Surface, Toolset, tool_schema,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -96,6 +101,8 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
         let flags: BTreeSet<String> = command
             .get_arguments()
             .filter(|arg| arg.get_long().is_some() && !global.contains(arg.get_id().as_str()))
+            // `--task-file` gives the input `task`.
+            .filter(|arg| !arg.get_id().as_str().ends_with("@file"))
             .map(|arg| arg.get_id().to_string())
             .collect();
         let inputs = spec.inputs();
@@ -126,8 +133,9 @@ fn tool_properties_are_the_flags_of_the_command() {
             schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert!(offered.remove("format"), "{}", spec.name());
         let inputs = spec.inputs();
-        let built =
-            inputs.properties.iter().filter(|property| !property.unavailable && !property.command_line_only);
+        let is_built =
+            |property: &&Property| !property.unavailable && property.is_accepted_on(Surface::Server);
+        let built = inputs.properties.iter().filter(is_built);
         if offered.remove("options") {
             let listed = schema["properties"]["options"]["description"].as_str().unwrap();
             let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -306,6 +314,15 @@ fn camel_case(name: &str) -> String {
     parts.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
 }
 
+fn validate(
+    surface: Surface,
+    spec: &'static CommandSpec,
+    object: Map<String, Value>,
+) -> Result<ValidInput, AppError> {
+    let origin = CallOrigin { surface, current_dir: Path::new("/p") };
+    validation::validate(spec, object, vec![], origin, None)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
@@ -316,8 +333,8 @@ proptest! {
         prop_assert_eq!(&read.problems, &vec![]);
         prop_assert_eq!(Value::Object(read.object.clone()), Value::Object(object.clone()));
         // The typed commands are equal as well, or both are refused.
-        let by_args = validation::validate(spec, read.object, vec![], None);
-        let by_json = validation::validate(spec, object, vec![], None);
+        let by_args = validate(Surface::CommandLine, spec, read.object);
+        let by_json = validate(Surface::CommandLine, spec, object);
         let prepared = |input| COMMANDS.iter().find(|command| command.spec.path == spec.path).unwrap().prepare(input);
         prop_assert_eq!(
             format!("{:?}", by_args.clone().and_then(prepared)),
@@ -335,8 +352,8 @@ proptest! {
             target.insert(camel_case(name), value.clone());
         }
         other.insert("options".into(), Value::Object(options));
-        let plain = validation::validate(spec, object, vec![], None);
-        let mixed = validation::validate(spec, other, vec![], None);
+        let plain = validate(Surface::CommandLine, spec, object);
+        let mixed = validate(Surface::CommandLine, spec, other);
         match (plain, mixed) {
             (Ok(plain), Ok(mixed)) => prop_assert_eq!(plain, mixed),
             (Err(plain), Err(mixed)) => prop_assert_eq!(plain.code, mixed.code),
@@ -354,9 +371,8 @@ proptest! {
 #[test]
 fn two_spellings_of_one_input_are_refused() {
     let object = json!({"task": "x", "workingDir": "/a", "working_dir": "/b"});
-    let error =
-        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
-            .unwrap_err();
+    let error = validate(Surface::Server, &commands::local::exec::SPEC, object.as_object().unwrap().clone())
+        .unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].field, "working_dir");
 }
@@ -364,9 +380,8 @@ fn two_spellings_of_one_input_are_refused() {
 #[test]
 fn all_problems_are_reported_together_with_suggestions() {
     let object = json!({"taks": "x", "mode": "write", "idle_timeout_sec": 0, "labels": ["a"], "model": "-x"});
-    let error =
-        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None)
-            .unwrap_err();
+    let error = validate(Surface::Server, &commands::local::exec::SPEC, object.as_object().unwrap().clone())
+        .unwrap_err();
     let fields: Vec<&str> = error.problems.iter().map(|problem| problem.field.as_str()).collect();
     for field in ["taks", "mode", "idle_timeout_sec", "labels", "model", "task"] {
         assert!(fields.contains(&field), "{field} is missing in {fields:?}");
@@ -377,8 +392,7 @@ fn all_problems_are_reported_together_with_suggestions() {
 #[test]
 fn rules_between_inputs_are_checked() {
     let problems = |spec: &'static CommandSpec, object: Value| -> Vec<String> {
-        let error =
-            validation::validate(spec, object.as_object().unwrap().clone(), vec![], None).unwrap_err();
+        let error = validate(Surface::Server, spec, object.as_object().unwrap().clone()).unwrap_err();
         error
             .problems
             .iter()
@@ -411,10 +425,59 @@ fn rules_between_inputs_are_checked() {
 }
 
 #[test]
+fn on_the_command_line_only_a_mode_without_sandbox_needs_a_confirmation() {
+    let refused = |spec: &'static CommandSpec, more: Value| {
+        let mut object = json!({"task": "x", "thread_id": "a"});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        if !spec.path.contains(&"resume") {
+            object.as_object_mut().unwrap().shift_remove("thread_id");
+        }
+        let result = validate(Surface::CommandLine, spec, object.as_object().unwrap().clone());
+        result.err().map(|error| error.code.facts().agent)
+    };
+    for spec in [&commands::local::run::SPEC, &commands::local::exec::SPEC, &commands::local::resume::SPEC] {
+        assert_eq!(refused(spec, json!({"mode": "workspace-write"})), None);
+        assert_eq!(refused(spec, json!({"mode": "workspace-write", "confirm": true})), None);
+        let full = json!({"mode": "danger-full-access"});
+        assert_eq!(refused(spec, full), Some("CONFIRMATION_REQUIRED"));
+        assert_eq!(refused(spec, json!({"mode": "danger-full-access", "confirm": true})), None);
+    }
+}
+
+#[test]
+fn relative_paths_are_resolved_on_the_command_line_and_refused_elsewhere() {
+    let object = json!({"task": "x", "workingDir": "web", "options": {"add_dirs": ["../lib"]}});
+    let object = object.as_object().unwrap();
+    let exec = &commands::local::exec::SPEC;
+    let valid = validate(Surface::CommandLine, exec, object.clone()).unwrap();
+    assert_eq!(
+        (valid.get("working_dir"), valid.get("add_dirs")),
+        (Some(&json!("/p/web")), Some(&json!(["/p/../lib"])))
+    );
+    let refused = validate(Surface::Server, exec, object.clone()).unwrap_err();
+    assert_eq!(refused.problems[0].field, "working_dir", "{refused:?}");
+}
+
+#[test]
+fn several_ids_by_position_are_a_list() {
+    let parsed = |line: &str| {
+        let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let invocation = argv::parse(catalog(), &args).unwrap();
+        assert_eq!(invocation.problems, vec![], "{line}");
+        Value::Object(invocation.object)
+    };
+    assert_eq!(parsed("p local wait a"), json!({"task_id": "a"}));
+    assert_eq!(parsed("p local wait a b a"), json!({"task_ids": ["a", "b", "a"]}));
+    assert_eq!(parsed("p local wait a --until any b"), json!({"task_ids": ["a", "b"], "until": "any"}));
+    assert_eq!(parsed("p local wait a --task-ids b"), json!({"task_ids": ["a", "b"]}));
+    assert_eq!(parsed("p local wait --task-ids a"), json!({"task_ids": ["a"]}));
+}
+
+#[test]
 fn the_longest_task_is_counted_in_characters() {
     let object = json!({"task": "𝕏".repeat(100_000)});
     let accepted =
-        validation::validate(&commands::local::exec::SPEC, object.as_object().unwrap().clone(), vec![], None);
+        validate(Surface::Server, &commands::local::exec::SPEC, object.as_object().unwrap().clone());
     assert!(accepted.is_ok(), "{accepted:?}");
 }
 
@@ -441,6 +504,6 @@ fn a_default_in_a_schema_is_not_filled_in() {
     let object = json!({"task": "x"}).as_object().unwrap().clone();
     let exec = &commands::local::exec::SPEC;
     assert_eq!(exec.inputs().get("hard_timeout_sec").unwrap().default(), Some(&json!(1200)));
-    let valid = validation::validate(exec, object, vec![], None).unwrap();
+    let valid = validate(Surface::CommandLine, exec, object).unwrap();
     assert_eq!(valid.get("hard_timeout_sec"), None, "the configured limit would not count");
 }

@@ -49,7 +49,7 @@ enum Scenario {
     SetAside,
     /// A restore crashes before its first change.
     Restore,
-    /// The supervisor of a task that may write crashes before it starts the agent.
+    /// The supervisor of a task that may write crashes before it starts the agent, or after the agent ended.
     SuperviseWriter,
 }
 
@@ -81,7 +81,7 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         At::ImportFilled | At::ImportCommitted => Scenario::Import,
         At::DatabaseAside | At::DatabaseReplaced => Scenario::SetAside,
         At::UndoNoted => Scenario::Restore,
-        At::RestorePointCreated | At::RestorePointsNoted => Scenario::SuperviseWriter,
+        At::RestorePointCreated | At::RestorePointsNoted | At::EndStateStored => Scenario::SuperviseWriter,
     }
 }
 
@@ -197,7 +197,7 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             crash_while_setting_aside(stage, &name, point);
         }
         Scenario::Restore => crash_during_restore(stage, &name),
-        Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name),
+        Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name, point),
     }
 }
 
@@ -266,19 +266,20 @@ fn crash_during_restore(stage: &mut Stage, name: &str) {
     let id = stage.acknowledge(&response);
     stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
     stage.world.write("project/code.txt", "later\n");
-    stage.crash(name, &["restore", &id, "--confirm-destructive"]);
+    stage.crash(name, &["restore", &id, "--all", "--confirm-destructive"]);
     let code = || read_text(&stage.world.project().join("code.txt"));
     assert_eq!(code(), "later\n", "nothing was changed before the crash");
-    for (args, expected) in [(&[][..], "mine\n"), (&["--undo"][..], "later\n")] {
-        let args = [&["restore", &id, "--confirm-destructive"], args].concat();
+    for (args, expected) in [(&["--all"], "mine\n"), (&["--undo"], "later\n")] {
+        let args = [&["restore", &id, "--confirm-destructive"], args.as_slice()].concat();
         assert_eq!(stage.run_json(&args)["data"]["is_restored"], true);
         assert_eq!(code(), expected);
     }
 }
 
 /// A supervisor that crashes after it created a restore point leaves the files unchanged, and the point is listed.
-fn crash_writing_supervisor(stage: &mut Stage, name: &str) {
+fn crash_writing_supervisor(stage: &mut Stage, name: &str, point: CrashPoint) {
     git(stage, &["init", "--quiet"]);
+    stage.release_agent();
     stage.world.write("project/code.txt", "mine\n");
     let output = stage.run_with_crash_point(name, &["local", "exec", "do it", "--mode", "workspace-write"]);
     let response =
@@ -290,6 +291,10 @@ fn crash_writing_supervisor(stage: &mut Stage, name: &str) {
     assert_eq!(read_text(&stage.world.project().join("code.txt")), "mine\n");
     let listed = stage.run_json(&["restore", "--list"]);
     assert!(listed.to_string().contains(&id), "{listed}");
+    // Only the whole tree can be restored without the state after the task.
+    let changes = stage.run_json(&["restore", &id, "--dry-run"]);
+    assert_eq!(changes["ok"], point == CrashPoint::EndStateStored, "{name}: {changes}");
+    assert_eq!(stage.run_json(&["restore", &id, "--all", "--dry-run"])["ok"], true, "{name}");
 }
 
 fn crash_while_setting_aside(stage: &Stage, name: &str, point: CrashPoint) {

@@ -315,7 +315,7 @@ fn a_task_with_a_lost_supervisor_suggests_resume() {
     let context = stage.wait(&id)["data"]["metadata"]["error_context"].clone();
     assert_eq!(context["failure_kind"], "supervisor_lost", "{context}");
     let suggestion = context["suggestions"][0].as_str().unwrap_or_else(|| panic!("{context}"));
-    assert!(suggestion.contains(&format!("local resume 'go on' --task-id {id}")), "{suggestion}");
+    assert!(suggestion.contains(&format!("resume 'go on' --task-id {id}")), "{suggestion}");
 }
 
 const SCHEMA: &str =

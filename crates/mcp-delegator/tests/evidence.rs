@@ -118,7 +118,11 @@ fn claimed_changes_are_reported_with_lines_and_digests() {
     let digest = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
     let artifacts = results["data"]["artifacts"].as_array().unwrap();
     assert_eq!(artifacts.len(), 2, "{results}");
-    assert_eq!(artifacts[1], json!({"type": "file", "ref": "new/file.txt", "size": 6, "sha256": digest}));
+    let file = json!({
+        "type": "file", "ref": "new/file.txt", "size": 6, "sha256": digest, "attributed_to": "agent"
+    });
+    assert_eq!(artifacts[1], file);
+    assert_eq!(files.get("unattributed_files"), None);
     let shown = project.stage.world.run([
         "local",
         "results",
@@ -190,6 +194,86 @@ fn a_write_by_a_read_only_task_is_reported() {
     assert_eq!(operations(&results)[3], &json!(1), "only what the task added: {results}");
     assert_eq!(file_warning_codes(&results), ["W_FILES_005"]);
     assert_eq!(project.git(&["count-objects"]), objects, "examining added objects to the repository");
+}
+
+/// Starts a task whose agent waits, changes files as a user would, and returns the results of the task.
+fn results_with_changes_meanwhile(project: &Project, mode: &[&str], change: impl FnOnce()) -> Value {
+    let id = project.stage.exec(mode);
+    project.stage.wait_for_project_file("ready.log");
+    change();
+    project.write("go.log", "");
+    project.stage.wait(&id);
+    project.stage.run_json(&["local", "results", &id])
+}
+
+fn waiting_steps(steps: &[Value]) -> Vec<Value> {
+    [steps, &[json!({"touch_file": "ready.log"}), json!({"wait_for_file": "go.log"})]].concat()
+}
+
+#[test]
+fn files_written_by_others_are_not_blamed_on_the_agent() {
+    let project = Project::repository(&waiting_steps(&[write("code.txt", "one\n2\n")]));
+    let results = results_with_changes_meanwhile(&project, &WRITE_MODE, || {
+        project.write("mine.txt", "the user's\n");
+        project.git(&["commit", "--quiet", "--allow-empty", "-m", "the user's"]);
+    });
+    let files = &results["data"]["metadata"]["file_operations"];
+    assert_eq!(
+        (&files["modified_files"], &files["added_files"]),
+        (&json!(["code.txt"]), &json!(["mine.txt"]))
+    );
+    assert_eq!(files["unattributed_files"], json!(["mine.txt"]), "{results}");
+    assert_eq!(
+        results["data"]["summary"],
+        "Modified 1 file (+1 −1); 1 file changed during the task, not attributed to the agent; \
+         1 commit made during the task, not attributed to the agent"
+    );
+    let artifact = |path: &str| {
+        let artifacts = results["data"]["artifacts"].as_array().unwrap();
+        artifacts.iter().find(|file| file["ref"] == path).unwrap()["attributed_to"].clone()
+    };
+    assert_eq!((artifact("code.txt"), artifact("mine.txt")), (json!("agent"), json!("unknown")));
+    assert_eq!(results["data"]["git"]["attributed_to"], "unknown", "{results}");
+    assert_eq!(file_warning_codes(&results), ["W_FILES_003"], "{results}");
+    // A restore leaves them alone and says why.
+    let id = results["data"]["task_id"].as_str().unwrap();
+    let restored = project.stage.run_json(&["restore", id, "--confirm-destructive"]);
+    assert_eq!(restored["data"]["written"], json!(["code.txt"]), "{restored}");
+    let reason = "changed during the task, but nothing attributes it to the agent";
+    assert_eq!(restored["data"]["kept"], json!([{"path": "mine.txt", "reason": reason}]), "{restored}");
+    let all = project.stage.run_json(&["restore", id, "--all", "--confirm-destructive"]);
+    assert_eq!(all["data"]["removed"], json!(["mine.txt"]), "{all}");
+}
+
+#[test]
+fn changes_during_a_read_only_task_are_not_the_agents() {
+    let project = Project::repository(&waiting_steps(&[command("true")]));
+    let results = results_with_changes_meanwhile(&project, &["--mode", "read-only"], || {
+        project.write("code.txt", "the user's\n");
+    });
+    assert_eq!(
+        results["data"]["summary"],
+        "Changed nothing, ran 1 command; 1 file changed during the task, not attributed to the agent"
+    );
+    let warnings = file_warnings(&results);
+    assert_eq!(warnings.len(), 1, "{results}");
+    assert_eq!(
+        warnings[0],
+        (
+            "W_FILES_003".to_owned(),
+            "1 file changed during the task, not by the agent: its sandbox was read-only".to_owned()
+        )
+    );
+}
+
+#[test]
+fn the_state_directory_is_not_reported_as_changed() {
+    let project = Project::without_git(&[json!({"touch_file": "made.txt"})]);
+    let root = project.stage.root().display().to_string();
+    let results = project.results(&["--mode", "read-only", "--working-dir", &root]);
+    let [modified, added, deleted, _] = operations(&results);
+    let own = |list: &Value| list.to_string().contains("home/state");
+    assert!(!own(modified) && !own(added) && !own(deleted), "{results}");
 }
 
 #[test]

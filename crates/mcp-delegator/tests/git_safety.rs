@@ -116,11 +116,11 @@ fn a_writing_task_can_be_restored_and_the_restore_undone() {
         (&point["head"], &point["branch"], &point["is_dirty"], &point["left_out"]),
         (&json!(head.trim()), &json!("refs/heads/main"), &json!(true), &json!([]))
     );
-    let command = format!("mcp-delegator restore {id} --confirm-destructive");
+    let command = format!("mcp-delegator restore {id} --dry-run");
     assert_eq!(point["restore_command"], command);
     for format in ["markdown", "human"] {
         let shown = stage.world.run(["local", "results", &id, "--format", format]).stdout;
-        assert!(shown.contains(&command), "{shown}");
+        assert!(shown.contains(&command) && !shown.contains("--confirm-destructive"), "{shown}");
     }
     let dry = stage.run_json(&["restore", &id, "--dry-run"]);
     assert_eq!(dry["data"]["written"], json!(["code.txt", "notes.txt"]), "{dry}");
@@ -143,6 +143,58 @@ fn a_writing_task_can_be_restored_and_the_restore_undone() {
     let undone = stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!(undone["ok"], true, "{undone}");
     assert_eq!((stage.read("code.txt"), stage.exists("notes.txt")), ("agent\n".into(), false));
+}
+
+#[test]
+fn later_work_of_the_user_survives_a_restore() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
+    stage.world.write("project/later.txt", "the user's\n");
+    stage.world.write("project/.gitignore", "*.log\n*.tmp\n");
+    let dry = stage.world.run(["restore", &id, "--dry-run", "--format", "human"]);
+    assert!(dry.stdout.contains("later.txt") && dry.stdout.contains("changed after the task"), "{dry:?}");
+    assert!(dry.stdout.contains("give --confirm-destructive"), "{dry:?}");
+    let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(done["data"]["written"], json!(["code.txt", "notes.txt"]), "{done}");
+    assert_eq!(done["warnings"], json!([]), "{done}");
+    let later = |path: &str| json!({"path": path, "reason": "changed after the task"});
+    assert_eq!(done["data"]["kept"], json!([later(".gitignore"), later("later.txt")]), "{done}");
+    assert_eq!((stage.read("code.txt"), stage.read("later.txt")), ("mine\n".into(), "the user's\n".into()));
+    let undo = format!("mcp-delegator restore {id} --dry-run --undo");
+    assert_eq!(done["data"]["undo_command"], undo, "{done}");
+    stage.run_json(&["restore", &id, "--undo", "--confirm-destructive"]);
+    assert_eq!((stage.read("code.txt"), stage.read("later.txt")), ("agent\n".into(), "the user's\n".into()));
+    stage.run_json(&["restore", &id, "--all", "--confirm-destructive"]);
+    assert_eq!((stage.read("code.txt"), stage.exists("later.txt")), ("mine\n".into(), false));
+}
+
+#[test]
+fn overlapping_edits_refuse_a_restore_and_are_named() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
+    stage.world.write("project/code.txt", "edited later\n");
+    stage.world.write("project/added/file.txt", "edited later\n");
+    for args in [["restore", &id, "--dry-run"], ["restore", &id, "--confirm-destructive"]] {
+        let refused = stage.world.run(args);
+        assert_eq!(refused.exit, Some(4), "{refused:?}");
+        let error = refused.json()["error"].clone();
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("project/code.txt") && message.contains("added/file.txt"), "{error}");
+        assert!(!message.contains("notes.txt"), "{error}");
+        assert!(error["suggestion"].as_str().unwrap().contains("--all"), "{error}");
+    }
+    assert!(!stage.exists("notes.txt"), "nothing was restored");
+    assert_eq!(stage.read("code.txt"), "edited later\n");
+}
+
+#[test]
+fn flags_of_restore_that_contradict_each_other_are_refused() {
+    let stage = Stage::in_a_repository(&[]);
+    let id = stage.run_writing_task();
+    for flags in [["--all", "--undo"], ["--all", "--drop"]] {
+        let refused = stage.world.run([&["restore", &id, "--dry-run"], &flags[..]].concat());
+        assert_eq!(refused.json()["error"]["code"], "INVALID_VALUE", "{refused:?}");
+    }
 }
 
 #[test]
@@ -247,7 +299,13 @@ fn a_lost_supervisor_leaves_a_usable_restore_point() {
     let data = stage.run_json(&["local", "wait", &id])["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
     assert_eq!(data["restore_point"]["ref"], format!("refs/mcp-delegator/{id}"), "{data}");
-    assert_eq!(stage.run_json(&["restore", &id, "--confirm-destructive"])["ok"], true);
+    // Without the state after the task, its changes cannot be told from later ones.
+    let refused = stage.world.run(["restore", &id, "--confirm-destructive"]);
+    let error = refused.json()["error"].clone();
+    assert_eq!(error["code"], "WRONG_STATE", "{refused:?}");
+    assert!(error["suggestion"].as_str().unwrap().contains("--all"), "{error}");
+    assert_eq!(stage.read("code.txt"), "agent\n");
+    assert_eq!(stage.run_json(&["restore", &id, "--all", "--confirm-destructive"])["ok"], true);
     assert_eq!(stage.read("code.txt"), "mine\n");
 }
 
@@ -371,11 +429,11 @@ fn every_work_tree_of_a_task_is_restored() {
     // Everything is checked before anything is changed.
     let lock = main.join(".git/worktrees/side/index.lock");
     std::fs::write(&lock, "").unwrap();
-    let refused = stage.world.run(["restore", &id, "--confirm-destructive"]);
+    let refused = stage.world.run(["restore", &id, "--all", "--confirm-destructive"]);
     assert_eq!(refused.json()["error"]["code"], "LOCK_HELD", "{refused:?}");
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
     std::fs::remove_file(&lock).unwrap();
-    let done = stage.run_json(&["restore", &id, "--confirm-destructive"]);
+    let done = stage.run_json(&["restore", &id, "--all", "--confirm-destructive"]);
     let data = &done["data"];
     assert_eq!((&data["written"], &data["is_restored"]), (&json!(["code.txt"]), &json!(true)), "{done}");
     assert_eq!(data["other_work_trees"][0]["written"], json!(["code.txt"]), "{done}");
@@ -384,12 +442,12 @@ fn every_work_tree_of_a_task_is_restored() {
     assert_eq!((stage.read("code.txt"), side_text()), ("agent\n".into(), "agent\n".into()));
     // A missing work tree does not prevent the restore of the others.
     stage.git(&["worktree", "remove", "--force", "../side"]);
-    let plan = stage.world.run(["restore", &id, "--dry-run", "--format", "human"]);
+    let plan = stage.world.run(["restore", &id, "--all", "--dry-run", "--format", "human"]);
     for text in ["Files that would be restored:\n\n", "index would be restored", "head would be restored"] {
         assert!(plan.stdout.contains(text), "{text}: {plan:?}");
     }
     assert_eq!((plan.exit, stage.read("code.txt")), (Some(3), "agent\n".into()), "{plan:?}");
-    let run = stage.world.run(["restore", &id, "--confirm-destructive"]);
+    let run = stage.world.run(["restore", &id, "--all", "--confirm-destructive"]);
     assert_eq!(run.exit, Some(3), "{run:?}");
     let rest = run.json();
     let data = &rest["meta"]["failure_data"];
@@ -411,6 +469,7 @@ fn every_restore_response_matches_its_schema() {
             vec!["local", "wait", &id],
             vec!["local", "results", &id],
             vec!["restore", &id, "--dry-run"],
+            vec!["restore", &id, "--all", "--dry-run"],
             vec!["restore", &id, "--confirm-destructive"],
             vec!["restore", &id, "--confirm-destructive", "--undo"],
             vec!["restore", &id, "--drop", "--dry-run"],

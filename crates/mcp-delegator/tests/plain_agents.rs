@@ -193,7 +193,7 @@ fn threads_and_inputs_without_a_place_are_refused() {
 #[test]
 fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
     let stage = stage_with_settings("cat", "");
-    let doctor = stage.doctor_checks();
+    let doctor = stage.world.doctor_checks();
     let checks = doctor.as_array().unwrap();
     let helper = checks.iter().find(|check| check["name"] == "agents.helper").unwrap();
     assert_eq!(helper["status"], "warning", "{doctor}");
@@ -207,7 +207,7 @@ fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
     refused(&stage, &["local", "exec", "x", "--agent", "helper"], "CONFIG_INVALID");
     std::fs::remove_file(stage.world.project().join(".mcp-delegator.toml")).unwrap();
     let stage = stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
-    let id = exec(&stage, &["--mode", "danger-full-access"]);
+    let id = exec(&stage, &["--mode", "danger-full-access", "--confirm"]);
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
@@ -247,7 +247,7 @@ fn unknown_agents_and_missing_programs_are_named() {
     let response = refused(&stage, &["local", "exec", "x", "--agent", "helpr"], "INVALID_VALUE");
     assert!(response.contains("codex, helper") && response.contains("Did you mean helper?"), "{response}");
     let check = |stage: &Stage| {
-        let checks = stage.doctor_checks();
+        let checks = stage.world.doctor_checks();
         checks.as_array().unwrap().iter().find(|check| check["name"] == "agents.helper").unwrap().clone()
     };
     assert_eq!(check(&stage)["status"], "ok");
@@ -261,7 +261,7 @@ fn unknown_agents_and_missing_programs_are_named() {
 fn doctor_checks_the_environment_of_each_protocol_once() {
     let second = "unsandboxed = true\n[agents.second]\nprotocol = \"codex-exec\"\ncommand = [\"sh\"]";
     let stage = stage_with_settings("cat", second);
-    let response = stage.doctor_checks();
+    let response = stage.world.doctor_checks();
     let checks = response.as_array().unwrap();
     let count = |name: &str| checks.iter().filter(|check| check["name"] == name).count();
     assert_eq!((count("codex_home"), count("agent"), count("agents.second")), (1, 1, 1), "{response}");

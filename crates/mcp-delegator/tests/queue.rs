@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use delegator_testkit::program::wait_for_output;
@@ -262,7 +263,7 @@ fn waiting_for_any_reports_the_pending_tasks() {
     let quick = id_of(&submit(&stage, &["--working-dir", &other.display().to_string()]));
     let both = ["local", "wait", "--task-ids", &slow, "--task-ids", &quick, "--until", "any"];
     let first = stage.run_json(&both);
-    assert_eq!(first["data"]["task_id"], json!(quick), "{first}");
+    assert_eq!(first["data"]["tasks"][0]["task_id"], json!(quick), "{first}");
     assert_eq!(first["meta"]["pending"], json!([slow]), "{first}");
     let none =
         stage.run_json(&["local", "wait", "--task-ids", &slow, "--until", "any", "--timeout-sec", "1"]);
@@ -343,4 +344,102 @@ fn writers_that_share_an_additional_directory_run_one_after_the_other() {
     for id in [&first, &id_of(&through_another), &id_of(&directly), &id_of(&reader)] {
         assert_eq!(stage.wait(id)["data"]["state"], "completed");
     }
+}
+
+#[test]
+fn every_response_about_a_task_says_that_the_queue_is_paused() {
+    let stage = waiting_stage();
+    release_agents(&stage);
+    stage.run_json(&["queue", "pause"]);
+    let accepted = submit(&stage, &[]);
+    let (id, resume) = (id_of(&accepted), "mcp-delegator queue resume");
+    let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "1"]);
+    assert_eq!(waited["meta"]["is_queue_paused"], true, "{waited}");
+    for response in [&accepted, &waited, &stage.run_json(&["local", "status"])] {
+        let warning = response["meta"]["warning_details"][0].clone();
+        assert_eq!(warning["code"], "W_QUEUE_001", "{response}");
+        assert!(warning["message"].as_str().unwrap().contains(resume), "{response}");
+    }
+    // A wait without a limit says so before the task starts.
+    for args in [&["local", "wait", &id][..], &["local", "run", "do it"]] {
+        let mut command = stage.world.command(args);
+        let mut attached = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(attached.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("warning: ") && line.contains(resume), "{line}");
+        attached.kill().unwrap();
+        attached.wait().unwrap();
+    }
+    stage.run_json(&["queue", "resume"]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn the_next_task_has_position_1_in_all_texts() {
+    let stage = waiting_stage();
+    stage.run_json(&["queue", "pause"]);
+    let text = |args: &[&str]| stage.world.run([args, &["--format", "human"]].concat()).stdout;
+    for position in ["1", "2"] {
+        let accepted = text(&["local", "exec", "do it"]);
+        let line = accepted.lines().find(|line| line.starts_with("queue position")).unwrap();
+        assert_eq!(line.split_whitespace().last(), Some(position), "{accepted}");
+    }
+    let status = text(&["local", "status"]);
+    let position = |line: &str| line.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let positions: Vec<String> = status.lines().filter(|line| line.contains("do it")).map(position).collect();
+    assert_eq!(positions, ["1", "2"], "{status}");
+    assert_eq!(stage.run_json(&["local", "status"])["data"]["queue"][0]["position"], 0);
+}
+
+/// Scripts need one path for tasks of every state.
+#[test]
+fn status_also_lists_all_tasks_in_one_shape() {
+    let stage = waiting_stage().variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    release_agents(&stage);
+    let padding: Vec<String> =
+        (0..6).flat_map(|at| ["--labels".to_owned(), format!("pad{at}={}", "x".repeat(190))]).collect();
+    let padding: Vec<&str> = padding.iter().map(String::as_str).collect();
+    let ended = id_of(&submit(&stage, &padding));
+    stage.wait(&ended);
+    std::fs::remove_file(stage.world.project().join("go")).unwrap();
+    let working = id_of(&submit(&stage, &padding));
+    let queued = id_of(&submit(&stage, &padding));
+    let status = stage.run_json(&["local", "status"]);
+    let all = status["data"]["all_tasks"].as_array().unwrap().clone();
+    let state_of = |task: &Value| {
+        (task["task_id"].as_str().unwrap().to_owned(), task["state"].as_str().unwrap().to_owned())
+    };
+    let expected = [(working, "working"), (queued, "queued"), (ended, "completed")];
+    let expected = expected.map(|(id, state)| (id, state.to_owned()));
+    assert_eq!(all.iter().map(state_of).collect::<Vec<_>>(), expected, "{status}");
+    let keys = |task: &Value| task.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert!(all.iter().all(|task| keys(task) == keys(&all[0])), "{status}");
+    assert_eq!(
+        (all[2]["labels"].as_object().unwrap().len(), &all[1]["queue_position"]),
+        (6, &json!(0)),
+        "{status}"
+    );
+    // Too small for all of them: the lists agree, and the cursor continues, also with selected fields.
+    for more in [&[][..], &["--fields", "all_tasks"]] {
+        let (mut ids, mut cursor) = (Vec::new(), None::<String>);
+        while ids.is_empty() || cursor.is_some() {
+            let page: Vec<&str> = cursor.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]).collect();
+            let args = [&["local", "status", "--max-bytes", "4096"][..], more, &page].concat();
+            let page = stage.run_json(&args);
+            let all = page["data"]["all_tasks"].as_array().unwrap_or_else(|| panic!("{page}"));
+            assert!(!all.is_empty(), "{page}");
+            if more.is_empty() {
+                let lists = ["tasks", "queue", "recently_completed"].map(|list| &page["data"][list]);
+                let listed = lists.iter().flat_map(|list| list.as_array().unwrap());
+                assert!(
+                    listed.map(|task| &task["task_id"]).eq(all.iter().map(|task| &task["task_id"])),
+                    "{page}"
+                );
+            }
+            ids.extend(all.iter().map(|task| state_of(task).0));
+            cursor = page["meta"]["cursor"].as_str().map(str::to_owned);
+        }
+        assert_eq!(ids, expected.clone().map(|(id, _)| id), "{more:?}");
+    }
+    stage.run_json(&["cancel", "--all"]);
 }

@@ -294,3 +294,39 @@ fn labels_come_from_the_project_of_the_working_directory_alone() {
     };
     assert!(found("project") && !found("second"));
 }
+
+#[test]
+fn relative_directories_on_the_command_line_start_in_the_current_one() {
+    let dirs = Directories::with_agent_running("pwd > where; echo agent > ../second/file");
+    dirs.repository("second");
+    dirs.write("project/web/.keep", "");
+    let stage = &dirs.stage;
+    let args = ["--mode", "workspace-write", "--working-dir", "web", "--add-dirs", "../second"];
+    let waited = stage.wait(&stage.exec(&args));
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    assert_eq!(waited["data"]["working_dir"], json!(dirs.path("project/web")), "{waited}");
+    assert_eq!(dirs.read("project/web/where"), format!("{}\n", dirs.path("project/web").display()));
+    let missing = stage.world.run(["local", "exec", "x", "--working-dir", "webb"]);
+    let place = dirs.path("project/webb").display().to_string();
+    assert!(missing.exit == Some(2) && missing.stdout.contains(&place), "{missing:?}");
+}
+
+#[test]
+fn a_retry_in_another_mode_runs_in_that_mode() {
+    let dirs = Directories::with_agent_running("true");
+    dirs.repository("project");
+    let stage = dirs.stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
+    let first = stage.exec(&[]);
+    stage.wait(&first);
+    let retried = stage.run_json(&["retry", &first, "--mode", "workspace-write"]);
+    let second = retried["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{retried}"));
+    assert!(stage.wait(second)["data"]["restore_point"].is_object(), "a writing task has a restore point");
+    // The mode of a retry is consent, except for the one without a sandbox.
+    let refused = stage.run_json(&["retry", &first, "--mode", "danger-full-access"]);
+    assert_eq!(refused["error"]["code"], "CONFIRMATION_REQUIRED", "{refused}");
+    let confirmed = stage.run_json(&["retry", &first, "--mode", "danger-full-access", "--confirm"]);
+    let third = confirmed["data"]["task_id"].as_str().unwrap_or_else(|| panic!("{confirmed}"));
+    stage.wait(third);
+    let again = stage.run_json(&["retry", third]);
+    assert_eq!(again["error"]["code"], "CONFIRMATION_REQUIRED", "{again}");
+}

@@ -245,7 +245,7 @@ fn resuming_an_unknown_thread_starts_nothing() {
     stage.write_program("bin/codex", &agent);
     let resume = ["local", "resume", "go on", "--thread-id", THREAD];
     let suggestion = refused_resume(&stage, &resume)["suggestion"].as_str().unwrap().to_owned();
-    assert!(suggestion.contains("local status") && !suggestion.contains("Did you mean"), "{suggestion}");
+    assert!(suggestion.contains("mcp-delegator status") && !suggestion.contains("Did you mean"), "{suggestion}");
     // A thread of another Codex home, and one with a similar id.
     stage.world.write(&format!("other/sessions/rollout-2026-11-16T05-56-29-{THREAD}.jsonl"), "");
     let similar = THREAD.replace("0199", "0198");
@@ -383,7 +383,7 @@ fn a_resumed_task_counts_only_its_own_tokens() {
 #[test]
 fn doctor_reports_a_missing_agent() {
     let stage = scripted_stage(successful_turn(&[]));
-    let checks = stage.doctor_checks();
+    let checks = stage.world.doctor_checks();
     let of =
         |name: &str| checks.as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone();
     assert_eq!(of("agent")["status"], "ok", "{checks}");

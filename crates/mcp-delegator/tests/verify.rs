@@ -142,7 +142,7 @@ fn verify_without_a_sandbox_is_refused() {
 #[test]
 fn full_access_mode_verifies_without_a_sandbox() {
     let stage = stage_after(NO_SANDBOX).variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
-    let id = stage.exec(&["--mode", "danger-full-access", "--verify", "true"]);
+    let id = stage.exec(&["--mode", "danger-full-access", "--confirm", "--verify", "true"]);
     let verification = stage.wait(&id)["data"]["verification"].take();
     assert_eq!(
         (&verification["status"], &verification["is_sandboxed"]),

@@ -44,6 +44,14 @@ pub struct Overview {
     pub long_log: Option<LongLog>,
 }
 
+/// The tasks that a filter selects for a wait.
+#[derive(Debug, Default)]
+pub struct AwaitedTasks {
+    pub ids: Vec<TaskId>,
+    /// There are more ended tasks than the limit; they stay unread.
+    pub has_more_ended: bool,
+}
+
 /// A task in the queue.
 #[derive(Debug)]
 pub struct QueuedTask {
@@ -116,6 +124,23 @@ impl Engine {
             Some(registry) => Ok(registry.list(filter, limit, None)?.tasks),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The tasks to wait for: those that pass the filter and have not ended, and those that ended and whose results no
+    /// caller has read, at most `ended_limit`. In order of submission, the ended ones first.
+    pub fn awaited_tasks(&self, filter: &Filter, ended_limit: u32) -> Result<AwaitedTasks, EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(AwaitedTasks::default()) };
+        let unfinished = unfinished_tasks(&registry, filter)?;
+        // Read second, so that a task that ends in between is in one of the lists.
+        let mut ids = registry.unread_matching(filter, ended_limit.saturating_add(1))?;
+        let has_more_ended = ids.len() > ended_limit as usize;
+        ids.truncate(ended_limit as usize);
+        for task in unfinished.into_iter().rev() {
+            if !ids.contains(&task.id) {
+                ids.push(task.id);
+            }
+        }
+        Ok(AwaitedTasks { ids, has_more_ended })
     }
 
     /// Token usage and time of the selected ended tasks. `None` if there is no registry.

@@ -1,15 +1,16 @@
-//! Restores work trees to their state before a task.
+//! Reverts what a task changed, or restores the whole work trees to their state before it.
 //!
 //! Restores files and index; HEAD and its branch only on request. A task has one restore point per work tree, and all are
-//! checked before the first change. The current state is saved as an undo point first, so a restore can be undone. A
-//! restore never starts while another task may write to one of the trees.
+//! checked before the first change: if a later change overlaps with one of the task's, nothing is restored. The current
+//! state is saved as an undo point first, so a restore can be undone. A restore never starts while another task may write
+//! to one of the trees.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{Plan, PreparedRestore, RestoreError, RestorePoint, prepare_restore};
+use delegator_git::{Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope, prepare_restore};
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
@@ -25,6 +26,8 @@ const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
 pub struct RestoreRequest {
     /// Only report what would be done.
     pub dry_run: bool,
+    /// Restore the whole work trees, including what changed after the task.
+    pub whole_tree: bool,
     /// Also restore HEAD and its branch.
     pub include_head: bool,
     /// Restore the state before the last restore instead of the state before the task.
@@ -57,6 +60,16 @@ impl RestoredTree {
             point: tree.point,
             undo: None,
             head_restored: tree.include_head,
+        }
+    }
+}
+
+impl RestoreRequest {
+    /// The state before a restore is always restored as a whole.
+    fn scope(self) -> RestoreScope {
+        match self.whole_tree || self.undo {
+            true => RestoreScope::WholeTree,
+            false => RestoreScope::TaskChanges,
         }
     }
 }
@@ -102,7 +115,7 @@ impl Engine {
         let mut found = source.find(task)?;
         let points = requested_points(task, &found, request.undo)?;
         refuse_while_busy(registry.as_deref(), &points)?;
-        let (mut checked, unavailable) = check_all(points, request.include_head, environment, &found)?;
+        let (mut checked, unavailable) = check_all(points, request, environment, &found)?;
         let report = |trees| RestoreReport { trees, unavailable };
         if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
             return Ok(report(checked.into_iter().map(RestoredTree::unchanged).collect()));
@@ -117,32 +130,36 @@ impl Engine {
 
 type Unavailable = Vec<(PathBuf, String)>;
 
-/// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are missing.
+/// Checks every tree. A missing repository does not prevent the restore of the others; an error if all are missing, or if
+/// later changes overlap anywhere.
 fn check_all(
     points: Vec<RestorePoint>,
-    include_head: bool,
+    request: RestoreRequest,
     environment: &Variables,
     found: &FoundPoints,
 ) -> Result<(Vec<CheckedTree>, Unavailable), EngineError> {
-    let (mut checked, mut missing) = (Vec::new(), Vec::new());
+    let (mut checked, mut missing, mut overlaps) = (Vec::new(), Vec::new(), Vec::new());
     for point in points {
         let git = git(environment, &point.top_level, RESTORE_TIMEOUT)?;
-        let prepared =
-            match prepare_restore(&git, &point, delegator_git::RestoreScope::WholeTree, found.scratch.path())
-            {
-                Err(
-                    error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. }),
-                ) => {
-                    missing.push((point.top_level, error));
-                    continue;
-                }
-                prepared => prepared?,
-            };
-        let include_head = include_head && prepared.plan.head_moved;
-        if include_head {
+        let prepared = match prepare_restore(&git, &point, request.scope(), found.scratch.path()) {
+            Err(error @ (RestoreError::DifferentRepository { .. } | RestoreError::PointMissing { .. })) => {
+                missing.push((point.top_level, error));
+                continue;
+            }
+            prepared => prepared?,
+        };
+        let top_level = &point.top_level;
+        overlaps.extend(prepared.plan.overlaps.iter().map(|path| top_level.join(path)));
+        let include_head = request.include_head && prepared.plan.head_moved;
+        if include_head && prepared.plan.head_overlaps {
+            overlaps.push(top_level.join(".git/HEAD"));
+        } else if include_head {
             prepared.check_head()?;
         }
         checked.push(CheckedTree { point, prepared, include_head });
+    }
+    if !overlaps.is_empty() {
+        return Err(EngineError::RestoreOverlap { paths: overlaps });
     }
     match checked.is_empty() {
         true => Err(missing.into_iter().next().map_or(

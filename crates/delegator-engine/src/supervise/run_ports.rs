@@ -14,10 +14,9 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
-use delegator_supervisor::run::{CancelRequest, Ports, Snapshot, Stream};
-use delegator_transcript::Report;
+use delegator_supervisor::run::{CancelRequest, CommandPhase, Ports, RunResult, Snapshot, Stream};
 
-use super::evidence::{EvidenceAndFindings, Observation};
+use super::evidence::{CommandTimes, EvidenceAndFindings, Observation};
 use super::received_signals::EndSignals;
 use super::snapshot_file::write_snapshot;
 use crate::Engine;
@@ -40,6 +39,8 @@ pub(crate) struct TaskPorts {
     pub(crate) last_read_mark: Cell<Option<ChangeMark>>,
     /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
     pub(crate) observation: RefCell<Option<Observation>>,
+    /// When the agent's commands ran.
+    pub(crate) commands: RefCell<CommandTimes>,
     /// What changed until the agent and its processes were gone.
     pub(crate) observed: RefCell<Option<EvidenceAndFindings>>,
 }
@@ -62,10 +63,11 @@ impl TaskPorts {
     }
 
     /// Compares the files with their state before the run, unless that was done already.
-    pub(crate) fn observe_changes(&self, report: &Report) {
+    pub(crate) fn observe_changes(&self, result: &RunResult) {
         if let Some(observation) = self.observation.take() {
             let other_writers = || self.registry.borrow().concurrent_writers(&self.id).unwrap_or_default();
-            self.observed.replace(Some(observation.finish(report, other_writers)));
+            let commands = self.commands.take();
+            self.observed.replace(Some(observation.finish(result, commands, other_writers)));
         }
     }
 
@@ -117,8 +119,8 @@ impl Ports for TaskPorts {
     }
 
     /// Changes by the verify command must not count as changes by the agent.
-    fn before_verification(&self, report: &Report) {
-        self.observe_changes(report);
+    fn before_verification(&self, result: &RunResult) {
+        self.observe_changes(result);
     }
 
     /// One supervisor makes the pass for all. A rescue runs on another thread, so that it does not delay the run.
@@ -145,6 +147,10 @@ impl Ports for TaskPorts {
             thread_id,
             self.engine.now_ms(),
         );
+    }
+
+    fn on_command(&self, item: &str, phase: CommandPhase) {
+        self.commands.borrow_mut().record(item, phase, self.engine.now_ms());
     }
 
     fn on_snapshot(&self, snapshot: &Snapshot) {

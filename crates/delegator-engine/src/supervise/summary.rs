@@ -2,10 +2,12 @@
 //!
 //! The sentence is based on evidence; only without evidence on the agent's own report.
 
+use std::collections::BTreeSet;
+
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_transcript::Report;
 
-use super::evidence::{FindingKind, Lines};
+use super::evidence::{Attribution, FindingKind, Lines, RepositoryChanges};
 use super::task_report::Record;
 
 /// The summary of an ended task.
@@ -48,7 +50,11 @@ pub(crate) struct ChangeSummary {
     pub(crate) is_partial: bool,
     /// No file could be examined.
     pub(crate) is_unknown: bool,
+    /// Changed files that nothing attributes to the agent; the counts above do not include them.
+    pub(crate) unattributed: u64,
     pub(crate) commits: u64,
+    /// Commits that nothing attributes to the agent.
+    pub(crate) unattributed_commits: u64,
     pub(crate) commands: u64,
     /// Passed and failed tests of the last test runs; `None` if no test was counted.
     pub(crate) tests: Option<(u64, u64)>,
@@ -72,19 +78,31 @@ impl ChangeSummary {
                 ..ChangeSummary::default()
             };
         };
-        let files = &evidence.files;
-        let renamed = files.renamed.len();
+        let (files, unattributed) = (&evidence.files, &evidence.unattributed);
+        let unknown: BTreeSet<&String> = unattributed.files.iter().collect();
+        let count = |list: &[String]| list.iter().filter(|path| !unknown.contains(path)).count() as u64;
+        let renamed = files.renamed.iter().filter(|pair| !unknown.contains(&pair.to)).count() as u64;
+        let history = evidence.history.as_ref();
+        let (own, other): (Vec<_>, Vec<_>) =
+            history.into_iter().partition(|history| history.attribution != Attribution::Unknown);
+        let commits =
+            |histories: &[&RepositoryChanges]| histories.iter().map(|history| history.commits).sum();
         ChangeSummary {
-            modified: files.modified.len() as u64,
-            added: files.added.len().saturating_sub(renamed) as u64,
-            deleted: files.deleted.len().saturating_sub(renamed) as u64,
-            renamed: renamed as u64,
+            modified: count(&files.modified),
+            added: count(&files.added).saturating_sub(renamed),
+            deleted: count(&files.deleted).saturating_sub(renamed),
+            renamed,
             more: files.not_listed,
             // An incomplete sum would mislead.
-            lines: (evidence.lines_not_counted == 0).then_some(evidence.lines),
+            lines: (evidence.lines_not_counted == 0).then(|| Lines {
+                added: evidence.lines.added.saturating_sub(unattributed.lines.added),
+                deleted: evidence.lines.deleted.saturating_sub(unattributed.lines.deleted),
+            }),
             is_partial: evidence.is_partial(),
             is_unknown: false,
-            commits: evidence.history.as_ref().map_or(0, |history| history.commits),
+            unattributed: unattributed.count,
+            commits: commits(&own),
+            unattributed_commits: commits(&other),
             commands,
             tests,
         }
@@ -108,7 +126,16 @@ impl ChangeSummary {
         if self.commands > 0 && self.tests.is_none() {
             parts.push(format!("ran {}", plural(self.commands, "command")));
         }
-        parts.join(", ")
+        let mut clauses = vec![parts.join(", ")];
+        for (count, word, verb) in
+            [(self.unattributed, "file", "changed"), (self.unattributed_commits, "commit", "made")]
+        {
+            if count > 0 {
+                let counted = plural(count, word);
+                clauses.push(format!("{counted} {verb} during the task, not attributed to the agent"));
+            }
+        }
+        clauses.join("; ")
     }
 
     /// The files: "modified 2 files and added 1 (+12 −3)".
@@ -196,6 +223,18 @@ mod tests {
                 "Changed nothing, made 2 commits, ran 1 command",
             ),
             (ChangeSummary { more: 1, ..nothing }, "Changed 1 file"),
+            (
+                ChangeSummary { unattributed: 1, commands: 1, ..nothing },
+                "Changed nothing, ran 1 command; 1 file changed during the task, not attributed to the agent",
+            ),
+            (
+                ChangeSummary { modified: 1, unattributed: 2, lines: lines(1, 0), ..nothing },
+                "Modified 1 file (+1 −0); 2 files changed during the task, not attributed to the agent",
+            ),
+            (
+                ChangeSummary { unattributed_commits: 1, ..nothing },
+                "Changed nothing; 1 commit made during the task, not attributed to the agent",
+            ),
             (ChangeSummary { added: 2_000, more: 7, ..nothing }, "Added 2000 files and changed 7 more"),
         ] {
             assert_eq!(capitalized(&summary.phrase()), expected);

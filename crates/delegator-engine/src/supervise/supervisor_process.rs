@@ -105,6 +105,7 @@ pub(crate) fn supervise_task(
         engine: engine.clone(),
         last_read_mark: Cell::new(None),
         observation: RefCell::new(None),
+        commands: RefCell::default(),
         observed: RefCell::new(None),
     };
     // Without it only the estimated progress is missing.
@@ -150,13 +151,14 @@ fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) ->
         workdir: &spec.workdir,
         add_dirs: &add_dirs,
         environment: &spec.environment,
+        state_dir: &ports.engine.state_dir,
         mode,
         may_write,
         since_ms: ports.engine.now_ms(),
     }));
     let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
     let result = ports.engine.system.run_agent(spec, ports);
-    ports.observe_changes(&result.report);
+    ports.observe_changes(&result);
     let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
         CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
     });

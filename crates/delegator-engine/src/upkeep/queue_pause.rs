@@ -12,6 +12,11 @@ pub struct QueueStatus {
 }
 
 impl Engine {
+    /// Whether the queue of this state directory is paused.
+    pub fn is_queue_paused(&self) -> Result<bool, EngineError> {
+        Ok(self.find_registry()?.map(|registry| registry.queue_paused()).transpose()?.unwrap_or(false))
+    }
+
     /// Pauses the queue of this state directory, or resumes it and starts what may start.
     pub fn set_queue_paused(&self, paused: bool) -> Result<QueueStatus, EngineError> {
         use delegator_domain::task::State;

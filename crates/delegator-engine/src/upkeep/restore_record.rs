@@ -61,9 +61,9 @@ impl RestorePointRecord {
     }
 }
 
-/// The command that restores the work trees of a task.
+/// The command that shows what a restore of a task would change.
 pub fn restore_command(task: &TaskId) -> String {
-    format!("mcp-delegator restore {task} --confirm-destructive")
+    format!("mcp-delegator restore {task} --dry-run")
 }
 
 pub(crate) const REF_PREFIX: &str = "refs/mcp-delegator/";

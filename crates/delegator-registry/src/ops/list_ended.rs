@@ -2,6 +2,7 @@
 //!
 //! The statement names the index for each filter, as in `list`.
 
+use delegator_domain::task::TaskId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -48,6 +49,20 @@ impl Registry {
     }
 }
 
+impl Registry {
+    /// Ended tasks that match the filter and whose results no caller has read; the first to end first.
+    pub fn unread_matching(&self, filter: &Filter, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
+        let (sql, values) = select_unread(filter, limit);
+        self.read(|db| query_all(db, &sql, params_from_iter(values), row::id_from))
+    }
+}
+
+pub(crate) fn select_unread(filter: &Filter, limit: u32) -> (String, Vec<Value>) {
+    let mut terms = WhereTerms::of(filter);
+    terms.add::<i64>("ended_order IS NOT NULL AND read_at_ms IS NULL", []);
+    statement(terms, filter, "id", "ORDER BY ended_order LIMIT ?", Some(limit))
+}
+
 /// A label is looked up row by row, and rows are wide. So read the matching rows once, for both the page and the total.
 fn labelled_page(
     db: &Connection,
@@ -67,7 +82,7 @@ fn labelled_page(
 }
 
 pub(crate) fn select_orders(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
-    statement(terms(filter, since_ms), filter, "ended_order, seq", None)
+    statement(terms(filter, since_ms), filter, "ended_order, seq", "", None)
 }
 
 pub(crate) fn select(
@@ -80,11 +95,11 @@ pub(crate) fn select(
     if let Some(before) = before {
         terms.add("ended_order < ?", [before]);
     }
-    statement(terms, filter, "*", Some(limit))
+    statement(terms, filter, "*", "ORDER BY ended_order DESC LIMIT ?", Some(limit))
 }
 
 pub(crate) fn count(filter: &Filter, since_ms: i64) -> (String, Vec<Value>) {
-    statement(terms(filter, since_ms), filter, "count(*)", None)
+    statement(terms(filter, since_ms), filter, "count(*)", "", None)
 }
 
 fn terms(filter: &Filter, since_ms: i64) -> WhereTerms {
@@ -93,7 +108,14 @@ fn terms(filter: &Filter, since_ms: i64) -> WhereTerms {
     terms
 }
 
-fn statement(terms: WhereTerms, filter: &Filter, columns: &str, limit: Option<u32>) -> (String, Vec<Value>) {
+/// `order` has a parameter for `limit`, if there is one.
+fn statement(
+    terms: WhereTerms,
+    filter: &Filter,
+    columns: &str,
+    order: &str,
+    limit: Option<u32>,
+) -> (String, Vec<Value>) {
     // A directory or a label is more selective than a time.
     let index = if filter.working_dir.is_some() {
         "INDEXED BY tasks_dir"
@@ -102,7 +124,6 @@ fn statement(terms: WhereTerms, filter: &Filter, columns: &str, limit: Option<u3
     } else {
         "INDEXED BY tasks_ended"
     };
-    let order = if limit.is_some() { "ORDER BY ended_order DESC LIMIT ?" } else { "" };
     terms.into_statement(limit, |where_clause| {
         format!("SELECT {columns} FROM tasks {index} {where_clause} {order}")
     })

@@ -205,6 +205,11 @@ pub fn sign_in_command(agent: &str) -> Option<&'static str> {
     (agent == BUILT_IN_AGENT).then_some(codex::SIGN_IN_COMMAND)
 }
 
+/// Whether the agent's message about a refused call is about an attempt to write without permission.
+pub fn is_refused_write(message: &str) -> bool {
+    codex::is_refused_write(message)
+}
+
 /// What to do about a sandbox that failed with this message of the agent, if the cause is known.
 pub fn sandbox_advice(message: &str) -> Option<&'static str> {
     codex::sandbox_advice(message)

@@ -8,12 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::{RedactStream, Redactor};
 use delegator_transcript::{
-    Effect, FoldOptions, Framer, Line, LineBody, LineLimits, LineSummarizer, LineText, ThreadEvent,
+    Effect, FoldOptions, Framer, ItemDetails, ItemPhase, Line, LineBody, LineLimits, LineSummarizer,
+    LineText, ThreadEvent,
 };
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::ioctl_fionread;
 
-use super::ports::{Ports, Stream};
+use super::ports::{CommandPhase, Ports, Stream};
 use super::sentinel::SentinelFilter;
 use super::stream_store::StreamStore;
 use crate::verdict::StderrDigest;
@@ -119,6 +120,7 @@ pub(crate) struct EventReader<'a, R> {
     pub(crate) summarizer: LineSummarizer,
     framer: Framer,
     sink: RedactingStore<'a>,
+    ports: &'a dyn Ports,
 }
 
 impl<'a, R: Read + AsFd> EventReader<'a, R> {
@@ -135,16 +137,17 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
             summarizer: LineSummarizer::new(fold),
             framer: Framer::new(LineLimits::STANDARD),
             sink,
+            ports,
         }
     }
 
     /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let EventReader { pipe, summarizer, framer, sink } = self;
+        let EventReader { pipe, summarizer, framer, sink, ports } = self;
         let Some(bytes) = pipe.read(buffer) else { return (0, false) };
         let mut is_activity = false;
         let lines_before = framer.lines();
-        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line));
+        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line, *ports));
         // In the middle of a long line, the agent is still writing it.
         is_activity |= framer.lines() == lines_before;
         sink.append(bytes);
@@ -169,12 +172,21 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
     }
 }
 
-/// All output counts as activity, except blank lines and reconnect messages.
-fn is_activity_line(summarizer: &mut LineSummarizer, line: &Line<'_>) -> bool {
+/// Processes a line. All output counts as activity, except blank lines and reconnect messages.
+fn is_activity_line(summarizer: &mut LineSummarizer, line: &Line<'_>, ports: &dyn Ports) -> bool {
     let is_blank = matches!(line.body, LineBody::Whole(bytes) if bytes.trim_ascii().is_empty());
     let mut is_retry = false;
     let observed = summarizer.push_line_with(line, |effect| {
         is_retry |= matches!(effect, Effect::Emit(ThreadEvent::Error { .. }));
+        if let Effect::Emit(ThreadEvent::Item { phase, item }) = effect
+            && matches!(item.details, ItemDetails::CommandExecution(_))
+        {
+            match phase {
+                ItemPhase::Started => ports.on_command(&item.id.resolve(), CommandPhase::Started),
+                ItemPhase::Completed => ports.on_command(&item.id.resolve(), CommandPhase::Ended),
+                ItemPhase::Updated => {}
+            }
+        }
     });
     observed.is_activity || !(is_retry || is_blank)
 }

@@ -72,6 +72,12 @@ pub enum Stream {
     Verify,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandPhase {
+    Started,
+    Ended,
+}
+
 /// A request to end the task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CancelRequest {
@@ -109,6 +115,9 @@ pub trait Ports {
     /// The agent announced its thread. Called once.
     fn on_thread(&self, _thread_id: &str) {}
 
+    /// The agent reported that a command started or ended; `item` identifies the command.
+    fn on_command(&self, _item: &str, _phase: CommandPhase) {}
+
     /// The progress changed; called at most once a second. The texts are redacted.
     fn on_snapshot(&self, _snapshot: &Snapshot) {}
 
@@ -117,7 +126,7 @@ pub trait Ports {
 
     /// The agent and its descendants are gone, and the verification comes next: the last moment at which the files are
     /// as the agent left them. Nothing of the task runs meanwhile, so this may take a while.
-    fn before_verification(&self, _report: &Report) {}
+    fn before_verification(&self, _result: &RunResult) {}
 
     /// Called every half minute, for maintenance of other tasks.
     fn periodic_upkeep(&self) {}

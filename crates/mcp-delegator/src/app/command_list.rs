@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use crate::commands::{
     Command, CommandList, cancel, cleanup_registry, cloud, completions, config_show, demo, doctor, env,
-    events, help, import, local, logs, man, manifest, not_implemented, queue, restore, retry, schema, setup,
-    version,
+    events, help, import, init, local, logs, man, manifest, not_implemented, queue, restore, retry, schema,
+    setup, version,
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
@@ -61,6 +61,7 @@ pub const COMMANDS: &[Command] = &[
     env::add::COMMAND,
     env::remove::COMMAND,
     env::check::COMMAND,
+    init::COMMAND,
     setup::COMMAND,
     doctor::COMMAND,
     config_show::COMMAND,

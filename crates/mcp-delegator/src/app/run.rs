@@ -19,6 +19,7 @@ use crate::commands::{CommandList, help, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::input::argv::{self, Invocation};
+use crate::input::stdin::TextFile;
 use crate::input::{stdin, validation};
 use crate::output::awaited_task::Attachment;
 use crate::output::fields;
@@ -27,14 +28,17 @@ use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, apply, truncate_to_fit};
+use crate::spec::formats::Format;
 use crate::spec::globals::Globals;
 use crate::spec::process::Process;
-use crate::spec::{CommandSpec, ConfigUse, PreflightContext, ROOT, RawOutput, Surface};
+use crate::spec::{CallOrigin, CommandSpec, ConfigUse, PreflightContext, ROOT, RawOutput, Surface};
 
 /// A parsed command line with its command resolved.
 struct ParsedCall {
     spec: &'static CommandSpec,
     object: Map<String, Value>,
+    /// Files that contain the value of an input.
+    text_files: Vec<TextFile>,
     /// `--last` is given.
     last: bool,
     problems: Vec<Problem>,
@@ -91,6 +95,7 @@ fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     let failed = |error: AppError, globals: Globals| ParsedCall {
         spec: protocol_command(process, commands).unwrap_or(&ROOT),
         object: Map::new(),
+        text_files: Vec::new(),
         last: false,
         problems: Vec::new(),
         globals,
@@ -115,13 +120,17 @@ fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static
 /// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and
 /// `schema`.
 fn resolve_command(invocation: Invocation) -> ParsedCall {
-    let Invocation { globals, path, spec, object, last, problems } = invocation;
+    let Invocation { mut globals, path, spec, object, text_files, last, problems } = invocation;
     let parsed_call =
         |spec: &'static CommandSpec, object: Map<String, Value>, problems: Vec<Problem>, globals: Globals| {
-            ParsedCall { spec, object, last, problems, globals, early_error: None }
+            let text_files = Vec::new();
+            ParsedCall { spec, object, text_files, last, problems, globals, early_error: None }
         };
     let path_input = |key: &str| Map::from_iter([(key.to_owned(), Value::from(path.clone()))]);
     if globals.version {
+        if globals.envelope.is_none() && globals.fields.is_empty() {
+            globals.format.get_or_insert(Format::Human);
+        }
         return parsed_call(&version::SPEC, Map::new(), problems, globals);
     }
     match spec {
@@ -129,7 +138,9 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
             let name = Map::from_iter([("name".to_owned(), Value::from(spec.name()))]);
             parsed_call(&schema::SPEC, name, problems, globals)
         }
-        Some(spec) if !globals.help => parsed_call(spec, object, problems, globals),
+        Some(spec) if !globals.help => {
+            ParsedCall { text_files, ..parsed_call(spec, object, problems, globals) }
+        }
         _ if path.is_empty() => parsed_call(&help::SPEC, Map::new(), problems, globals),
         _ => parsed_call(&help::SPEC, path_input("command"), problems, globals),
     }
@@ -178,12 +189,14 @@ fn install_panic_hook() {
     }));
 }
 
-/// Collects the input from arguments, standard input and `--input-json`, and applies its `format`.
+/// Collects the input from arguments, files, standard input and `--input-json`, and applies its `format`.
 fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError> {
     if let Some(error) = parsed.early_error.take() {
         return Err(error);
     }
     let mut object = std::mem::take(&mut parsed.object);
+    let files = std::mem::take(&mut parsed.text_files);
+    parsed.problems.extend(stdin::fill_from_files(files, &mut object)?);
     let from_stdin = stdin::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
     parsed.problems.extend(from_stdin?);
     if let Some(source) = &parsed.globals.input_json {
@@ -225,7 +238,8 @@ fn execute(
     let preflight_context = PreflightContext::new(config, process, state_dir.as_deref().ok());
     // Preflight checks need a valid configuration.
     let preflight_context = config_error.is_none().then_some(&preflight_context);
-    let input = validation::validate(spec, object, problems, preflight_context)?;
+    let origin = CallOrigin { surface: Surface::CommandLine, current_dir: &process.current_dir };
+    let input = validation::validate(spec, object, problems, origin, preflight_context)?;
     let call = commands.find(spec)?.prepare(input)?;
     if spec.config == ConfigUse::Required {
         config_error.clone().map_or(Ok(()), Err)?;

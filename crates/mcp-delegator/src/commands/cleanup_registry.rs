@@ -33,10 +33,9 @@ pub struct CleanupRegistry {
     #[serde(default = "one_hour")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub stuck_task_max_age_seconds: u32,
-    /// Delete tasks finished longer ago
-    #[serde(default = "one_day")]
+    /// Delete tasks finished longer ago (default: retention_hours)
     #[schemars(range(min = 1, max = 87_600))]
-    pub old_task_max_age_hours: u32,
+    pub old_task_max_age_hours: Option<u32>,
     /// Change nothing
     #[serde(default)]
     pub dry_run: bool,
@@ -52,10 +51,6 @@ pub struct CleanupRegistry {
 
 fn one_hour() -> u32 {
     3600
-}
-
-fn one_day() -> u32 {
-    24
 }
 
 const CLEANUP_PLANNED: &str = "cleanup_planned";
@@ -81,9 +76,11 @@ pub const COMMAND: Command =
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, AppError> {
+    let retention_hours = context.config.settings.retention.as_secs() / 3600;
+    let old_after_hours = input.old_task_max_age_hours.map_or(retention_hours, u64::from);
     let mut cleaned = engine(context)?.clean(&CleanRequest {
         stuck_after_ms: i64::from(input.stuck_task_max_age_seconds) * 1000,
-        old_after_ms: i64::from(input.old_task_max_age_hours) * HOUR_MS,
+        old_after_ms: i64::try_from(old_after_hours).unwrap_or(i64::MAX).saturating_mul(HOUR_MS),
         dry_run: input.dry_run,
         include_restore_points: input.include_restore_points,
         trust_clock: input.trust_clock,
@@ -102,7 +99,7 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
     let mut output = CommandOutput { message, shape, ..batch.into_output(data) }
         .fact("dry_run", input.dry_run)
         .fact("stuck_threshold_seconds", input.stuck_task_max_age_seconds)
-        .fact("old_threshold_hours", input.old_task_max_age_hours);
+        .fact("old_threshold_hours", old_after_hours);
     if !cleaned.unclaimed.is_empty() {
         let message = format!(
             "{} task directories with results are not in the registry; they are retained",

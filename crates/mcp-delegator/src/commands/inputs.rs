@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{ErrorCode, Problem, truncate_text};
 use crate::input::preflight::requested_mode;
 use crate::output::data::structured_output;
+use crate::spec::Surface;
 
 /// Ids become parts of file names, so their alphabet is closed.
 const TASK_ID: &str = "^(T-(local|cloud)-)?[0-9A-Za-z]{4,10}$";
@@ -131,9 +132,9 @@ pub struct SubmissionInputs {
 /// Agent settings: inputs of run, exec and resume.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
-    /// Absolute path (default: current or the thread's)
+    /// Directory (default: current or the thread's)
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 4096))]
+    #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
     pub working_dir: Option<PathBuf>,
     /// Model (default: the agent's)
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,13 +172,13 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = PLAIN_NAME), extend("x-advanced" = true))]
     pub reasoning_effort: Option<String>,
-    /// Absolute paths of images to attach
+    /// Images to attach
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
+    #[schemars(extend("items" = non_empty_strings(), "x-path" = true, "x-advanced" = true, "default" = null))]
     pub images: Vec<PathBuf>,
-    /// Additional directories the agent may write to, as absolute paths
+    /// Additional directories the agent may write to
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = non_empty_strings(), "x-advanced" = true, "default" = null))]
+    #[schemars(extend("items" = non_empty_strings(), "x-path" = true, "x-advanced" = true, "default" = null))]
     pub add_dirs: Vec<PathBuf>,
     /// Allow running outside a git repository
     #[serde(default)]
@@ -262,6 +263,24 @@ pub fn check_task_text(input: &Value) -> Vec<Problem> {
 /// Whether the requested mode lets the agent write.
 pub fn writes(input: &Value) -> bool {
     requested_mode(input).is_some_and(Mode::writes)
+}
+
+/// On the command line the mode is consent enough, except for the one without a sandbox.
+pub fn command_line_confirmation(input: &Value, surface: Surface) -> Option<Problem> {
+    let is_confirmed = input.get("confirm") == Some(&Value::Bool(true));
+    match surface {
+        Surface::CommandLine if !is_confirmed => unconfirmed_problem(requested_mode(input)?),
+        Surface::CommandLine | Surface::Server => None,
+    }
+}
+
+/// The problem with an unconfirmed call on the command line in this mode.
+pub fn unconfirmed_problem(mode: Mode) -> Option<Problem> {
+    let message = "must be given for mode danger-full-access: the agent's commands run without a sandbox";
+    (mode == Mode::DangerFullAccess).then(|| {
+        Problem::new(ErrorCode::ConfirmationRequired, "confirm", message)
+            .suggest(Some("Add --confirm, or use --mode workspace-write."))
+    })
 }
 
 /// Refuses a writing task that asks to rewrite git history, unless the caller allows it.

@@ -13,6 +13,7 @@ pub mod env;
 pub mod events;
 pub mod help;
 pub mod import;
+pub mod init;
 pub mod inputs;
 pub mod local;
 pub mod logs;

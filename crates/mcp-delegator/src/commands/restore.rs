@@ -1,7 +1,7 @@
-//! `restore`: restore work trees to their state before a task; list and delete restore points.
+//! `restore`: revert what a task changed, or restore whole work trees; list and delete restore points.
 //!
-//! The engine compares the work tree with the restore point, saves the current state as an undo point, then changes
-//! files. A restore or deletion requires `confirm_destructive`; `--drop` is refused over MCP.
+//! The engine compares the work tree with the states before and after the task, saves the current state as an undo point,
+//! then changes files. A restore or deletion requires `confirm_destructive`; `--drop` is refused over MCP.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,9 @@ pub struct Restore {
     /// Report what would be done; change nothing
     #[serde(default)]
     pub dry_run: bool,
+    /// Restore the whole work tree, including what changed after the task or was not changed by its agent
+    #[serde(default)]
+    pub all: bool,
     /// Also move HEAD and its branch back; newer commits stay reachable through the undo point
     #[serde(default)]
     pub force: bool,
@@ -66,11 +69,13 @@ const DELETION_PLANNED: &str = "deletion_planned";
 
 pub const SPEC: CommandSpec = CommandSpec {
     exactly_one_of: &["task_id", "list"],
-    details: "Restores files, permissions, directories and index in every work tree the task could write to. Files \
-              that did not exist are removed; files that the restore point excludes are never touched. HEAD and its \
-              branch move only with --force. The current state is saved first: --undo returns to it. Refused while \
-              a writing task is active. Works for tasks that are no longer in the registry, from within their \
-              repository.",
+    details: "Reverts what the task changed: files, permissions, directories and index entries, in every work tree it \
+              could write to. What changed later stays; edits of other lines of the same file are merged. If a later \
+              edit overlaps, nothing is restored and the files are named. Also left unchanged: what changed during \
+              the task but is not attributed to the agent, and files that the restore point excludes. --all restores \
+              the whole tree to its state before the task. HEAD and its branch move only with --force. The current \
+              state is saved first: --undo returns to it. Refused while a writing task is active. Works for tasks \
+              that are no longer in the registry, from within their repository.",
     shape: Shape::Action("tree_restored"),
     other_shape: Some(LIST),
     other_actions: &[NOTHING_TO_RESTORE, RESTORE_PLANNED, POINTS_DELETED, DELETION_PLANNED],
@@ -99,10 +104,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ],
     check,
     preflight: preflight_directory,
-    ..CommandSpec::new::<Restore, RestoreOutput>(
-        &["restore"],
-        "Restore the work tree to its state before a task",
-    )
+    ..CommandSpec::new::<Restore, RestoreOutput>(&["restore"], "Revert what a task changed")
 };
 
 pub const COMMAND: Command =
@@ -115,7 +117,7 @@ fn check(input: &Value) -> Vec<Problem> {
         problems.push(Problem::new(code, field, problem).suggest(Some(hint)));
     };
     if is_true("list") {
-        if let Some(field) = ["undo", "force", "drop"].into_iter().find(|key| is_true(key)) {
+        if let Some(field) = ["undo", "all", "force", "drop"].into_iter().find(|key| is_true(key)) {
             refuse(
                 ErrorCode::InvalidValue,
                 field,
@@ -125,13 +127,11 @@ fn check(input: &Value) -> Vec<Problem> {
         }
         return problems;
     }
-    if let Some(field) = ["undo", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
-        refuse(
-            ErrorCode::InvalidValue,
-            field,
-            "cannot be given together with drop",
-            "Give only one of them.",
-        );
+    for (other, fields) in [("drop", &["undo", "all", "force"][..]), ("undo", &["all"])] {
+        if let Some(field) = fields.iter().find(|key| is_true(other) && is_true(key)) {
+            let problem = format!("cannot be given together with {other}");
+            refuse(ErrorCode::InvalidValue, field, &problem, "Give only one of them.");
+        }
     }
     if !is_true("confirm_destructive") && !is_true("dry_run") {
         let problem = match is_true("drop") {
@@ -171,7 +171,12 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         let data = RestoreOutput::dropped(&id, points, input.dry_run);
         return Ok(command_output(data, message, Shape::Action(action)));
     }
-    let request = RestoreRequest { dry_run: input.dry_run, include_head: input.force, undo: input.undo };
+    let request = RestoreRequest {
+        dry_run: input.dry_run,
+        whole_tree: input.all,
+        include_head: input.force,
+        undo: input.undo,
+    };
     let restored = match engine.restore(&id, request, (&environment, &start_dir)) {
         Err(EngineError::RestoreIncomplete { restored, failed, untouched, changes, source }) => {
             let batch = incomplete_batch(&restored, &failed, &untouched, source);

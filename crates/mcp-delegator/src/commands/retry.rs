@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use delegator_domain::task::Mode;
 use delegator_engine::EngineError;
 use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::{
-    AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text, history_rewrite_problem,
+    self, AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text, history_rewrite_problem,
+    unconfirmed_problem,
 };
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
@@ -21,15 +23,23 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{Category, CommandSpec, Shape};
+use crate::spec::{Category, CommandSpec, Shape, Surface};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
     #[serde(flatten)]
     pub target: TaskIdInput,
     /// New task text (default: the same)
-    #[schemars(length(min = 1, max = 100_000))]
+    #[schemars(length(min = 1, max = 100_000), extend("x-stdin" = true))]
     pub task: Option<String>,
+    /// Sandbox mode (default: the same)
+    #[serde(default)]
+    #[schemars(schema_with = "inputs::modes")]
+    pub mode: Option<Mode>,
+    /// Required for mode danger-full-access
+    #[serde(default)]
+    #[schemars(extend("x-consent" = true))]
+    pub confirm: bool,
 }
 
 /// The stored inputs of a task; inputs of other commands are ignored.
@@ -44,11 +54,12 @@ struct StoredInputs {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Uses the same inputs, directory and thread, with the current environment and configuration.",
+    details: "Uses the same inputs, directory and thread, unless task or mode is given, with the current environment and configuration.",
     category: Category::ExecutionAck,
     shape: Shape::Action("task_retried"),
     network: true,
     failures: &[
+        ErrorCode::ConfirmationRequired,
         ErrorCode::WrongState,
         ErrorCode::NotReady,
         ErrorCode::TaskNotFound,
@@ -75,7 +86,15 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         None => stored_text(&task, engine.read_stored(&task.id, TaskFile::Text)?)?,
     };
     let mut stored = stored_inputs(&task, &text)?;
-    if task.mode.writes()
+    let mode = input.mode.unwrap_or(task.mode);
+    // Over MCP `max_mode` decides, as for exec.
+    if context.surface == Surface::CommandLine
+        && !input.confirm
+        && let Some(problem) = unconfirmed_problem(mode)
+    {
+        return Err(AppError::from_problems(vec![problem]));
+    }
+    if mode.writes()
         && !stored.submission.allow_destructive_git
         && let Some(problem) = history_rewrite_problem(&text)
     {
@@ -96,12 +115,15 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         object.shift_remove("idempotency_key");
         object.shift_remove("parent_task_id");
         object.insert("retry_of".to_owned(), task.id.as_str().into());
+        if let Some(mode) = input.mode {
+            object.insert("mode".to_owned(), mode.name().into());
+        }
     }
     let request = TaskRequest {
         submission: &stored.submission,
         agent: &stored.agent,
-        mode: task.mode,
-        preview: stored.mode == RunMode::Preview,
+        mode,
+        preview: input.mode.is_none() && stored.mode == RunMode::Preview,
         thread: task.resumed_thread.clone(),
         resume: task
             .resumed_thread

@@ -34,7 +34,7 @@ const MAX_BACKUPS: u32 = 1000;
 /// The path that clients get may stop to exist.
 const RISKY_PATH: &str = "W_SETUP_001";
 
-const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that changes something, and `codex exec` refuses such calls. \
+pub const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that changes something, and `codex exec` refuses such calls. \
      Let Codex call the tools of this server without asking?";
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -148,7 +148,11 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let registration = registration(context, &input.toolsets, input.approve_tools);
     let registered = match input.print {
         true => sample(context, host, &registration)?,
-        false => register(context, host, registration.clone(), true)?,
+        false => {
+            let mut registered = register(context, host, registration.clone(), true)?;
+            registered.next.extend(toolset_hint(&registration, host.name()));
+            registered
+        }
     };
     let message = match (input.print, registered.is_changed) {
         (true, _) => format!("Add this entry to {}", registered.file),
@@ -241,12 +245,12 @@ pub fn register(
             .map(|backup| backup.display().to_string());
         registered.is_changed = true;
     }
-    registered.next = next_steps(&registered, &new);
+    registered.next = next_steps(&registered);
     Ok(registered)
 }
 
 /// What the user may want to do after the registration.
-fn next_steps(registered: &Registered, new: &Registration) -> Vec<String> {
+fn next_steps(registered: &Registered) -> Vec<String> {
     let (name, title) = (registered.host.name(), registered.host.title());
     let mut steps = Vec::new();
     if registered.is_changed {
@@ -257,13 +261,18 @@ fn next_steps(registered: &Registered, new: &Registration) -> Vec<String> {
             "`codex exec` refuses tools that change something. To allow them: mcp-delegator setup {name} --approve-tools"
         ));
     }
-    if new.args.last().is_some_and(|toolsets| toolsets == "local,registry") && !new.replaces_args {
-        steps.push(format!(
-            "Registered are the tools for local tasks. For cloud tasks add an environment (mcp-delegator env add --help), then: \
-             mcp-delegator setup {name} --toolsets local,cloud,registry"
-        ));
-    }
     steps
+}
+
+/// How to add the toolsets that were left out, if some were.
+pub fn toolset_hint(new: &Registration, client: &str) -> Option<String> {
+    let is_reduced = !new.replaces_args && new.args.len() > 1;
+    is_reduced.then(|| {
+        format!(
+            "Registered are the tools for local tasks. For cloud tasks add an environment (mcp-delegator env add --help), then: \
+             mcp-delegator setup {client} --toolsets local,cloud,registry"
+        )
+    })
 }
 
 /// Content of the client's file; `None` if only its directory exists.

@@ -1,4 +1,4 @@
-//! `version`: the same as `--version`.
+//! `version`: the version, for people and programs. `--version` prints the same, as text also in a pipe.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::output::documents::document::{Block, Document};
 use crate::output::envelopes::tool as tool_envelope;
 use crate::output::outcome::CommandOutput;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
-use crate::spec::{CommandSpec, ConfigUse, Danger, NoInputs, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, ConfigUse, Danger, NoInputs, Shape, Toolset};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Version {
@@ -24,7 +24,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("version"),
     danger: Danger::Safe,
     idempotent: true,
-    raw: RawOutput::Always,
     toolset: Toolset::Hidden,
     config: ConfigUse::Unused,
     ..CommandSpec::new::<NoInputs, Version>(&["version"], "Show the version")
@@ -39,7 +38,7 @@ fn run(_: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
         version: PRODUCT_VERSION,
         envelope_version: tool_envelope::ENVELOPE_VERSION,
     };
-    Ok(CommandOutput::done(version).raw(format!("{PROGRAM} {PRODUCT_VERSION}")))
+    Ok(CommandOutput::done(version))
 }
 
 fn describe(data: &Value) -> Document {

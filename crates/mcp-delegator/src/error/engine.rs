@@ -3,7 +3,7 @@
 //! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this module
 //! only chooses the code and the hint.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
@@ -64,6 +64,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
             .suggest("Give a directory of the task's repository as working_dir."),
+        EngineError::RestoreOverlap { paths } => restore_overlap(message, &paths),
         EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
         EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
         EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
@@ -279,9 +280,19 @@ pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem 
         .suggest(Some(suggestion))
 }
 
+const RESTORE_ALL: &str = "Commit or copy the later edits that you want to retain, then restore with all (--all): it reverts \
+                           the whole work tree, including later edits. undo (--undo) reverts that again.";
+
+fn restore_overlap(message: String, paths: &[PathBuf]) -> AppError {
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    AppError::new(ErrorCode::WrongState, format!("{message} Nothing was restored."))
+        .context("overlapping_paths", paths)
+        .suggest(RESTORE_ALL)
+}
+
 fn restore_error(error: RestoreError, message: String) -> AppError {
     match error {
-        RestoreError::NoEndState { .. } => AppError::new(ErrorCode::WrongState, message),
+        RestoreError::NoEndState { .. } => AppError::new(ErrorCode::WrongState, message).suggest(RESTORE_ALL),
         RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
         RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }

@@ -12,7 +12,7 @@ pub const CALL: &str = "{call}";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextCall {
     pub path: &'static [&'static str],
-    /// On the command line the first input is positional, unless it is a list or a flag.
+    /// On the command line the first input is positional, unless it is a list, an object or a flag.
     pub input: Map<String, Value>,
 }
 

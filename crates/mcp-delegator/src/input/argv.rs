@@ -13,12 +13,13 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 use crate::input::path::locate;
+use crate::input::stdin::TextFile;
 use crate::input::unknown_command::{self, UnknownWord};
 use crate::input::{globals, tree};
 use crate::spec::catalog::Catalog;
 use crate::spec::globals::Globals;
 use crate::spec::version::PROGRAM;
-use crate::spec::{CommandSpec, Property, PropertyType};
+use crate::spec::{CommandSpec, InputSchema, Property, PropertyType};
 
 /// A parsed command line.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub struct Invocation {
     pub path: Vec<String>,
     pub spec: Option<&'static CommandSpec>,
     pub object: Map<String, Value>,
+    pub text_files: Vec<TextFile>,
     /// `--last` is given.
     pub last: bool,
     pub problems: Vec<Problem>,
@@ -218,8 +220,9 @@ fn build_invocation(catalog: Catalog, matches: &ArgMatches, mut problems: Vec<Pr
     }
     let spec = catalog.find(&path.iter().map(String::as_str).collect::<Vec<_>>());
     let object = spec.map(|spec| collect_inputs(spec, level, &mut problems)).unwrap_or_default();
+    let text_files = spec.map(|spec| collect_text_files(spec, level, &mut problems)).unwrap_or_default();
     let last = level.try_get_one::<bool>(tree::LAST).ok().flatten().copied().unwrap_or(false);
-    Invocation { globals, path, spec, object, last, problems }
+    Invocation { globals, path, spec, object, text_files, last, problems }
 }
 
 /// clap propagates global flags downward, so the innermost level has all of them.
@@ -236,13 +239,20 @@ fn collect_inputs(
     problems: &mut Vec<Problem>,
 ) -> Map<String, Value> {
     let mut object = Map::new();
-    for property in spec.inputs().properties {
-        let texts = |id: &str| -> Vec<String> {
-            matches.try_get_many::<String>(id).ok().flatten().into_iter().flatten().cloned().collect()
+    let inputs = spec.inputs();
+    let several = several_by_position(&inputs, matches);
+    for property in inputs.properties {
+        let by_flag = texts(matches, &property.name);
+        let by_position = match &several {
+            Some(several) if several.property == property.name => Vec::new(),
+            Some(several) if several.list == property.name => {
+                let all = [several.values.clone(), by_flag].concat();
+                object.insert(property.name, json!(all));
+                continue;
+            }
+            _ if property.positional => texts(matches, &tree::positional_id(&property.name)),
+            _ => Vec::new(),
         };
-        let by_flag = texts(&property.name);
-        let by_position =
-            if property.positional { texts(&tree::positional_id(&property.name)) } else { Vec::new() };
         if !by_flag.is_empty() && !by_position.is_empty() {
             problems.push(Problem::new(
                 ErrorCode::InvalidValue,
@@ -260,6 +270,48 @@ fn collect_inputs(
         }
     }
     object
+}
+
+fn texts(matches: &ArgMatches, id: &str) -> Vec<String> {
+    matches.try_get_many::<String>(id).ok().flatten().into_iter().flatten().cloned().collect()
+}
+
+/// Values by position that belong to a list input instead of the positional one.
+struct SeveralValues {
+    property: String,
+    list: String,
+    values: Vec<String>,
+}
+
+/// `wait A B`, or `wait A` together with the flag of the list.
+fn several_by_position(inputs: &InputSchema, matches: &ArgMatches) -> Option<SeveralValues> {
+    inputs.properties.iter().find_map(|property| {
+        let list = property.several.clone()?;
+        let values = texts(matches, &tree::positional_id(&property.name));
+        let is_list = values.len() > 1 || (values.len() == 1 && !texts(matches, &list).is_empty());
+        is_list.then(|| SeveralValues { property: property.name.clone(), list, values })
+    })
+}
+
+/// The files that contain the value of an input.
+fn collect_text_files(
+    spec: &CommandSpec,
+    matches: &ArgMatches,
+    problems: &mut Vec<Problem>,
+) -> Vec<TextFile> {
+    let mut files = Vec::new();
+    for property in spec.inputs().properties.into_iter().filter(|property| property.stdin) {
+        let (flag, given) = (property.file_flag(), texts(matches, &tree::file_id(&property.name)));
+        if given.len() > 1 {
+            problems.push(Problem::new(
+                ErrorCode::InvalidValue,
+                format!("--{flag}"),
+                "is given more than once",
+            ));
+        }
+        files.extend(given.into_iter().next().map(|path| TextFile { input: property.name, flag, path }));
+    }
+    files
 }
 
 /// The value of one property. A value of the wrong type stays a string, which the validator refuses.

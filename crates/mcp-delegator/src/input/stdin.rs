@@ -106,6 +106,53 @@ pub fn take_format(
     format
 }
 
+/// A file that contains the value of an input: `--task-file FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFile {
+    pub input: String,
+    /// Without the hyphens.
+    pub flag: String,
+    pub path: String,
+}
+
+/// Reads the files into the inputs. `-` stays as the value; [`fill_from_stdin`] replaces it.
+pub fn fill_from_files(
+    files: Vec<TextFile>,
+    args: &mut Map<String, Value>,
+) -> Result<Vec<Problem>, AppError> {
+    let mut problems = Vec::new();
+    for file in files {
+        if args.contains_key(&file.input) {
+            let message = format!("cannot be given together with {}", file.input);
+            problems.push(Problem::new(ErrorCode::InvalidValue, format!("--{}", file.flag), message));
+        } else {
+            let text = if file.path == "-" { file.path } else { read_text_file(&file)? };
+            args.insert(file.input, text.into());
+        }
+    }
+    Ok(problems)
+}
+
+fn read_text_file(file: &TextFile) -> Result<String, AppError> {
+    let refuse = |message: String| {
+        let problem = Problem::new(ErrorCode::InvalidValue, format!("--{}", file.flag), message);
+        AppError::from_problems(vec![problem.value(file.path.as_str().into())])
+    };
+    let mut bytes = Vec::new();
+    let read =
+        std::fs::File::open(&file.path).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    match (read, bytes.len() as u64) {
+        (Err(error), _) => Err(refuse(format!("could not read {}: {error}", file.path))),
+        (Ok(_), 0) => Err(refuse(format!("the file {} is empty", file.path))),
+        (Ok(_), size) if size > MAX_BYTES => {
+            Err(refuse(format!("the file {} is larger than {MAX_BYTES} bytes", file.path)))
+        }
+        (Ok(_), _) => {
+            String::from_utf8(bytes).map_err(|_| refuse(format!("the file {} is not valid UTF-8", file.path)))
+        }
+    }
+}
+
 /// Replaces `-` by the content of standard input for inputs that accept it. Only command line arguments can mean that.
 /// Standard input can be read only once, so it cannot supply `--input-json` as well.
 pub fn fill_from_stdin(

@@ -20,6 +20,11 @@ pub fn positional_id(name: &str) -> String {
     format!("{name}@position")
 }
 
+/// clap id of the flag that names a file with the value of a property.
+pub fn file_id(name: &str) -> String {
+    format!("{name}@file")
+}
+
 /// Accepts any string; the choices are used only for help and completions.
 #[derive(Debug, Clone)]
 pub struct LenientParser {
@@ -95,23 +100,18 @@ pub struct TaskCompleters {
 /// The tree for shell completions: without declared commands and inputs. `completers` complete the inputs that name tasks.
 /// With `hide_flags` the flags are candidates only where there are no others.
 pub fn completable(catalog: Catalog, completers: &TaskCompleters, hide_flags: bool) -> Command {
-    let mut pruned = Command::new("");
-    prune(&root(catalog), &mut pruned, &|arg| completable_arg(arg, completers, hide_flags));
-    pruned
+    prune(&root(catalog), &|arg| completable_arg(arg, completers, hide_flags))
 }
 
-fn prune(command: &Command, pruned: &mut Command, convert: &impl Fn(&Arg) -> Arg) {
-    *pruned = Command::new(command.get_name().to_owned())
+fn prune(command: &Command, convert: &impl Fn(&Arg) -> Arg) -> Command {
+    let visible = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .disable_help_flag(true)
         .disable_version_flag(true)
         .disable_help_subcommand(true)
-        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).map(convert));
-    for visible in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
-        let mut subcommand = Command::new("");
-        prune(visible, &mut subcommand, convert);
-        *pruned = std::mem::take(pruned).subcommand(subcommand);
-    }
+        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).map(convert))
+        .subcommands(visible.map(|subcommand| prune(subcommand, convert)))
 }
 
 fn completable_arg(arg: &Arg, completers: &TaskCompleters, hide_flags: bool) -> Arg {
@@ -189,11 +189,26 @@ fn command_with_inputs(spec: &'static CommandSpec) -> Command {
             command = command.arg(positional_arg(&property));
         }
         command = command.arg(flag_arg(&property));
+        if property.stdin {
+            command = command.arg(file_arg(&property));
+        }
     }
     if spec.inputs().task_input().is_some() {
         command = command.arg(last_arg());
     }
     command
+}
+
+/// `--task-file FILE`, for a text that is too long or too hard to quote on a command line.
+fn file_arg(property: &Property) -> Arg {
+    Arg::new(file_id(&property.name))
+        .long(property.file_flag())
+        .value_name("FILE")
+        .help(format!("Read --{} from a file; - reads standard input", property.flag()))
+        .value_hint(ValueHint::FilePath)
+        .action(ArgAction::Append)
+        .value_parser(LenientParser::text())
+        .hide(property.unavailable)
 }
 
 /// clap id of `--last`.
@@ -217,10 +232,17 @@ fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
     };
     let task_input = inputs.task_input().map(|property| property.name.as_str());
     let mut alternatives: Vec<&str> = spec.exactly_one_of.to_vec();
+    // clap refuses an optional positional argument before a required one, and one in a group counts as optional.
+    let is_alone = inputs.properties.iter().filter(|property| property.positional).count() == 1;
     for property in inputs.properties.iter().filter(|property| property.required) {
-        match task_input == Some(property.name.as_str()) {
-            true => alternatives.push(&property.name),
-            false => command = command.mut_arg(id_of(property), |arg| arg.required(true)),
+        if task_input == Some(property.name.as_str()) {
+            alternatives.push(&property.name);
+        } else if property.stdin && is_alone {
+            let ways = [id_of(property), file_id(&property.name)];
+            let group = ArgGroup::new(format!("{}@text", property.name)).args(ways).required(true);
+            command = command.group(group);
+        } else {
+            command = command.mut_arg(id_of(property), |arg| arg.required(true));
         }
     }
     if alternatives.is_empty() {
@@ -296,6 +318,7 @@ fn positional_arg(property: &Property) -> Arg {
         .value_hint(value_hint(property))
         .value_parser(value_parser(property));
     match property.kind {
+        _ if property.several.is_some() => arg.num_args(1..).action(ArgAction::Append),
         PropertyType::List => arg.num_args(1..).action(ArgAction::Append),
         _ => arg,
     }

@@ -68,6 +68,11 @@ pub struct Serve {
     pub output_schemas: bool,
 }
 
+/// For a user who starts the server by hand.
+const ON_A_TERMINAL: &str = "This is an MCP server: it reads requests from an MCP client on standard input. An MCP client starts \
+    it by itself; to register it with one, run 'mcp-delegator setup CLIENT'. To try the program, run 'mcp-delegator demo'. \
+    End the server with Ctrl-D.";
+
 pub const SPEC: CommandSpec = CommandSpec {
     details: "On stdin and stdout for one client, or with --http for clients on this machine. Tasks keep running when the server exits.",
     danger: Danger::Mutating,
@@ -126,7 +131,12 @@ pub fn serve<H: ServerHandler + Clone>(
     let server = Server::new(server_context(context, toolbox), WaitThread::start(engine(context)?)?);
     let server = wrap(server);
     match listen {
-        None => stdio::serve(server)?,
+        None => {
+            if context.process.stdin_is_terminal {
+                context.screen.announce(ON_A_TERMINAL);
+            }
+            stdio::serve(server)?;
+        }
         Some(address) => {
             let path = match (&input.token_file, &context.state_dir) {
                 (Some(given), _) => context.process.current_dir.join(given),

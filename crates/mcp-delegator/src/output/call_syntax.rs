@@ -62,6 +62,10 @@ fn shell_command(call: &NextCall) -> String {
             Value::Array(items) => {
                 words.extend(items.iter().flat_map(|item| [flag.clone(), shell_word(&text_of(item))]));
             }
+            Value::Object(pairs) => {
+                let pair = |(key, value): (&String, &Value)| shell_word(&format!("{key}={}", text_of(value)));
+                words.extend(pairs.iter().flat_map(|entry| [flag.clone(), pair(entry)]));
+            }
             value if at == 0 => words.push(shell_word(&text_of(value))),
             value => words.extend([flag, shell_word(&text_of(value))]),
         }
@@ -89,12 +93,15 @@ mod tests {
         let one = wait.clone().with("task_id", "T-1").with("timeout_sec", 9);
         let several = wait.with("task_ids", json!(["T-1", "T-2"])).with("until", "any");
         let resume = NextCall::new(&["local", "resume"]).with("task", "Go on.").with("task_id", "T-1");
+        let labels = json!({"team": "parser", "x": "a b"});
+        let labelled = NextCall::new(&["local", "status"]).with("labels", labels);
         let aside = NextCall::new(&["doctor"]).with("set_aside_damaged", true);
         for (call, expected) in [
             (&one, "mcp-delegator wait T-1 --timeout-sec 9"),
             (&several, "mcp-delegator wait --task-ids T-1 --task-ids T-2 --until any"),
             (&resume, "mcp-delegator resume 'Go on.' --task-id T-1"),
             (&aside, "mcp-delegator doctor --set-aside-damaged"),
+            (&labelled, "mcp-delegator local status --labels team=parser --labels 'x=a b'"),
         ] {
             assert_eq!(CallSyntax::Commands.render(call).as_deref(), Some(expected));
         }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, ExitCode};
-use crate::output::data::status::count_not_listed;
+use crate::output::data::status::{ALL, follow_lists};
 use crate::output::documents::document::Document;
 use crate::spec::paging::{Page, position_cursor};
 use crate::spec::shell::shell_word;
@@ -202,13 +202,13 @@ impl PagedList {
     }
 
     /// Items that are neither in the data nor on an earlier page.
-    pub fn not_listed(&self, data: &Value) -> u64 {
-        self.shown(data).map_or(0, |shown| self.remaining.saturating_sub(shown as u64))
+    pub fn not_listed(&self, shown: Option<usize>) -> u64 {
+        shown.map_or(0, |shown| self.remaining.saturating_sub(shown as u64))
     }
 
     /// Where the next page begins.
-    fn next(&self, data: &Value) -> i64 {
-        let last = self.shown(data).and_then(|shown| self.positions.get(shown.checked_sub(1)?));
+    fn next(&self, shown: Option<usize>) -> i64 {
+        let last = shown.and_then(|shown| self.positions.get(shown.checked_sub(1)?));
         last.copied().unwrap_or(self.start)
     }
 }
@@ -224,10 +224,29 @@ pub struct ListCursors {
 impl ListCursors {
     /// The cursor to the items that are not in the data. `None` also if no item is: the same page would follow.
     pub fn next_cursor(&self, data: &Value) -> Option<String> {
-        let has_more = self.lists.iter().any(|list| list.not_listed(data) > 0);
-        let has_items = self.lists.iter().any(|list| list.shown(data).is_some_and(|shown| shown > 0));
-        let next = || position_cursor(self.lists.each_ref().map(|list| list.next(data)), &self.query);
-        (has_more && has_items).then(next)
+        let shown = self.shown(data);
+        let lists = || self.lists.iter().zip(shown);
+        let has_more = lists().any(|(list, shown)| list.not_listed(shown) > 0);
+        let has_items = shown.iter().flatten().any(|shown| *shown > 0);
+        let [running, queued, ended] = &self.lists;
+        let next = || [running.next(shown[0]), queued.next(shown[1]), ended.next(shown[2])];
+        (has_more && has_items).then(|| position_cursor(next(), &self.query))
+    }
+
+    /// The items of each list that are in the data, also if the caller selected only the list of all tasks.
+    pub fn shown(&self, data: &Value) -> [Option<usize>; 3] {
+        let own = self.lists.each_ref().map(|list| list.shown(data));
+        match data.get(ALL).and_then(Value::as_array) {
+            Some(all) if own.iter().all(Option::is_none) => {
+                let mut left = all.len();
+                self.lists.each_ref().map(|list| {
+                    let shown = left.min(list.positions.len());
+                    left -= shown;
+                    Some(shown)
+                })
+            }
+            _ => own,
+        }
     }
 }
 
@@ -304,7 +323,7 @@ impl CommandOutput {
         }
         if let (Some(cursors), (Some(data), _)) = (&self.list_cursors, self.completion.parts_mut()) {
             self.next_cursor = cursors.next_cursor(data);
-            count_not_listed(data, &cursors.lists);
+            follow_lists(data, cursors);
         }
     }
 

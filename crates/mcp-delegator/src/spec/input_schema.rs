@@ -8,12 +8,15 @@
 //! | marker | meaning |
 //! |---|---|
 //! | `x-positional` | may also be given by position on the command line |
-//! | `x-stdin` | the value `-` means standard input |
+//! | `x-stdin` | a text: on the command line the value `-` means standard input, and `--NAME-file` names a file |
 //! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
+//! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
+//! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-words` | an argv list; one string is split like a shell would |
 //! | `x-unbuilt` | declared, but not available in this version |
+//! | `x-consent` | the user's consent on the command line; a tool call has no such input |
 //! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
 
 use delegator_domain::task::Mode;
@@ -60,9 +63,15 @@ pub struct Property {
     pub stdin: bool,
     /// A file to read: standard input if it is absent on the command line, required in a tool call.
     pub is_source: bool,
+    /// A path or a list of paths: the command line accepts relative ones.
+    pub is_path: bool,
+    /// The list input that takes the values if several are given by position.
+    pub several: Option<String>,
     pub advanced: bool,
     pub unavailable: bool,
     pub command_line_only: bool,
+    /// The user's consent on the command line; a tool call has no such input.
+    pub is_consent: bool,
     /// An argv list: one string with spaces is split like a shell would.
     pub is_argv: bool,
     /// The description states the allowed length.
@@ -106,11 +115,16 @@ impl Property {
     }
 
     pub fn is_accepted_on(&self, surface: Surface) -> bool {
-        surface == Surface::CommandLine || !self.command_line_only
+        surface == Surface::CommandLine || !(self.command_line_only || self.is_consent)
     }
 
     pub fn is_required_on(&self, surface: Surface) -> bool {
         self.required || (surface == Surface::Server && self.is_source)
+    }
+
+    /// The long name of the flag that names a file with the value: `--task-file`.
+    pub fn file_flag(&self) -> String {
+        format!("{}-file", self.flag())
     }
 
     /// The flag's long name: `working_dir` is `--working-dir`.
@@ -238,11 +252,12 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
     let (positional, stdin, is_source) = (marker("x-positional"), marker("x-stdin"), marker("x-source"));
     let (advanced, unavailable, is_argv) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
-    let description = schema
-        .as_object_mut()
-        .and_then(|object| object.shift_remove("description"))
-        .and_then(|text| text.as_str().map(one_line))
-        .unwrap_or_default();
+    let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
+    let mut text = |key: &str| {
+        let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
+        value.and_then(|text| text.as_str().map(one_line))
+    };
+    let (several, description) = (text("x-several"), text("description").unwrap_or_default());
     let kind = property_type(&schema);
     let name = name.to_owned();
     Property {
@@ -253,9 +268,12 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         positional,
         stdin,
         is_source,
+        is_path,
+        several,
         advanced,
         unavailable,
         command_line_only,
+        is_consent,
         is_argv,
         shows_length,
         schema,

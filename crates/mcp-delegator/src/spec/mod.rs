@@ -110,7 +110,7 @@ impl Danger {
 }
 
 /// Where a call comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Surface {
     CommandLine,
     /// An MCP server. Its standard input carries the protocol or belongs to another program, and a model chose the paths.
@@ -191,6 +191,13 @@ pub struct Example {
     pub shows: &'static str,
 }
 
+/// Where a call comes from, and the directory that its relative paths start in.
+#[derive(Debug, Clone, Copy)]
+pub struct CallOrigin<'a> {
+    pub surface: Surface,
+    pub current_dir: &'a Path,
+}
+
 /// What preflight checks may read: configuration and directories of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct PreflightContext<'a> {
@@ -259,6 +266,8 @@ pub struct CommandSpec {
     pub exactly_one_of: &'static [&'static str],
     /// Rules between inputs that a schema cannot express.
     pub check: fn(&Value) -> Vec<Problem>,
+    /// The problem with a call that needs `confirm` and lacks it. What needs a confirmation depends on the surface.
+    pub confirmation: fn(&Value, Surface) -> Option<Problem>,
     /// Checks the input against configuration and file system. It must not change anything.
     pub preflight: fn(&Value, &PreflightContext<'_>) -> Vec<Problem>,
     /// The schema of `data`.
@@ -300,6 +309,7 @@ impl CommandSpec {
             input: input_schema::schema_of::<I>,
             exactly_one_of: &[],
             check: |_| Vec::new(),
+            confirmation: |_, _| None,
             preflight: |_, _| Vec::new(),
             output: output_schema::<Map<String, Value>>,
         }

@@ -85,11 +85,9 @@ fn property_schema(property: &Property, max_mode: Mode) -> Value {
     };
     if let Some(object) = schema.as_object_mut() {
         let is_off = property.schema.get("default") == Some(&Value::Bool(false));
-        let note = is_off.then(|| DEFAULT_FALSE.to_owned());
-        object.insert(
-            "description".into(),
-            description_with_notes(property, note.into_iter().collect()).into(),
-        );
+        let notes = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];
+        let notes = notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned());
+        object.insert("description".into(), description_with_notes(property, notes.collect()).into());
     }
     schema
 }

@@ -30,7 +30,7 @@ pub(crate) fn run_case(case: &Case, world: &CaseWorld) -> Outputs {
         }
         CallSequence::Run => {
             set_agent_script(case, world);
-            run_in_foreground(case, world, &call_args(case, world, &["run", TASK, "--confirm"]))
+            run_in_foreground(case, world, &call_args(case, world, &["run", TASK]))
         }
         CallSequence::CancelWhenExists(file) => {
             set_agent_script(case, world);

@@ -162,7 +162,7 @@ fn a_cancel_that_exceeds_its_time_limit_is_a_timeout() {
     assert_eq!((run.exit, &error["code"], &error["phase"]), (Some(10), &json!("TIMEOUT"), &json!("cleanup")));
     assert_eq!((&error["retryable"], &context["timeout_type"]), (&json!(false), &json!("wall")), "{run:?}");
     assert_eq!(run.json()["meta"]["failure_data"]["state"], "working", "{run:?}");
-    assert!(error["suggestion"].as_str().unwrap().contains("local wait"), "{error}");
+    assert!(error["suggestion"].as_str().unwrap().contains("mcp-delegator wait"), "{error}");
     assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
 }
 

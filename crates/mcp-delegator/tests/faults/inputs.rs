@@ -45,7 +45,7 @@ fn f51_option_like_values_are_refused_before_anything_is_written() {
     std::fs::remove_file(stage.world.project().join(".mcp-delegator.toml")).unwrap();
     assert_eq!(stage.run_json(&["local", "status"])["data"]["summary"]["recently_completed"], 0);
     let allowed = stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
-    assert_eq!(allowed.run_json(&["local", "exec", "x", "--mode", "danger-full-access"])["ok"], true);
+    assert_eq!(allowed.run_json(&[&["local"], &wide[..], &["--confirm"]].concat())["ok"], true);
 }
 
 #[test]

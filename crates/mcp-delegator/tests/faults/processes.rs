@@ -92,7 +92,7 @@ fn cgroup_of(id: &str) -> Option<PathBuf> {
 
 /// The containment method that `doctor` reports.
 fn best_containment(stage: &Stage) -> String {
-    let checks = stage.doctor_checks();
+    let checks = stage.world.doctor_checks();
     let check = checks.as_array().unwrap().iter().find(|check| check["name"] == "containment").unwrap();
     let message = check["message"].as_str().unwrap();
     message.split([':', ',']).next().unwrap().to_owned()

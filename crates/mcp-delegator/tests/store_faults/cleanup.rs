@@ -55,7 +55,7 @@ impl MixedRegistry {
 #[test]
 fn a_dry_run_reports_and_changes_nothing() {
     let mixed = mixed_registry();
-    let response = mixed.stage.run_json(&["cleanup-registry", "--dry-run"]);
+    let response = mixed.stage.run_json(&["cleanup-registry", "--old-task-max-age-hours", "24", "--dry-run"]);
     let data = &response["data"];
     assert_eq!(
         data["stuck_tasks"],
@@ -77,7 +77,7 @@ fn a_dry_run_reports_and_changes_nothing() {
 #[test]
 fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
     let mixed = mixed_registry();
-    let response = mixed.stage.run_json(&["cleanup-registry"]);
+    let response = mixed.stage.run_json(&["cleanup-registry", "--old-task-max-age-hours", "24"]);
     let data = &response["data"];
     assert_eq!(
         data["stuck_tasks"],
@@ -97,7 +97,7 @@ fn cleanup_removes_stuck_old_and_leftover_tasks_only() {
     assert!(mixed.has_directory(&mixed.unclaimed), "results without a registry row were deleted");
     let lost = mixed.stage.wait_for_end(&mixed.stuck);
     assert_eq!(lost["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{lost}");
-    let again = mixed.stage.run_json(&["cleanup-registry"]);
+    let again = mixed.stage.run_json(&["cleanup-registry", "--old-task-max-age-hours", "24"]);
     assert_eq!(again["data"]["summary"], "Cleaned 0 stuck tasks, deleted 0 old tasks");
     assert_eq!(again["data"]["unclaimed"], json!([mixed.unclaimed]), "the warning must be repeated");
     let gone = mixed.stage.run(&["local", "results", &mixed.old]);
@@ -123,15 +123,21 @@ fn cleanup_reports_a_task_that_it_could_not_delete_and_deletes_the_others() {
         assert_eq!((failed.len(), &failed[0]["target"]), (1, &json!(damaged)), "{data}");
         assert_eq!(failed[0]["error"]["code"], "IO_ERROR", "{data}");
     };
-    let dry_run = ["cleanup-registry", "--dry-run"];
+    let dry_run = ["cleanup-registry", "--old-task-max-age-hours", "24", "--dry-run"];
     check(&dry_run, "Would clean 1 stuck task and delete 2 old tasks; 1 would fail");
     assert!(mixed.has_directory(&mixed.old), "the dry run deleted a task");
-    check(&["cleanup-registry"], "Cleaned 1 stuck task, deleted 1 old task; 1 failed");
+    check(
+        &["cleanup-registry", "--old-task-max-age-hours", "24"],
+        "Cleaned 1 stuck task, deleted 1 old task; 1 failed",
+    );
     assert!(!mixed.is_registered(&mixed.old) && mixed.is_registered(&damaged));
-    for (args, phase) in [(&dry_run[..], "execution"), (&["cleanup-registry"], "cleanup")] {
+    for (args, phase) in
+        [(&dry_run[..], "execution"), (&["cleanup-registry", "--old-task-max-age-hours", "24"], "cleanup")]
+    {
         assert_eq!(mixed.stage.run(args).json()["error"]["phase"], phase);
     }
-    let again = mixed.stage.run(&["cleanup-registry", "--envelope", "standard"]);
+    let again =
+        mixed.stage.run(&["cleanup-registry", "--old-task-max-age-hours", "24", "--envelope", "standard"]);
     let envelope = again.document();
     assert_eq!(
         (again.exit, &envelope["success"]),
@@ -154,7 +160,7 @@ fn a_task_whose_directory_remains_is_one_failed_item_and_the_others_are_listed()
     let lock = stage.task_dir(&damaged).join(TaskFile::Lock.name());
     let _ = std::fs::remove_file(&lock);
     std::fs::create_dir(&lock).unwrap();
-    let run = stage.run(&["cleanup-registry", "--envelope", "standard"]);
+    let run = stage.run(&["cleanup-registry", "--old-task-max-age-hours", "24", "--envelope", "standard"]);
     let data = run.document()["data"].clone();
     let counts = ["total_operations", "successful", "failed"].map(|key| data[key].clone());
     assert_eq!((run.exit, counts), (Some(3), [4, 3, 1].map(|count| json!(count))), "{data}");
@@ -173,11 +179,16 @@ fn a_task_whose_directory_remains_is_one_failed_item_and_the_others_are_listed()
     };
     let remains = "The task is no longer in the registry, but its directory could not be removed";
     assert!(message(&data["results"]).starts_with(remains), "{data}");
-    let again = stage.run(&["cleanup-registry"]).json()["meta"]["failure_data"].clone();
+    let again =
+        stage.run(&["cleanup-registry", "--old-task-max-age-hours", "24"]).json()["meta"]["failure_data"]
+            .clone();
     assert_eq!((&again["old_tasks"]["found"], &again["leftovers"]["found"]), (&json!(0), &json!(1)));
     assert!(message(&again["results"]).starts_with(remains), "{again}");
     std::fs::remove_dir(&lock).unwrap();
-    assert_eq!(stage.run_json(&["cleanup-registry"])["data"]["leftovers"]["removed_count"], 1);
+    assert_eq!(
+        stage.run_json(&["cleanup-registry", "--old-task-max-age-hours", "24"])["data"]["leftovers"]["removed_count"],
+        1
+    );
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn warnings(stage: &Stage, args: &[&str]) -> String {
 }
 
 fn state_dir_check(stage: &Stage) -> String {
-    let checks = stage.doctor_checks();
+    let checks = stage.world.doctor_checks();
     let check =
         checks.as_array().unwrap().iter().find(|check| check["name"] == "state_dir").cloned().unwrap();
     format!("{} {}", check["status"].as_str().unwrap(), check["message"].as_str().unwrap())
@@ -47,7 +47,7 @@ fn f36_a_long_reader_blocks_no_writer_and_a_long_log_is_a_warning() {
     assert_eq!(count(&reader), 1);
     // None of these writes may fail.
     small_writes(&mut registry, 1_000);
-    assert_eq!(warnings(&stage, &["local", "status"]), "[]");
+    assert!(!warnings(&stage, &["local", "status"]).contains("W_REGISTRY_001"));
     assert!(state_dir_check(&stage).starts_with("ok"), "{}", state_dir_check(&stage));
     let mut submitted = BTreeMap::new();
     while registry.wal_bytes() <= WARN_OVER {
@@ -62,7 +62,7 @@ fn f36_a_long_reader_blocks_no_writer_and_a_long_log_is_a_warning() {
     drop(reader);
     small_writes(&mut registry, 10);
     assert!(registry.wal_bytes() <= WARN_OVER, "{} bytes", registry.wal_bytes());
-    assert_eq!(warnings(&stage, &["local", "status"]), "[]");
+    assert!(!warnings(&stage, &["local", "status"]).contains("W_REGISTRY_001"));
     for (id, task) in &submitted {
         assert_eq!(registry.get(id).unwrap().as_ref(), Some(task));
         registry.request_cancel(id, None, now_ms()).unwrap();

@@ -43,11 +43,11 @@ pub enum FindingKind {
     ClaimRefuted,
     /// The agent claims a change to a file that is not examined.
     ClaimNotChecked,
-    /// A file changed that the agent did not name, and the agent ran no command.
-    NotClaimed,
-    /// A file changed that the agent did not name, probably by one of its commands.
+    /// A file changed, and nothing attributes that to the agent.
+    NotAttributed,
+    /// A file changed that the agent did not name, while one of its commands ran.
     ByCommands,
-    /// Files changed during a read-only task.
+    /// The agent of a read-only task changed files, or may have.
     ReadOnlyChanged,
     /// Other tasks wrote in the same tree at the same time.
     OtherWriters,

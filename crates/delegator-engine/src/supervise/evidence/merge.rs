@@ -1,14 +1,14 @@
 //! Merges the changes of several trees into one list, with paths relative to the working directory. Pure.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use delegator_git::{ChangeKind, Comparison, FileChange, LeftOut, LeftOutReason};
 
 use super::finding::{Finding, FindingKind};
 use super::paths::display_path;
 use super::tree::{TreeChanges, TreeObservation};
-use super::{Files, Lines, MAX_LISTED, Renamed, RepositoryChanges, Source};
+use super::{Attribution, Files, Lines, MAX_LISTED, Renamed, RepositoryChanges, Source};
 
 #[derive(Debug, Default)]
 pub(super) struct Merged {
@@ -30,11 +30,19 @@ pub(super) struct Merged {
 pub(super) struct Change {
     pub(super) path: PathBuf,
     pub(super) kind: ChangeKind,
+    /// Lines added and deleted, if they were counted.
+    pub(super) lines: Option<(u64, u64)>,
+    /// The old path of a renamed file.
+    pub(super) from: Option<PathBuf>,
 }
 
 impl Merged {
-    /// Skips trees whose changes could not be determined.
-    pub(super) fn of(trees: &[TreeObservation], changes: Vec<Result<TreeChanges, String>>) -> Merged {
+    /// Skips trees whose changes could not be determined, and files below `state_dir`, which are ours.
+    pub(super) fn of(
+        trees: &[TreeObservation],
+        changes: &[Result<TreeChanges, String>],
+        state_dir: &Path,
+    ) -> Merged {
         let tops: BTreeSet<PathBuf> = trees.iter().map(|tree| tree.view.top.clone()).collect();
         let mut merged = Merged::default();
         for (number, (tree, changes)) in trees.iter().zip(changes).enumerate() {
@@ -43,17 +51,17 @@ impl Merged {
                 continue;
             };
             merged.sources.push(changes.source);
-            merged.partial = merged.partial.take().or(changes.partial);
-            for change in changes.files {
+            merged.partial = merged.partial.take().or_else(|| changes.partial.clone());
+            for change in &changes.files {
                 let path = tree.view.absolute(&change.path);
                 // A scan also enters directories that are observed as separate trees.
                 let mut above = path.ancestors().skip(1).take_while(|above| **above != tree.view.top);
-                if !above.any(|above| tops.contains(above)) {
+                if !above.any(|above| tops.contains(above)) && !path.starts_with(state_dir) {
                     merged.add(tree, change);
                 }
             }
-            if let Some(compared) = changes.compared {
-                merged.add_left_out(tree, &compared, &tops);
+            if let Some(compared) = &changes.compared {
+                merged.add_left_out(tree, compared, &tops);
                 if number == 0 {
                     merged.history = Some(history(compared));
                 }
@@ -65,7 +73,7 @@ impl Merged {
         merged
     }
 
-    fn add(&mut self, tree: &TreeObservation, change: FileChange) {
+    fn add(&mut self, tree: &TreeObservation, change: &FileChange) {
         let path = tree.view.relative_path(&change.path);
         match change.lines {
             Some((added, deleted)) => {
@@ -80,17 +88,20 @@ impl Merged {
             ChangeKind::Added | ChangeKind::Renamed { .. } => &mut files.added,
             ChangeKind::Deleted => &mut files.deleted,
         };
+        let from = match &change.kind {
+            ChangeKind::Renamed { from } => Some(tree.view.relative_path(from)),
+            _ => None,
+        };
         if list.len() >= MAX_LISTED {
             files.not_listed += 1;
         } else {
             list.push(display_path(&path));
-            if let ChangeKind::Renamed { from } = &change.kind {
-                let from = display_path(&tree.view.relative_path(from));
-                files.deleted.push(from.clone());
-                files.renamed.push(Renamed { from, to: display_path(&path) });
+            if let Some(from) = &from {
+                files.deleted.push(display_path(from));
+                files.renamed.push(Renamed { from: display_path(from), to: display_path(&path) });
             }
         }
-        self.changes.push(Change { path, kind: change.kind });
+        self.changes.push(Change { path, kind: change.kind.clone(), lines: change.lines, from });
     }
 
     /// Does not list repositories that are observed as separate trees.
@@ -136,16 +147,17 @@ impl Merged {
     }
 }
 
-fn history(compared: Comparison) -> RepositoryChanges {
-    let after = compared.head_after;
+fn history(compared: &Comparison) -> RepositoryChanges {
+    let (before, after) = (compared.head_before.clone(), compared.head_after.clone());
     RepositoryChanges {
-        head_before: compared.head_before.commit,
-        branch_before: compared.head_before.branch,
+        head_before: before.commit,
+        branch_before: before.branch,
         repository_gone: after.is_none(),
         head_after: after.as_ref().and_then(|head| head.commit.clone()),
         branch_after: after.and_then(|head| head.branch),
         index_changed: compared.index_changed,
         commits: compared.commits.count,
-        subjects: compared.commits.subjects,
+        subjects: compared.commits.subjects.clone(),
+        attribution: Attribution::default(),
     }
 }

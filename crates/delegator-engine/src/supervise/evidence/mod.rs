@@ -3,7 +3,7 @@
 //! ```text
 //! begin_observation ─▶ Observation ── agent runs, its processes are swept ──▶ finish ─▶ Evidence, Findings
 //!   git work tree: baseline                   compare ─┐
-//!   elsewhere: bounded scan of names and times   scan ─┴▶ merge ─▶ reconcile with the agent's claims
+//!   elsewhere: bounded scan of names and times   scan ─┴▶ merge ─▶ attribute ─▶ reconcile with the agent's claims
 //! ```
 //!
 //! Every directory that the task may write to is observed, including repositories inside. An error here never fails a
@@ -11,6 +11,8 @@
 //! directory; a path outside begins with `../`.
 
 mod artifacts;
+mod attribution;
+mod command_times;
 mod finding;
 mod merge;
 mod observation;
@@ -23,6 +25,8 @@ use delegator_git::LeftOut;
 use serde::{Deserialize, Serialize};
 
 pub use artifacts::{Artifact, NotHashed};
+pub use attribution::Attribution;
+pub(crate) use command_times::CommandTimes;
 pub use finding::{Branches, Finding, FindingKind};
 pub(crate) use observation::{Observation, ObservationContext, begin_observation};
 
@@ -53,6 +57,7 @@ pub struct Evidence {
     pub lines: Lines,
     /// Changed files whose lines could not be counted.
     pub lines_not_counted: u64,
+    pub unattributed: UnattributedChanges,
     pub history: Option<RepositoryChanges>,
     /// Paths that were changed but not read, or not examined at all.
     pub left_out: Vec<LeftOut>,
@@ -64,7 +69,36 @@ pub struct Evidence {
     pub took_ms: [u64; 2],
 }
 
+/// The changes that are not certainly the agent's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnattributedChanges {
+    /// Nothing that the agent did explains these changes.
+    pub files: Vec<String>,
+    /// All of `files`, and those beyond the length of the list. A renamed file counts once.
+    pub count: u64,
+    pub lines: Lines,
+    /// The agent could have made these changes, but reports no events by which this could be verified.
+    pub possibly_agent: Vec<String>,
+}
+
 impl Evidence {
+    /// Whose change of a file it is.
+    pub fn attribution_of(&self, path: &str) -> Attribution {
+        let is_in = |list: &[String]| list.iter().any(|listed| listed == path);
+        if is_in(&self.unattributed.files) {
+            Attribution::Unknown
+        } else if is_in(&self.unattributed.possibly_agent) {
+            Attribution::PossiblyAgent
+        } else {
+            Attribution::Agent
+        }
+    }
+
+    /// The number of changed files that are, or may be, the agent's.
+    pub fn attributed_count(&self) -> u64 {
+        self.files.count().saturating_sub(self.unattributed.count)
+    }
+
     /// Whether some files were not examined, not read, or their lines not counted.
     pub fn is_partial(&self) -> bool {
         self.partial.is_some() || self.left_out_count > 0 || self.lines_not_counted > 0
@@ -115,4 +149,6 @@ pub struct RepositoryChanges {
     pub commits: u64,
     /// First lines of the newest commits.
     pub subjects: Vec<String>,
+    /// Whose commits they are.
+    pub attribution: Attribution,
 }

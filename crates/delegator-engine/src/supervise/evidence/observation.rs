@@ -3,24 +3,31 @@
 //! The tree of the working directory comes first, then those of the additional directories (for a task that may write),
 //! then repositories inside them (submodules, nested and ignored ones). Their changes become one [`Evidence`].
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{Mode, TaskId};
-use delegator_git::{Baseline, ChangeKind, LeftOut, LeftOutReason, Limits};
+use delegator_git::{AgentChanges, Baseline, ChangeKind, LeftOut, LeftOutReason, Limits};
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
+use delegator_supervisor::run::RunResult;
 use delegator_transcript::{Dialect, Report};
 
 use super::artifacts::{Artifacts, Budget};
+use super::attribution::AgentActions;
 use super::finding::Finding;
-use super::merge::Merged;
+use super::merge::{Change, Merged};
 use super::paths::display_path;
 use super::reconcile::{Claim, ClaimLocation, Claims, ObservedChanges, reconcile};
 use super::tree::{TreeChanges, TreeObservation};
-use super::{Evidence, EvidenceAndFindings, Files, MAX_LEFT_OUT, Source};
+use super::{
+    Attribution, CommandTimes, Evidence, EvidenceAndFindings, Files, MAX_LEFT_OUT, MAX_LISTED, Source,
+    UnattributedChanges,
+};
 use crate::submit::work_tree::work_tree_of;
 use crate::supervise::create_restore_points::RestorePointWriter;
 use crate::upkeep::restore_record;
@@ -41,7 +48,9 @@ pub(crate) struct Observation {
     trees: Vec<TreeObservation>,
     /// Directories that are not examined: linked worktrees, and those beyond the limits.
     not_observed: Vec<PathBuf>,
+    state_dir: PathBuf,
     was_read_only: bool,
+    may_write: bool,
     since_ms: i64,
     took: Duration,
 }
@@ -55,6 +64,8 @@ pub(crate) struct ObservationContext<'a> {
     /// Canonical paths of the additional directories.
     pub(crate) add_dirs: &'a [PathBuf],
     pub(crate) environment: &'a Variables,
+    /// Our own directory, which changes while tasks run.
+    pub(crate) state_dir: &'a Path,
     pub(crate) mode: Mode,
     pub(crate) may_write: bool,
     /// The wall clock before the run: files modified later may be the task's.
@@ -104,7 +115,9 @@ pub(crate) fn begin_observation(context: ObservationContext<'_>) -> Option<Obser
         workdir: fd,
         trees,
         not_observed,
+        state_dir: context.state_dir.canonicalize().unwrap_or_else(|_| context.state_dir.to_owned()),
         was_read_only: !context.mode.writes(),
+        may_write: context.may_write,
         since_ms: context.since_ms,
         took: began.elapsed(),
     })
@@ -136,7 +149,8 @@ impl Observation {
     /// the same trees meanwhile; it is called only if something changed.
     pub(crate) fn finish(
         mut self,
-        report: &Report,
+        result: &RunResult,
+        commands: CommandTimes,
         other_writers: impl FnOnce() -> Vec<TaskId>,
     ) -> EvidenceAndFindings {
         let began = Instant::now();
@@ -148,7 +162,7 @@ impl Observation {
         let is_complete = |changes: &TreeChanges| changes.source == Source::Git || changes.partial.is_none();
         // git lists every changed file, even if its content was not read.
         let is_whole = changes.iter().all(|changes| changes.as_ref().is_ok_and(is_complete));
-        let mut merged = Merged::of(&self.trees, changes);
+        let mut merged = Merged::of(&self.trees, &changes, &self.state_dir);
         if merged.sources.is_empty() {
             return (None, findings);
         }
@@ -157,33 +171,89 @@ impl Observation {
             reason: LeftOutReason::Repository,
             bytes: 0,
         }));
-        findings.extend(self.compare_with_claims(&merged.files, is_whole, report, other_writers));
+        let changed = merged.files.modified.iter().chain(&merged.files.added).chain(&merged.files.deleted);
+        let claims = self.claims(&result.report, &changed.map(String::as_str).collect());
+        let actions = self.agent_actions(result, &claims, &merged.files, commands);
+        let attributed = self.attribute(&actions, &merged.changes);
+        if let Some((history, newest_ms)) = merged.history.as_mut().zip(newest_commit_ms(&changes)) {
+            history.attribution = actions.attribute_commits(newest_ms);
+        }
+        let observed = ObservedChanges {
+            not_listed: merged.files.not_listed,
+            was_read_only: self.was_read_only,
+            is_enforced: !self.may_write,
+            other_writers: if attributed.changed.is_empty() { Vec::new() } else { other_writers() },
+            is_whole,
+            named: actions.named.clone(),
+            changed: attributed.changed,
+        };
+        findings.extend(reconcile(&claims, &observed));
         findings.extend(merged.findings());
-        (Some(self.evidence(merged, began)), findings)
+        self.store_end_states(&changes, &merged.changes, &observed, actions.may_change_anything());
+        (Some(self.evidence(merged, attributed.unattributed, began)), findings)
     }
 
-    fn compare_with_claims(
+    fn agent_actions(
         &self,
+        result: &RunResult,
+        claims: &Claims,
         files: &Files,
-        is_whole: bool,
-        report: &Report,
-        other_writers: impl FnOnce() -> Vec<TaskId>,
-    ) -> Vec<Finding> {
-        let changed = files.modified.iter().chain(&files.added).chain(&files.deleted);
-        let changed: BTreeSet<String> = changed.cloned().collect();
-        let observed = ObservedChanges {
-            renamed: files.renamed.clone(),
-            not_listed: files.not_listed,
-            was_read_only: self.was_read_only,
-            other_writers: if changed.is_empty() { Vec::new() } else { other_writers() },
-            is_whole,
-            changed,
-        };
-        reconcile(&self.claims(report, &observed.changed), &observed)
+        commands: CommandTimes,
+    ) -> AgentActions {
+        let report = &result.report;
+        AgentActions {
+            named: claims.named(&files.renamed),
+            may_write: self.may_write,
+            has_complete_events: claims.is_whole,
+            // Codex prints no event for a command that its sandbox stopped.
+            made_other_calls: report.mcp_calls.finished > 0
+                || report.sub_agents > 0
+                || (self.may_write && result.refused.count > 0),
+            commands,
+            since_ms: self.since_ms,
+        }
+    }
+
+    fn attribute(&self, actions: &AgentActions, changes: &[Change]) -> AttributedChanges {
+        let mut attributed = AttributedChanges::default();
+        for change in changes {
+            let found = std::fs::symlink_metadata(self.trees[0].view.workdir.join(&change.path));
+            let changed_ms = found.ok().map(|found| {
+                found.ctime().saturating_mul(1000).saturating_add(found.ctime_nsec() / 1_000_000)
+            });
+            let path = display_path(&change.path);
+            let attribution = actions.attribute(&path, changed_ms);
+            attributed.add(change, attribution);
+        }
+        attributed
+    }
+
+    /// Stores the state after the task in each work tree that has a restore point. Without it, a restore can only restore
+    /// the whole tree, so errors are ignored.
+    fn store_end_states(
+        &self,
+        changes: &[Result<TreeChanges, String>],
+        files: &[Change],
+        observed: &ObservedChanges,
+        ran_commands: bool,
+    ) {
+        let is_unknown =
+            |path: &Path| observed.changed.get(&display_path(path)) == Some(&Attribution::Unknown);
+        let paths = files.iter().flat_map(|change| [Some(&change.path), change.from.as_ref()]).flatten();
+        let unattributed: Vec<&PathBuf> = paths.filter(|path| is_unknown(path)).collect();
+        for (tree, changes) in self.trees.iter().zip(changes) {
+            let Some(compared) = changes.as_ref().ok().and_then(|changes| changes.compared.as_ref()) else {
+                continue;
+            };
+            let in_tree = unattributed.iter().filter_map(|path| tree.view.tree_path(path)).collect();
+            if tree.store_end_state(compared, &AgentChanges { unattributed: in_tree, ran_commands }) {
+                crash_point(CrashPoint::EndStateStored);
+            }
+        }
     }
 
     /// The agent's claims. A claimed file without an observed change is looked up in the ignore rules of git.
-    fn claims(&self, report: &Report, changed: &BTreeSet<String>) -> Claims {
+    fn claims(&self, report: &Report, changed: &BTreeSet<&str>) -> Claims {
         let named = report.files.added.iter().chain(&report.files.modified).chain(&report.files.deleted);
         let mut claims: Vec<(PathBuf, ClaimLocation)> = Vec::new();
         for name in named {
@@ -194,7 +264,7 @@ impl Observation {
             });
         }
         let unobserved = claims.iter().filter(|(path, location)| {
-            *location == ClaimLocation::Examined && !changed.contains(&display_path(path))
+            *location == ClaimLocation::Examined && !changed.contains(display_path(path).as_str())
         });
         let unobserved: Vec<&Path> = unobserved.map(|(path, _)| path.as_path()).collect();
         let ignored: BTreeSet<PathBuf> =
@@ -207,11 +277,10 @@ impl Observation {
             files: claims.collect(),
             // An agent that prints text names no files.
             is_whole: report.files.not_listed == 0 && report.dialect != Some(Dialect::Plain),
-            ran_commands: report.commands.finished > 0,
         }
     }
 
-    fn evidence(&self, merged: Merged, began: Instant) -> Evidence {
+    fn evidence(&self, merged: Merged, unattributed: UnattributedChanges, began: Instant) -> Evidence {
         let mut artifacts = Artifacts::new(Budget::default());
         let still_there = merged.changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
         let still_there: Vec<PathBuf> = still_there.map(|change| change.path.clone()).collect();
@@ -226,6 +295,7 @@ impl Observation {
             files: merged.files,
             lines: merged.lines,
             lines_not_counted: merged.lines_not_counted,
+            unattributed,
             left_out_count: merged.left_out.len(),
             left_out: merged.left_out.into_iter().take(MAX_LEFT_OUT).collect(),
             history: merged.history,
@@ -234,4 +304,40 @@ impl Observation {
             took_ms: [milliseconds(self.took), milliseconds(began.elapsed())],
         }
     }
+}
+
+/// Whose changes the changed files are.
+#[derive(Debug, Default)]
+struct AttributedChanges {
+    changed: BTreeMap<String, Attribution>,
+    unattributed: UnattributedChanges,
+}
+
+impl AttributedChanges {
+    fn add(&mut self, change: &Change, attribution: Attribution) {
+        let UnattributedChanges { files, count, lines, possibly_agent } = &mut self.unattributed;
+        let list = match attribution {
+            Attribution::Agent => None,
+            Attribution::PossiblyAgent => Some(possibly_agent),
+            Attribution::Unknown => {
+                let (added, deleted) = change.lines.unwrap_or_default();
+                lines.added = lines.added.saturating_add(added);
+                lines.deleted = lines.deleted.saturating_add(deleted);
+                *count += 1;
+                Some(files)
+            }
+        };
+        let paths = [Some(&change.path), change.from.as_ref()].into_iter().flatten();
+        let paths: Vec<String> = paths.map(|path| display_path(path)).collect();
+        if let Some(list) = list.filter(|list| list.len() < MAX_LISTED) {
+            list.extend(paths.iter().cloned());
+        }
+        self.changed.extend(paths.into_iter().map(|path| (path, attribution)));
+    }
+}
+
+/// When the newest commit in the tree of the working directory was made.
+fn newest_commit_ms(changes: &[Result<TreeChanges, String>]) -> Option<i64> {
+    let compared = changes.first()?.as_ref().ok()?.compared.as_ref()?;
+    compared.commits.newest_at.map(|seconds| seconds.saturating_mul(1000))
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_git::{Baseline, Comparison, FileChange, Limits};
+use delegator_git::{AgentChanges, Baseline, Comparison, FileChange, Limits};
 
 use super::Source;
 use super::finding::{Branches, Finding, FindingKind};
@@ -15,6 +15,9 @@ use crate::upkeep::restore_record::first_line;
 
 /// Time limit for the comparison of one tree at the end of a task.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time limit for recording directories and permissions after a task.
+const SURVEY_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct TreeObservation {
@@ -110,6 +113,12 @@ impl TreeObservation {
             }
             Before::Unknown => Err("the files could not be examined before the task".to_owned()),
         }
+    }
+
+    /// Stores the state after the task beside the restore point. Returns whether it was stored.
+    pub(super) fn store_end_state(&self, compared: &Comparison, agent: &AgentChanges) -> bool {
+        let stored = self.baseline().map(|baseline| baseline.store_end_state(compared, agent, SURVEY_TIME));
+        matches!(stored, Some(Ok(true)))
     }
 
     /// A path that the agent claims to have changed, relative to the working directory, and whether it is examined. `None`

@@ -41,7 +41,9 @@ pub(super) use failures::reported_failure;
 pub(super) use health::{check_home, tested_versions, version_warning};
 pub(super) use npm_wrapper::native_program;
 pub(super) use shell_snapshots::remove_shell_snapshots;
-pub(crate) use stderr::{Message, NO_SANDBOX_HELPER, StderrLine, parse_line, sandbox_advice};
+pub(crate) use stderr::{
+    Message, NO_SANDBOX_HELPER, StderrLine, is_refused_write, parse_line, sandbox_advice,
+};
 
 pub(super) const CAPABILITIES: Capabilities =
     Capabilities { threads: true, sandbox: true, unsupported_inputs: &[] };

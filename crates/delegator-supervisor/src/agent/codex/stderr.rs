@@ -76,6 +76,12 @@ pub(crate) fn sandbox_advice(message: &str) -> Option<&'static str> {
         .then_some("Set CODEX_HOME to a directory that is not below the temporary directory.")
 }
 
+/// Whether a refused call was an attempt to write without permission. Codex 0.166 refuses a patch in a read-only sandbox
+/// with this message.
+pub(crate) fn is_refused_write(message: &str) -> bool {
+    message.starts_with("patch rejected: writing is blocked by read-only sandbox")
+}
+
 /// `2026-11-15T00:38:42.656307Z …`
 fn is_log_line(line: &str) -> bool {
     let bytes = line.as_bytes();

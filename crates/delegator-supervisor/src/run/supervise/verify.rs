@@ -32,7 +32,7 @@ pub(super) fn verify(
             ..last_snapshot
         });
     }
-    ports.before_verification(&result.report);
+    ports.before_verification(result);
     let limit = time_left(spec.limits.hard, result.elapsed, verification.min_time);
     // A verification may be silent: only the hard limit applies.
     spec.limits = Limits { idle: limit, hard: limit, activity_source: ActivitySource::Output };

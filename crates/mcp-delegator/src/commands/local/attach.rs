@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{State, TaskId};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, TaskProgress, WaitOutcome};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,6 +16,7 @@ use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::output::awaited_task::AttachedTasks;
 use crate::output::data::progress::{counts_text, percent_text};
+use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, WaitHint};
 
 /// Completes a started command in the calling thread.
@@ -27,6 +28,9 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     let engine = engine(context)?;
     let deadline = timeout.map(|within| Instant::now() + within);
     let reattach = WaitHint::for_tasks(&ids);
+    if timeout.is_none() {
+        announce_paused_queue(context, &engine, &ids);
+    }
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
         context.screen.attachment.set(Some(attached(context, &engine, reattach, ProgressBar::hidden())));
         tracing::debug!(tasks = ids.len(), "waiting for a task");
@@ -42,6 +46,15 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
         outcome.tasks.push(waited.task);
     }
     after.output(context, outcome)
+}
+
+/// Tells the user at once that a task cannot start, because the wait has no end otherwise.
+fn announce_paused_queue(context: &Context<'_>, engine: &Engine, ids: &[TaskId]) {
+    let is_queued = |id: &TaskId| engine.task(id).is_ok_and(|task| task.state == State::Queued);
+    // An error here is one of the wait, too, which reports it.
+    if engine.is_queue_paused().unwrap_or(false) && ids.iter().any(is_queued) {
+        context.screen.announce(&format!("warning: {}", warnings::queue_paused().message));
+    }
 }
 
 /// Waits for a task and shows its progress. `reattach` contains all tasks that the call waits for.

@@ -18,7 +18,7 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::input::preflight::agent_problems;
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
-use crate::output::data::{estimate, task as task_data};
+use crate::output::data::{estimate, task as task_data, warnings};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
 
@@ -30,6 +30,10 @@ pub struct Exec {
     #[serde(default)]
     #[schemars(schema_with = "inputs::modes")]
     pub mode: Mode,
+    /// Required for mode danger-full-access
+    #[serde(default, skip_serializing)]
+    #[schemars(extend("x-consent" = true))]
+    pub confirm: bool,
     #[serde(flatten)]
     pub agent: AgentInputs,
     /// Number of agents that attempt the task, each in its own worktree
@@ -46,6 +50,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Local,
     failures: &[ErrorCode::ConfirmationRequired],
     check: check_agent_inputs,
+    confirmation: inputs::command_line_confirmation,
     preflight: agent_problems,
     examples: &[Example {
         command: "mcp-delegator exec 'fix the failing test' --mode workspace-write",
@@ -106,6 +111,9 @@ pub fn accepted_output(
         waiting_for: submitted.waiting_for.as_ref().map(Into::into),
         is_queue_paused: submitted.queue_paused,
     });
+    if submitted.queue_paused {
+        output.warnings.push(warnings::queue_paused());
+    }
     output.message = Some(format!("Task {id} accepted"));
     Ok(output)
 }

@@ -37,6 +37,10 @@ pub struct Resume {
     #[serde(default)]
     #[schemars(schema_with = "inputs::modes")]
     pub mode: Mode,
+    /// Required for mode danger-full-access
+    #[serde(default, skip_serializing)]
+    #[schemars(extend("x-consent" = true))]
+    pub confirm: bool,
     #[serde(flatten)]
     pub agent: AgentInputs,
 }
@@ -50,6 +54,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     failures: &[ErrorCode::ConfirmationRequired, ErrorCode::TaskNotFound, ErrorCode::ThreadNotFound],
     exactly_one_of: &["thread_id", "task_id"],
     check: check_agent_inputs,
+    confirmation: inputs::command_line_confirmation,
     preflight: resumed_agent_problems,
     ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };

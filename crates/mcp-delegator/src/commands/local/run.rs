@@ -1,7 +1,8 @@
 //! `local run`: run a task and wait for it.
 //!
 //! The command submits the task, waits at most `call_budget_sec`, and returns the result or the state so far. The end of
-//! the call never ends the task. Modes that write require `confirm`.
+//! the call never ends the task. Over MCP, modes that write require
+//! `confirm`.
 
 use delegator_config::built_in_default;
 use delegator_domain::task::{FailureKind, LimitKind, TaskEnd};
@@ -18,7 +19,9 @@ use crate::commands::blocking::{AfterWait, Started, TaskWait};
 use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::exec::accepted_output;
-use crate::commands::local::tasks::{TaskRequest, build_submission, engine, first_ended, mark_read, refresh};
+use crate::commands::local::tasks::{
+    TaskRequest, build_submission, engine, first_ended, mark_read, refresh, report_paused_queue,
+};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::input::preflight::agent_problems;
@@ -29,7 +32,7 @@ use crate::output::data::task::TaskReport;
 use crate::output::data::{error_context, task as task_data, verification, warnings};
 use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint};
 use crate::output::values::UtcTime;
-use crate::spec::{Category, CommandSpec, Example, Shape, Toolset};
+use crate::spec::{Category, CommandSpec, Example, Shape, Surface, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -40,7 +43,8 @@ pub struct Run {
     #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
     /// The user agreed to writing
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
+    #[schemars(extend("default" = false))]
     pub confirm: bool,
     /// Return at once
     #[serde(default, rename = "async")]
@@ -74,7 +78,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::AgentExited,
         ErrorCode::AgentProtocolError,
     ],
-    check,
+    check: check_agent_inputs,
+    confirmation,
     preflight: agent_problems,
     examples: &[Example {
         command: "mcp-delegator run 'explain the build'",
@@ -89,15 +94,15 @@ pub const COMMAND: Command = Command {
     ..Command::new(&SPEC)
 };
 
-fn check(input: &Value) -> Vec<Problem> {
-    let mut problems = check_agent_inputs(input);
-    if inputs::writes(input) && input.get("confirm") != Some(&Value::Bool(true)) {
-        problems.push(
+fn confirmation(input: &Value, surface: Surface) -> Option<Problem> {
+    let is_confirmed = input.get("confirm") == Some(&Value::Bool(true));
+    match surface {
+        Surface::CommandLine => inputs::command_line_confirmation(input, surface),
+        Surface::Server => (inputs::writes(input) && !is_confirmed).then(|| {
             Problem::new(ErrorCode::ConfirmationRequired, "confirm", "must be true for a mode that writes")
-                .suggest(Some("Set confirm to true, or use mode read-only or preview.")),
-        );
+                .suggest(Some("Set confirm to true, or use mode read-only or preview."))
+        }),
     }
-    problems
 }
 
 fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
@@ -152,7 +157,9 @@ pub fn foreground_output(
         let data = ExecutionAck { progress, elapsed_seconds, ..acknowledgement };
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
-        return Ok(CommandOutput::incomplete(data, parting));
+        let mut output = CommandOutput::incomplete(data, parting);
+        report_paused_queue(engine, std::slice::from_ref(&task), &mut output)?;
+        return Ok(output);
     }
     let data = ExecutionAck {
         summary: Some(task_data::summary(&task)),

@@ -21,8 +21,9 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::status::{
-    ENDED, QUEUED, RUNNING, RunningTask, StatusCounts, StatusFacts, StatusSnapshot, Unread,
+    ENDED, ListedTask, QUEUED, RUNNING, RunningTask, StatusCounts, StatusFacts, StatusSnapshot, Unread,
 };
+use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
 use crate::output::values::UtcTime;
 use crate::spec::paging::cursor_positions;
@@ -105,9 +106,11 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     let now_ms = Timestamp::now().as_millisecond();
     let wanted = overview_query(context, &engine, &input.filter, now_ms)?;
     let Some(overview) = engine.overview(&wanted)? else {
-        return Ok(snapshot_output(now_ms, StatusSnapshot::default()));
+        let all_tasks = (context.surface == Surface::CommandLine).then(Vec::new);
+        return Ok(snapshot_output(now_ms, StatusSnapshot { all_tasks, ..StatusSnapshot::default() }));
     };
     let cursors = list_cursors(&wanted, &overview, cursor_query(&input.filter));
+    let all_tasks = (context.surface == Surface::CommandLine).then(|| all_tasks(&overview, now_ms));
     let mut tasks = Vec::new();
     for running in overview.running.tasks {
         let id = running.task.id.clone();
@@ -124,20 +127,22 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         }
         false => None,
     };
-    let unread = overview.unread;
+    let (unread, is_paused, queued_count) = (overview.unread, overview.queue_paused, overview.queued.total);
     let snapshot = StatusSnapshot {
         summary: StatusCounts {
             running: overview.running.total,
-            queued: overview.queued.total,
+            queued: queued_count,
             recently_completed: overview.ended.total,
         },
         tasks,
         queue: overview.queued.tasks.into_iter().map(Into::into).collect(),
         recently_completed: overview.ended.tasks.iter().map(Into::into).collect(),
+        all_tasks,
         not_listed: None,
         usage,
-        is_queue_paused: overview.queue_paused,
-        unread: (unread.count > 0).then(|| Unread {
+        is_queue_paused: is_paused,
+        // The status of one task is only about this task.
+        unread: (unread.count > 0 && wanted.only.is_none()).then(|| Unread {
             count: unread.count,
             task_ids: unread.ids.iter().map(ToString::to_string).collect(),
         }),
@@ -146,9 +151,19 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     if let Some(log) = overview.long_log {
         output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
+    if is_paused && (queued_count > 0 || wanted.only.is_none()) {
+        output.warnings.push(warnings::queue_paused());
+    }
     output.list_cursors = Some(cursors);
     output.update_cursors();
     Ok(output)
+}
+
+/// All listed tasks in one shape, in the order of the lists.
+fn all_tasks(overview: &Overview, now_ms: i64) -> Vec<ListedTask> {
+    let running = overview.running.tasks.iter().map(|task| ListedTask::running(task, now_ms));
+    let queued = overview.queued.tasks.iter().map(ListedTask::queued);
+    running.chain(queued).chain(overview.ended.tasks.iter().map(ListedTask::ended)).collect()
 }
 
 fn list_cursors(request: &OverviewRequest, overview: &Overview, query: Value) -> ListCursors {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::BUILT_IN_AGENT;
-use delegator_domain::task::{Mode, TaskId};
+use delegator_domain::task::{Mode, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
     Agent, Capabilities, Ending, Engine, Limits, MARKER, Nesting, Settings, Submission, TaskFiles, Variables,
@@ -25,7 +25,8 @@ use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
 use crate::output::data::task::{OutputExcerpt, TaskResult};
-use crate::output::outcome::Warning;
+use crate::output::data::warnings;
+use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::fingerprint;
 
 /// The engine for the state directory of this call.
@@ -293,6 +294,19 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
     let tasks = watched.tasks.into_iter().map(reload).collect::<Result<Vec<Task>, _>>()?;
     let expired = watched.expired && !tasks.iter().any(|task| task.state.is_terminal());
     Ok(GroupWaitOutcome { tasks, expired })
+}
+
+/// Adds a warning if one of the tasks is queued and the queue is paused: waiting longer does not help.
+pub fn report_paused_queue(
+    engine: &Engine,
+    tasks: &[Task],
+    output: &mut CommandOutput,
+) -> Result<(), AppError> {
+    if tasks.iter().any(|task| task.state == State::Queued) && engine.is_queue_paused()? {
+        output.facts.insert("is_queue_paused".into(), true.into());
+        output.warnings.push(warnings::queue_paused());
+    }
+    Ok(())
 }
 
 /// The task that ended first, or else the first requested one.

@@ -3,16 +3,18 @@
 //! If the time limit passes first, the output has the state `working`; repeating the call continues the wait. The task's
 //! own failure is data, and an error only with `exit_status`.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 use delegator_config::built_in_default;
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{Engine, EngineError, TaskFiles, WaitOutcome};
-use delegator_registry::Task;
+use delegator_engine::{AwaitedTasks, Engine, EngineError, TaskFiles, WaitOutcome};
+use delegator_registry::{Filter, Task};
 use serde_json::json;
 
 use crate::commands::blocking::{AfterWait, Started, TaskWait};
@@ -21,28 +23,34 @@ use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::tasks::{
-    Targets, engine, first_ended, mark_read, refresh, resolve_targets, resolve_task, task_result,
+    Targets, engine, first_ended, mark_read, refresh, report_paused_queue, resolve_targets, resolve_task,
+    task_result,
 };
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::batch::Batch;
 use crate::output::data::task::{
-    RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
+    EndedItem, RunTimes, TaskResult, UnfinishedTask, WaitBatch, WaitData, WaitFacts, WaitedTask, WaitedTasks,
 };
 use crate::output::data::{task as task_data, warnings};
-use crate::output::outcome::{ChildExit, CommandOutput, Completion, IncompleteReason, WaitHint, Warning};
+use crate::output::outcome::{ChildExit, CommandOutput, IncompleteReason, WaitHint, Warning};
 use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Task id
-    #[schemars(extend("x-positional" = true))]
+    #[schemars(extend("x-positional" = true, "x-several" = "task_ids"))]
     pub task_id: Option<TaskRef>,
     /// Several tasks
     #[serde(default)]
     #[schemars(extend("default" = null))]
     pub task_ids: Vec<TaskRef>,
-    /// All or any of task_ids
+    /// All tasks with these labels that have not ended, or ended and are unread
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true, "default" = null))]
+    pub labels: BTreeMap<String, String>,
+    /// All or any of them
     #[serde(default)]
     #[schemars(schema_with = "inputs::wait_goals", extend("default" = "all"))]
     pub until: WaitGoal,
@@ -85,7 +93,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::TimeoutIdle,
         ErrorCode::TimeoutHard,
     ],
-    exactly_one_of: &["task_id", "task_ids"],
+    exactly_one_of: &["task_id", "task_ids", "labels"],
     ..CommandSpec::new::<Wait, WaitData>(&["local", "wait"], "Wait until a task ends")
 };
 
@@ -101,22 +109,47 @@ pub struct ResolvedWait {
     pub input: Wait,
     /// Ids that could not be resolved are reported after the wait for the others.
     pub targets: Targets,
+    pub warnings: Vec<Warning>,
 }
+
+/// Ended tasks that one call with `labels` returns.
+const MAX_ENDED: u32 = 100;
+const MORE_ENDED: &str = "more tasks with these labels have ended and are unread: repeat the call";
 
 fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
-    let targets = match &input.task_id {
-        Some(given) => resolve_task(&engine, given).map(|id| vec![(id.to_string(), Ok(id))])?,
-        None => resolve_targets(&engine, &input.task_ids),
-    };
+    let (mut targets, mut warnings) = (Targets::new(), Vec::new());
+    match &input.task_id {
+        Some(given) => targets.push(resolve_task(&engine, given).map(|id| (id.to_string(), Ok(id)))?),
+        None if input.labels.is_empty() => targets = resolve_targets(&engine, &input.task_ids),
+        None => {
+            let awaited = labelled_tasks(&engine, &input.labels)?;
+            targets.extend(awaited.ids.into_iter().map(|id| (id.to_string(), Ok(id))));
+            warnings.extend(awaited.has_more_ended.then(|| Warning::new("W_WAIT_001", MORE_ENDED)));
+        }
+    }
     let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
-    let wait = ResolvedWait { input, targets };
+    let wait = ResolvedWait { input, targets, warnings };
     if ids.is_empty() {
-        return Ok(combined_output(context, &engine, &wait, &[])?.into());
+        let nothing = GroupWaitOutcome { tasks: Vec::new(), expired: false };
+        return Ok(list_output(context, &engine, &wait, &nothing)?.into());
     }
     let requested = wait.input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = requested.or(context.call_budget);
     Ok(Started::Waiting(TaskWait { ids, goal: wait.input.until, timeout }, AfterWait::Wait(wait)))
+}
+
+/// The tasks with these labels; an error if there are none.
+fn labelled_tasks(engine: &Engine, labels: &BTreeMap<String, String>) -> Result<AwaitedTasks, AppError> {
+    let filter = Filter { labels: labels.clone(), ..Filter::default() };
+    let awaited = engine.awaited_tasks(&filter, MAX_ENDED)?;
+    if !awaited.ids.is_empty() {
+        return Ok(awaited);
+    }
+    let message = "No task with these labels is queued or running, and none has an unread result.";
+    let status = NextCall::new(&["local", "status"]).with("labels", json!(labels));
+    Err(AppError::new(ErrorCode::TaskNotFound, message)
+        .suggest(Suggestion::with_call("List the tasks with these labels: {call}", status)))
 }
 
 pub fn after_wait(
@@ -126,15 +159,13 @@ pub fn after_wait(
 ) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let watched = refresh(&engine, watched)?;
-    match (&wait.input.task_id, wait.input.until) {
-        (None, WaitGoal::All) => combined_output(context, &engine, wait, &watched.tasks),
-        (None, WaitGoal::Any) => any_output(context, &engine, wait, &watched),
-        (Some(_), _) => single_output(context, &engine, &wait.input, first_ended(&watched)?),
-    }
-}
-
-fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
-    tasks.map(|task| task.id.to_string()).collect()
+    let mut output = match &wait.input.task_id {
+        Some(_) => single_output(context, &engine, &wait.input, first_ended(&watched)?)?,
+        None => list_output(context, &engine, wait, &watched)?,
+    };
+    output.warnings.extend(wait.warnings.iter().cloned());
+    report_paused_queue(&engine, &watched.tasks, &mut output)?;
+    Ok(output)
 }
 
 fn single_output(
@@ -145,8 +176,7 @@ fn single_output(
 ) -> Result<CommandOutput, AppError> {
     let WaitOutcome { task, expired } = waited;
     if expired {
-        // For several tasks the hint is to repeat the call.
-        let reattach = input.task_id.is_some().then(|| WaitHint::for_task(&task.id));
+        let reattach = Some(WaitHint::for_task(&task.id));
         let data = unfinished(engine, &task)?;
         return Ok(CommandOutput::incomplete(data, IncompleteReason::CallExpired(reattach)));
     }
@@ -202,38 +232,105 @@ impl ItemState {
     }
 }
 
-/// The output for the task that ended first, with the ids of all that have ended or not. If an id could not be resolved,
-/// it has an item for every id.
-fn any_output(
+/// The awaited task of a target, or the reason why there is none.
+fn awaited_task<'a>(tasks: &'a [Task], id: &Result<TaskId, AppError>) -> Result<&'a Task, AppError> {
+    let id = id.as_ref().map_err(AppError::clone)?;
+    let unknown = || EngineError::UnknownTask { given: id.to_string() };
+    Ok(tasks.iter().find(|task| task.id == *id).ok_or_else(unknown)?)
+}
+
+/// The output for several tasks. `all` lists every task, ended or not, `any` the first to end.
+fn list_output(
     context: &Context<'_>,
     engine: &Engine,
     wait: &ResolvedWait,
     watched: &GroupWaitOutcome,
 ) -> Result<CommandOutput, AppError> {
-    let (mut ended, pending): (Vec<&Task>, Vec<&Task>) =
-        watched.tasks.iter().partition(|task| task.state.is_terminal());
-    ended.sort_by_key(|task| task.ended.as_ref().map(|ended| ended.order));
-    let mut output = single_output(context, engine, &wait.input, first_ended(watched)?)?
-        .fact("ended", task_ids(ended.into_iter()))
-        .fact("pending", task_ids(pending.into_iter()));
-    if wait.targets.iter().all(|(_, id)| id.is_ok()) {
-        return Ok(output);
-    }
-    let mut batch = Batch::default();
+    let has_ended = watched.tasks.iter().any(|task| task.state.is_terminal());
+    let output = match wait.input.until {
+        WaitGoal::Any if has_ended => first_output(context, engine, wait, watched)?,
+        WaitGoal::Any => all_output(context, engine, wait, &watched.tasks)?.fact("ended", json!([])),
+        WaitGoal::All => all_output(context, engine, wait, &watched.tasks)?,
+    };
+    Ok(CommandOutput { shape: Some(Shape::List("tasks")), ..output })
+}
+
+fn all_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    wait: &ResolvedWait,
+    tasks: &[Task],
+) -> Result<CommandOutput, AppError> {
+    let (mut batch, mut items, mut warnings) = (Batch::default(), Vec::new(), Vec::new());
     for (target, id) in &wait.targets {
-        let task = awaited_task(&watched.tasks, id);
-        match task.and_then(|task| item_of_any(engine, &wait.input, task)) {
-            Ok(item) => batch.succeeded(target, item),
+        let task = awaited_task(tasks, id);
+        match task.and_then(|task| Ok((task, waited_item(context, engine, &wait.input, task)?))) {
+            Ok((task, item)) => {
+                warnings.extend(item.warnings);
+                items.push(item.data);
+                match item.error {
+                    Some(error) => batch.failed(target, error),
+                    None => batch.succeeded(target, ItemState::of(task)),
+                }
+                // A task whose record could not be read stays unread.
+                if task.state.is_terminal() {
+                    warnings.extend(mark_read(engine, &task.id));
+                }
+            }
             Err(error) => batch.failed(target, error),
         }
     }
-    let (data, _) = output.completion.parts();
-    let data = WaitBatch { data: data.cloned().unwrap_or_default(), batch: Some(batch.result()) };
-    output.completion = match output.completion {
-        Completion::Incomplete(_, reason) => Completion::Incomplete(json!(data), reason),
-        _ => batch.into_output(data).completion,
+    let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
+    let result = (batch.failed_count() > 0).then(|| batch.result());
+    let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: result };
+    let output = match pending.is_empty() {
+        true => batch.into_output(data),
+        false => {
+            CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
+        }
     };
-    Ok(output)
+    Ok(CommandOutput { warnings, ..output })
+}
+
+/// The task that ended first, with the ids of all that have ended or not. If an id could not be resolved, the output has an
+/// item for every id.
+fn first_output(
+    context: &Context<'_>,
+    engine: &Engine,
+    wait: &ResolvedWait,
+    watched: &GroupWaitOutcome,
+) -> Result<CommandOutput, AppError> {
+    let first = first_ended(watched)?.task;
+    let WaitedItem { data, error, mut warnings } = waited_item(context, engine, &wait.input, &first)?;
+    let data = WaitedTasks { tasks: vec![data] };
+    let is_resolved = wait.targets.iter().all(|(_, id)| id.is_ok());
+    let output = match (is_resolved, error) {
+        (true, Some(error)) => CommandOutput::failed(error, data),
+        (true, None) => CommandOutput::done(data),
+        (false, _) => {
+            let mut batch = Batch::default();
+            for (target, id) in &wait.targets {
+                let task = awaited_task(&watched.tasks, id);
+                match task.and_then(|task| item_of_any(engine, &wait.input, task)) {
+                    Ok(item) => batch.succeeded(target, item),
+                    Err(error) => batch.failed(target, error),
+                }
+            }
+            let data = WaitBatch { data, batch: Some(batch.result()) };
+            batch.into_output(data)
+        }
+    };
+    warnings.extend(mark_read(engine, &first.id));
+    let (mut ended, pending): (Vec<&Task>, Vec<&Task>) =
+        watched.tasks.iter().partition(|task| task.state.is_terminal());
+    ended.sort_by_key(|task| task.ended.as_ref().map(|ended| ended.order));
+    let output =
+        output.fact("ended", task_ids(ended.into_iter())).fact("pending", task_ids(pending.into_iter()));
+    Ok(CommandOutput { warnings, ..output })
+}
+
+fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {
+    tasks.map(|task| task.id.to_string()).collect()
 }
 
 /// The item of one task in a wait for any. A task that has not ended is no failure: the wait for it can be continued.
@@ -244,51 +341,6 @@ fn item_of_any(engine: &Engine, input: &Wait, task: &Task) -> Result<ItemState, 
         return Err(error);
     }
     Ok(ItemState::of(task))
-}
-
-/// The awaited task of a target, or the reason why there is none.
-fn awaited_task<'a>(tasks: &'a [Task], id: &Result<TaskId, AppError>) -> Result<&'a Task, AppError> {
-    let id = id.as_ref().map_err(AppError::clone)?;
-    let unknown = || EngineError::UnknownTask { given: id.to_string() };
-    Ok(tasks.iter().find(|task| task.id == *id).ok_or_else(unknown)?)
-}
-
-/// The output for all tasks, finished or not.
-fn combined_output(
-    context: &Context<'_>,
-    engine: &Engine,
-    wait: &ResolvedWait,
-    tasks: &[Task],
-) -> Result<CommandOutput, AppError> {
-    let (mut batch, mut items, mut all_warnings) = (Batch::default(), Vec::new(), Vec::new());
-    for (target, id) in &wait.targets {
-        let task = awaited_task(tasks, id);
-        match task.and_then(|task| Ok((task, waited_item(context, engine, &wait.input, task)?))) {
-            Ok((task, item)) => {
-                all_warnings.extend(item.warnings);
-                items.push(item.data);
-                match item.error {
-                    Some(error) => batch.failed(target, error),
-                    None => batch.succeeded(target, ItemState::of(task)),
-                }
-                // A task whose record could not be read stays unread.
-                if task.state.is_terminal() {
-                    all_warnings.extend(mark_read(engine, &task.id));
-                }
-            }
-            Err(error) => batch.failed(target, error),
-        }
-    }
-    let pending = task_ids(tasks.iter().filter(|task| !task.state.is_terminal()));
-    let has_failures = batch.failed_count() > 0;
-    let data = WaitBatch { data: WaitedTasks { tasks: items }, batch: has_failures.then(|| batch.result()) };
-    let output = match pending.is_empty() {
-        true => batch.into_output(data),
-        false => {
-            CommandOutput::incomplete(data, IncompleteReason::CallExpired(None)).fact("pending", pending)
-        }
-    };
-    Ok(CommandOutput { warnings: all_warnings, shape: Some(Shape::List("tasks")), ..output })
 }
 
 /// One of several tasks that were waited for.
@@ -310,8 +362,9 @@ fn waited_item(
         return Ok(WaitedItem { data, error: None, warnings: Vec::new() });
     }
     let files = engine.files(&task.id)?;
+    let ended = EndedItem::of(task, ended_task(context, engine, input, task, &files)?);
     Ok(WaitedItem {
-        data: WaitedTask::Ended(Box::new(ended_task(context, engine, input, task, &files)?)),
+        data: WaitedTask::Ended(Box::new(ended)),
         error: exit_status_error(input, task, &files),
         warnings: warnings::for_task(task, &files),
     })

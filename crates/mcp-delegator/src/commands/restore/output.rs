@@ -1,14 +1,13 @@
 //! Output of `restore`: JSON data, message, warnings and document.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{DroppedPoint, ListedPoint, RestoreChanges, RestoreReport, RestoredTree};
+use delegator_engine::{DroppedPoint, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoredTree};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::output::data::batch::{self, BatchResult};
-use crate::output::data::restore_point;
 use crate::output::documents::document::{Block, Document, scalar, table};
 use crate::output::outcome::Warning;
 use crate::output::values::rfc3339;
@@ -29,6 +28,7 @@ pub(super) struct RestoreOutput {
     /// Work trees that could not be restored, because their repository or restore point is gone
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable_work_trees: Vec<UnavailableTree>,
+    /// Shows what reverting the restore would change
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_command: Option<String>,
     /// With drop: the restore points that were deleted, or would be with dry_run
@@ -55,6 +55,8 @@ pub(super) struct TreeOutput {
     pub work_tree: String,
     /// Files restored
     pub written: Vec<String>,
+    /// Those of them that retain later edits
+    pub merged: Vec<String>,
     /// Files removed because they did not exist before
     pub removed: Vec<String>,
     /// Files and directories of which only the permissions were restored
@@ -170,6 +172,7 @@ impl TreeOutput {
             restore_point: point.reference,
             work_tree: point.top_level.display().to_string(),
             written: plan.write,
+            merged: plan.merged,
             removed: plan.remove,
             modes_restored: plan.modes,
             directories_created: plan.make_directories,
@@ -202,14 +205,14 @@ impl PointOutput {
     }
 }
 
-/// The command that reverts these changes.
+/// The command that shows how these changes would be reverted.
 fn undo_command(task: &TaskId, changes: RestoreChanges) -> Option<String> {
     let force = match changes {
         RestoreChanges::None => return None,
         RestoreChanges::Files => "",
         RestoreChanges::FilesAndHead => " --force",
     };
-    Some(format!("{} --undo{force}", restore_point::command(task)))
+    Some(format!("{} --undo{force}", delegator_engine::restore_command(task)))
 }
 
 /// Summary of a restore in one sentence.
@@ -217,13 +220,21 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
     let count = |list: fn(&RestoredTree) -> usize| trees.iter().map(list).sum::<usize>();
     let written = count(|tree| tree.plan.write.len() + tree.plan.modes.len());
     let removed = count(|tree| tree.plan.remove.len());
-    if trees.iter().any(|tree| tree.undo.is_some()) {
-        return format!("{written} files restored, {removed} removed");
-    }
-    match dry_run && trees.iter().any(|tree| !tree.plan.is_empty() || tree.head_restored) {
-        true => format!("{written} files would be restored, {removed} would be removed"),
-        false if dry_run => "No differences; nothing would be changed".to_owned(),
-        false => "No differences; nothing was changed".to_owned(),
+    let is_later = |(_, reason): &&(String, KeepReason)| *reason == KeepReason::ChangedLater;
+    let later: usize = trees.iter().map(|tree| tree.plan.keep.iter().filter(is_later).count()).sum();
+    let sentence = if trees.iter().any(|tree| tree.undo.is_some()) {
+        format!("{written} files restored, {removed} removed")
+    } else if dry_run && trees.iter().any(|tree| !tree.plan.is_empty() || tree.head_restored) {
+        format!("{written} files would be restored, {removed} would be removed")
+    } else if dry_run {
+        "Nothing to restore; nothing would be changed".to_owned()
+    } else {
+        "Nothing to restore; nothing was changed".to_owned()
+    };
+    match later {
+        0 => sentence,
+        1 => format!("{sentence}; 1 file changed after the task stays"),
+        later => format!("{sentence}; {later} files changed after the task stay"),
     }
 }
 
@@ -246,9 +257,10 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
             let commit = head.as_deref().map_or("no commit", |id| &id[..id.len().min(12)]).to_owned();
             format!("{} at {commit}", branch.as_deref().unwrap_or("detached HEAD"))
         };
+        let flag = if plan.head_overlaps { "--force with --all" } else { "--force" };
         let (before, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
         let message =
-            format!("HEAD stays where it is ({now}; before the task: {before}); --force moves it back");
+            format!("HEAD stays where it is ({now}; before the task: {before}); {flag} moves it back");
         warn("W_RESTORE_001", message);
     }
     if !plan.in_progress.is_empty() {
@@ -256,8 +268,10 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
             format!("a git operation is in progress and stays in progress: {}", plan.in_progress.join(", "));
         warn("W_RESTORE_003", message);
     }
-    if !plan.keep.is_empty() {
-        warn("W_RESTORE_004", format!("{} paths that differ were left unchanged", plan.keep.len()));
+    let is_problem = |(_, reason): &&(String, KeepReason)| *reason != KeepReason::ChangedLater;
+    let unchanged = plan.keep.iter().filter(is_problem).count();
+    if unchanged > 0 {
+        warn("W_RESTORE_004", format!("{unchanged} paths that differ were left unchanged; see kept"));
     }
     let ended_operations = point.under_way.iter().filter(|name| !plan.in_progress.contains(&name.as_str()));
     let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
@@ -294,11 +308,16 @@ pub(super) fn describe(data: &Value) -> Document {
         _ if data.get("failed").is_some() && data.get("restore_point").is_none() => "Restore failed",
         (true, _) => "Restored",
         (false, true) => "What a restore would do",
-        (false, false) => "No differences",
+        (false, false) => "Nothing to restore",
     };
     let mut document = add_work_tree(Document::titled(title), data, dry_run);
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
         document = add_work_tree(document, tree, dry_run);
+    }
+    if dry_run && data.get("restore_point").is_some() {
+        let text = "Nothing was changed. To restore, give --confirm-destructive (confirm_destructive: true) instead of \
+                    --dry-run.";
+        document = document.block(Block::Text(text.to_owned()));
     }
     batch::append_failures(document, data)
 }
@@ -336,6 +355,7 @@ fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
     let mut document = document.block(Block::Facts(facts));
     let lists = [
         ("written", "Files", "restored"),
+        ("merged", "Of these, files with later edits", "retained"),
         ("removed", "Files", "removed"),
         ("modes_restored", "Permissions", "restored"),
         ("directories_created", "Directories", "created"),
@@ -381,8 +401,8 @@ mod tests {
 
     #[test]
     fn a_failed_restore_is_never_described_as_without_differences() {
-        let undo = " --confirm-destructive --undo";
-        let force = " --confirm-destructive --undo --force";
+        let undo = " --dry-run --undo";
+        let force = " --dry-run --undo --force";
         for (changes, ending) in [
             (RestoreChanges::None, None),
             (RestoreChanges::Files, Some(undo)),

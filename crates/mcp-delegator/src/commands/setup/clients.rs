@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::commands::setup::hosts::{Host, HostDirs};
+use crate::commands::setup::hosts::{Host, HostDirs, SERVER, toml_entry};
 use crate::error::{AppError, ErrorCode};
 use crate::spec::process::Process;
 
@@ -34,6 +34,8 @@ pub struct Client {
     pub file: String,
     /// Program that the client starts as this server
     pub command: Option<String>,
+    /// The client calls the tools without asking; null for clients without such a setting
+    pub has_tool_approval: Option<bool>,
     pub problem: Option<String>,
 }
 
@@ -49,6 +51,7 @@ fn inspect(host: Host, file: &Path) -> Client {
         state,
         file: file.display().to_string(),
         command: None,
+        has_tool_approval: None,
         problem: None,
     };
     let unreadable = |problem: String| Client { problem: Some(problem), ..client(ClientState::Unreadable) };
@@ -60,7 +63,10 @@ fn inspect(host: Host, file: &Path) -> Client {
     };
     match host.registered_command(&text) {
         Ok(None) => client(ClientState::NotRegistered),
-        Ok(command) => Client { command, ..client(ClientState::Registered) },
+        Ok(command) => {
+            let approval = (host == Host::Codex).then(|| toml_entry::approves_tools(&text, SERVER));
+            Client { command, has_tool_approval: approval, ..client(ClientState::Registered) }
+        }
         Err(error) => unreadable(error.to_string()),
     }
 }

@@ -5,6 +5,7 @@
 //! a call is confirmed or run only after its input is valid.
 
 mod nul;
+mod paths;
 mod spelling;
 pub mod synonyms;
 mod violations;
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{CommandSpec, InputSchema, PreflightContext, Property};
+use crate::spec::{CallOrigin, CommandSpec, InputSchema, PreflightContext, Property, Surface};
 pub use spelling::{duplicate_input, snake_case};
 
 /// Object for rarely needed inputs in a tool call; its keys are ordinary inputs.
@@ -56,11 +57,16 @@ struct InputValidator {
 }
 
 impl InputValidator {
-    fn of(spec: &CommandSpec) -> Arc<InputValidator> {
-        static VALIDATORS: Mutex<BTreeMap<&[&str], Arc<InputValidator>>> = Mutex::new(BTreeMap::new());
+    fn of(spec: &CommandSpec, surface: Surface) -> Arc<InputValidator> {
+        type Validators = BTreeMap<(&'static [&'static str], Surface), Arc<InputValidator>>;
+        static VALIDATORS: Mutex<Validators> = Mutex::new(BTreeMap::new());
         let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
-        let create = || Arc::new(InputValidator { inputs: spec.inputs(), validator: OnceLock::new() });
-        Arc::clone(validators.entry(spec.path).or_insert_with(create))
+        let create = || {
+            let mut inputs = spec.inputs();
+            inputs.properties.retain(|input| surface == Surface::CommandLine || !input.is_consent);
+            Arc::new(InputValidator { inputs, validator: OnceLock::new() })
+        };
+        Arc::clone(validators.entry((spec.path, surface)).or_insert_with(create))
     }
 
     /// Empty input for a command without required inputs is valid; this avoids compiling the schema.
@@ -80,14 +86,18 @@ pub fn validate(
     spec: &'static CommandSpec,
     object: Map<String, Value>,
     earlier_problems: Vec<Problem>,
+    origin: CallOrigin<'_>,
     preflight_context: Option<&PreflightContext<'_>>,
 ) -> Result<ValidInput, AppError> {
     refuse_unavailable(spec)?;
-    let input_validator = InputValidator::of(spec);
+    let input_validator = InputValidator::of(spec, origin.surface);
     let inputs = &input_validator.inputs;
     let mut problems = earlier_problems;
     let object = spelling::normalize_names(inputs, object, &mut problems);
     let mut input = Value::Object(object);
+    if origin.surface == Surface::CommandLine {
+        paths::resolve(inputs, &mut input, origin.current_dir);
+    }
     // At most one problem per input: the first.
     let mut add_new = |found: Vec<Problem>| {
         let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
@@ -97,6 +107,7 @@ pub fn validate(
     add_new(input_validator.violations(&input));
     add_new(alternatives_problem(spec, &input).into_iter().collect());
     add_new((spec.check)(&input));
+    add_new((spec.confirmation)(&input, origin.surface).into_iter().collect());
     add_new(unavailable_inputs(inputs, &input));
     add_new(preflight_context.map(|around| (spec.preflight)(&input, around)).unwrap_or_default());
     let problems = without_moot_confirmation(problems);
@@ -142,7 +153,7 @@ pub fn refuse_command_line_only_inputs(
     spec: &'static CommandSpec,
     input: &ValidInput,
 ) -> Result<(), AppError> {
-    let input_validator = InputValidator::of(spec);
+    let input_validator = InputValidator::of(spec, Surface::Server);
     let is_given = |property: &&Property| {
         property.command_line_only
             && input.get(&property.name).is_some_and(|value| *value == Value::Bool(true))
@@ -166,6 +177,7 @@ fn alternatives_problem(spec: &CommandSpec, input: &Value) -> Option<Problem> {
     let rule = spec.alternatives_rule()?;
     let is_given = |name: &&&str| match input.get(**name) {
         Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Object(items)) => !items.is_empty(),
         // A value of the wrong type counts as given; the schema reports its type.
         value => value.is_some_and(|value| *value != Value::Bool(false)),
     };

@@ -4,6 +4,7 @@
 //! any server with the same registry can serve it. Two facts do not fit into a handle and are stored with the task: the
 //! format requested for a run, and which waits were cancelled.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
@@ -106,7 +107,7 @@ fn tool_format(name: &str) -> Option<Format> {
 }
 
 impl WaitHandle {
-    fn new(wait: TaskWait, ResolvedWait { input, targets }: &ResolvedWait, format: Format) -> WaitHandle {
+    fn new(wait: TaskWait, ResolvedWait { input, targets, .. }: &ResolvedWait, format: Format) -> WaitHandle {
         let deadline = |timeout: Duration| now_ms().saturating_add(milliseconds(timeout));
         let kind = match wait.goal {
             _ if input.task_id.is_some() => WaitKind::One,
@@ -136,7 +137,7 @@ impl WaitHandle {
             let error = resolve_task(engine, given).err().unwrap_or_else(|| unknown.into());
             (given.as_str().to_owned(), Err(error))
         });
-        ResolvedWait { input: self.input(), targets: known.chain(unknown).collect() }
+        ResolvedWait { input: self.input(), targets: known.chain(unknown).collect(), warnings: Vec::new() }
     }
 
     fn input(&self) -> Wait {
@@ -145,6 +146,7 @@ impl WaitHandle {
         Wait {
             task_id: if self.kind == WaitKind::One { ids.pop() } else { None },
             task_ids: ids.into_iter().chain(self.unknown.iter().cloned()).collect(),
+            labels: BTreeMap::new(),
             until: if self.kind == WaitKind::Any { WaitGoal::Any } else { WaitGoal::All },
             timeout_sec: None,
             include_output,

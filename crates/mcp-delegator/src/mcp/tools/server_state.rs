@@ -26,7 +26,7 @@ use crate::output::screen::Screen;
 use crate::output::truncation::{SizeLimit, truncate_to_fit};
 use crate::spec::formats::Format;
 use crate::spec::process::Process;
-use crate::spec::{CommandSpec, PreflightContext, Surface};
+use crate::spec::{CallOrigin, CommandSpec, PreflightContext, Surface};
 
 /// Clients truncate or divert texts beyond about 50,000 characters.
 const MAX_TEXT: usize = 48_000;
@@ -92,7 +92,8 @@ impl ServerState {
         let requested = stdin::take_format(&mut object, Surface::Server.formats(), &mut problems);
         let call = ToolCall::new(spec, requested.unwrap_or(self.toolbox.default_format()));
         let admitted = || {
-            let input = validation::validate(spec, object, problems, Some(&preflight))?;
+            let origin = CallOrigin { surface: Surface::Server, current_dir: &self.process.current_dir };
+            let input = validation::validate(spec, object, problems, origin, Some(&preflight))?;
             validation::refuse_command_line_only_inputs(spec, &input)?;
             let call = call.with_output(input.get("max_output_bytes").and_then(Value::as_u64));
             Ok(AdmittedCall { call, prepared: self.commands.find(spec)?.prepare(input)? })

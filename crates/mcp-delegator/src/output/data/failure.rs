@@ -73,6 +73,8 @@ pub struct ErrorSubject {
     pub verification: VerificationData,
     /// How far the clock jumped.
     pub jumped_by_hours: i64,
+    /// Files that a task changed and that were changed again, so that they are not restored.
+    pub overlapping_paths: Vec<String>,
     /// The restore point that undoes an incomplete restore.
     pub undo_point: String,
 }

@@ -1,7 +1,8 @@
 //! The file changes of a task in our JSON: `file_operations`, `artifacts`, and warnings about contradictions.
 //!
-//! The tool envelope defines the three lists and `lines_changed`, but no renames: the old name is in `deleted_files`, the
-//! new one in `added_files`, and `renamed_files` contains the pairs.
+//! The lists hold everything that changed during the task; `unattributed_files` names what nothing attributes to the
+//! agent. The tool envelope defines the three lists and `lines_changed`, but no renames: the old name is in
+//! `deleted_files`, the new one in `added_files`, and `renamed_files` contains the pairs.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,12 @@ pub struct FileOperations {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<BTreeMap<String, String>>")]
     pub renamed_files: Vec<Renamed>,
+    /// Changed during the task, but nothing that the agent did explains it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unattributed_files: Vec<String>,
+    /// The agent could have made these changes, but reports no events by which this could be verified.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub possibly_agent_files: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed_count: Option<u64>,
     /// Paths that were not examined or not read, with the reason.
@@ -48,7 +55,7 @@ pub struct FileOperations {
     pub left_out_count: Option<usize>,
 }
 
-/// A file that the task changed and that still exists.
+/// A file that changed during the task and still exists.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactData {
     #[serde(rename = "type")]
@@ -62,6 +69,9 @@ pub struct ArtifactData {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub not_hashed: Option<NotHashed>,
+    /// Whose change it is: agent, possibly_agent or unknown.
+    #[schemars(extend("x-optional" = true))]
+    pub attributed_to: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -73,6 +83,9 @@ pub struct GitChanges {
     pub commit_count: u64,
     /// First lines of the newest commits.
     pub commits: Vec<String>,
+    /// Whose commits they are: agent, possibly_agent or unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attributed_to: Option<&'static str>,
     pub is_index_changed: bool,
 }
 
@@ -105,6 +118,8 @@ fn from_evidence(evidence: &Evidence) -> FileOperations {
         },
         scope: if evidence.is_partial() { "partial" } else { "whole" },
         renamed_files: files.renamed,
+        unattributed_files: evidence.unattributed.files.clone(),
+        possibly_agent_files: evidence.unattributed.possibly_agent.clone(),
         not_listed_count: Some(files.not_listed).filter(|count| *count > 0),
         left_out: has_left_out.then(|| evidence.left_out.clone()),
         left_out_count: has_left_out.then_some(evidence.left_out_count),
@@ -130,6 +145,7 @@ pub fn artifacts(evidence: &Evidence) -> Vec<ArtifactData> {
         size: file.size,
         sha256: file.sha256.clone(),
         not_hashed: file.not_hashed,
+        attributed_to: evidence.attribution_of(&file.path).name(),
     };
     evidence.artifacts.iter().map(artifact).collect()
 }
@@ -142,6 +158,7 @@ pub fn git_changes(changes: &RepositoryChanges) -> GitChanges {
         branch_after: changes.branch_after.clone(),
         commit_count: changes.commits,
         commits: changes.subjects.clone(),
+        attributed_to: (changes.commits > 0).then(|| changes.attribution.name()),
         is_index_changed: changes.index_changed,
     }
 }
@@ -191,7 +208,7 @@ fn warning_code(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::ClaimRefuted => "W_FILES_001",
         FindingKind::ClaimNotChecked => "W_FILES_002",
-        FindingKind::NotClaimed => "W_FILES_003",
+        FindingKind::NotAttributed => "W_FILES_003",
         FindingKind::ByCommands => "W_FILES_004",
         FindingKind::ReadOnlyChanged => "W_FILES_005",
         FindingKind::OtherWriters => "W_FILES_006",
@@ -205,6 +222,16 @@ fn warning_code(kind: FindingKind) -> &'static str {
 pub fn outline(data: &Value) -> Vec<(String, String)> {
     let files = &data["metadata"]["file_operations"];
     let mut facts = Vec::new();
+    for (key, label) in [
+        ("unattributed_files", "not attributed to the agent"),
+        ("possibly_agent_files", "possibly by the agent"),
+    ] {
+        let names = files[key].as_array().map(Vec::as_slice).unwrap_or_default();
+        let names: Vec<String> = names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        if !names.is_empty() {
+            facts.push((label.to_owned(), join_truncated(&names)));
+        }
+    }
     let pairs = files["renamed_files"].as_array().map(Vec::as_slice).unwrap_or_default();
     let renames: Vec<String> = pairs
         .iter()

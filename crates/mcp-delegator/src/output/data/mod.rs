@@ -3,6 +3,7 @@
 
 pub mod acknowledgement;
 pub mod batch;
+pub mod denied_write;
 pub mod error_context;
 pub mod estimate;
 pub mod events;

@@ -1,4 +1,4 @@
-//! A restore point in our JSON: the saved work trees of a task, and the command that restores them.
+//! A restore point in our JSON: the saved work trees of a task, and the command that shows what a restore would change.
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{LeftOut, PointProblem, RestorePoint, RestorePointRecord};
@@ -11,15 +11,12 @@ use crate::output::outcome::Warning;
 /// Files that are listed; the count includes all.
 const MAX_LISTED_FILES: usize = 100;
 
-pub fn command(task: &TaskId) -> String {
-    delegator_engine::restore_command(task)
-}
-
 /// The restore point of the working directory, with those of other work trees.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TaskRestorePoints {
     #[serde(flatten)]
     pub point: PointData,
+    /// Shows what a restore would change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_command: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -49,7 +46,8 @@ pub fn of_task(task: &TaskId, record: Option<&RestorePointRecord>) -> Option<Tas
     let (first, others) = record.points.split_first()?;
     Some(TaskRestorePoints {
         point: PointData::of(record, first),
-        restore_command: (record.gone.len() < record.points.len()).then(|| command(task)),
+        restore_command: (record.gone.len() < record.points.len())
+            .then(|| delegator_engine::restore_command(task)),
         other_work_trees: others.iter().map(|point| PointData::of(record, point)).collect(),
     })
 }

@@ -12,13 +12,16 @@ use serde_json::{Value, json};
 use crate::output::data::progress::Progress;
 use crate::output::data::task::{RunTimes, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
-use crate::output::outcome::PagedList;
+use crate::output::outcome::{ListCursors, PagedList};
 use crate::output::values::UtcTime;
 
 /// The names of the lists in the data.
 pub const RUNNING: &str = "tasks";
 pub const QUEUED: &str = "queue";
 pub const ENDED: &str = "recently_completed";
+
+/// All listed tasks in one shape, on the command line.
+pub const ALL: &str = "all_tasks";
 
 /// Characters of a label value in lists of tasks.
 const LABEL_CHARS: usize = 200;
@@ -29,7 +32,10 @@ pub struct StatusSnapshot {
     pub tasks: Vec<RunningTask>,
     pub queue: Vec<QueuedTask>,
     pub recently_completed: Vec<EndedTask>,
-    /// Set by [`count_not_listed`].
+    /// The tasks of the three lists, in this order and in one shape. Only on the command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_tasks: Option<Vec<ListedTask>>,
+    /// Set by [`follow_lists`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<NotListed>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,14 +60,43 @@ pub struct NotListed {
     pub queued_count: u64,
 }
 
-/// Updates `not_listed` after the lists were built or truncated.
-pub fn count_not_listed(data: &mut Value, lists: &[PagedList]) {
-    let count = |name| lists.iter().filter(|list| list.name == name).map(|list| list.not_listed(data)).sum();
+/// Updates `all_tasks` and `not_listed` after the lists were built or truncated.
+pub fn follow_lists(data: &mut Value, cursors: &ListCursors) {
+    let shown = cursors.shown(data);
+    if shown_lists(data)
+        && let Some(Value::Array(all)) = data.get_mut(ALL)
+    {
+        retain_shown(all, &cursors.lists, shown);
+    }
+    let lists = || cursors.lists.iter().zip(shown);
+    let count = |name| {
+        lists().filter(|(list, _)| list.name == name).map(|(list, shown)| list.not_listed(shown)).sum()
+    };
     let not_listed = NotListed { running_count: count(RUNNING), queued_count: count(QUEUED) };
     if not_listed.running_count + not_listed.queued_count > 0
         && let Some(data) = data.as_object_mut()
     {
         data.insert("not_listed".to_owned(), json!(not_listed));
+    }
+}
+
+/// Whether the data has the three lists, and not only fields that the caller selected.
+pub fn shown_lists(data: &Value) -> bool {
+    [RUNNING, QUEUED, ENDED].iter().all(|list| data.get(list).is_some())
+}
+
+/// Removes the tasks that are in none of the truncated lists.
+fn retain_shown(all: &mut Vec<Value>, lists: &[PagedList], shown: [Option<usize>; 3]) {
+    let is_shown: Vec<bool> = lists
+        .iter()
+        .zip(shown)
+        .flat_map(|(list, shown)| {
+            (0..list.positions.len()).map(move |at| shown.is_none_or(|shown| at < shown))
+        })
+        .collect();
+    if is_shown.len() == all.len() {
+        let mut is_shown = is_shown.into_iter();
+        all.retain(|_| is_shown.next().unwrap_or(true));
     }
 }
 
@@ -78,6 +113,25 @@ pub struct StatusFacts {
     pub snapshot_ts: UtcTime,
     /// Running and queued tasks.
     pub total: u64,
+}
+
+/// A task in any state. Fields that its state does not have are null.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ListedTask {
+    pub task_id: String,
+    #[schemars(extend("enum" = state_names(|_| true)))]
+    pub state: &'static str,
+    pub title: String,
+    pub working_dir: String,
+    pub labels: BTreeMap<String, String>,
+    pub created_ts: UtcTime,
+    pub started_ts: Option<UtcTime>,
+    pub completed_ts: Option<UtcTime>,
+    /// How long it has run; null before it starts.
+    pub duration_seconds: Option<u64>,
+    /// 0: the task is next.
+    pub queue_position: Option<usize>,
+    pub progress: Option<Progress>,
 }
 
 /// A running task in a list.
@@ -107,6 +161,8 @@ pub struct RunningTask {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueuedTask {
     pub task_id: String,
+    #[schemars(extend("enum" = [State::Queued.public_name()], "x-optional" = true))]
+    pub state: &'static str,
     /// 0: the task is next.
     pub position: usize,
     #[schemars(extend("x-optional" = true))]
@@ -162,6 +218,48 @@ impl RunningTask {
     }
 }
 
+impl ListedTask {
+    fn of(task: &TaskSummary) -> ListedTask {
+        ListedTask {
+            task_id: task.id.to_string(),
+            state: task.state.public_name(),
+            title: task.title.clone(),
+            working_dir: task.working_dir.clone(),
+            labels: short_labels(task.labels.clone()),
+            created_ts: UtcTime::from_ms(task.created_at_ms),
+            started_ts: task.started_at_ms.map(UtcTime::from_ms),
+            completed_ts: None,
+            duration_seconds: None,
+            queue_position: None,
+            progress: None,
+        }
+    }
+
+    pub fn running(running: &delegator_engine::RunningTask, now_ms: i64) -> ListedTask {
+        let (task, snapshot) = (&running.task, running.snapshot.as_ref());
+        let elapsed_ms = task.started_at_ms.map(|started| (now_ms - started).max(0).unsigned_abs());
+        ListedTask {
+            duration_seconds: elapsed_ms.map(|ms| ms / 1000),
+            progress: snapshot.and_then(Progress::of_snapshot),
+            ..ListedTask::of(task)
+        }
+    }
+
+    pub fn queued(queued: &delegator_engine::QueuedTask) -> ListedTask {
+        ListedTask { queue_position: Some(queued.position), ..ListedTask::of(&queued.task) }
+    }
+
+    pub fn ended(task: &Task) -> ListedTask {
+        let times = RunTimes::of(task);
+        ListedTask {
+            started_ts: task.started_at_ms.map(|_| UtcTime::from_ms(times.started_ms)),
+            completed_ts: Some(UtcTime::from_ms(times.ended_ms)),
+            duration_seconds: task.started_at_ms.map(|_| times.duration_seconds()),
+            ..ListedTask::of(&task.into())
+        }
+    }
+}
+
 /// Labels with truncated values.
 fn short_labels(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
     labels.values_mut().for_each(|value| *value = truncate_chars(value, LABEL_CHARS));
@@ -172,6 +270,7 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
     fn from(queued: delegator_engine::QueuedTask) -> QueuedTask {
         QueuedTask {
             task_id: queued.task.id.to_string(),
+            state: queued.task.state.public_name(),
             position: queued.position,
             title: queued.task.title,
             working_dir: queued.task.working_dir,

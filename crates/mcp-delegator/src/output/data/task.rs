@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::batch::BatchResult;
+use crate::output::data::denied_write::DeniedWrite;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
 use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
@@ -22,7 +23,7 @@ use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{
-    error_context, files, final_message, output, restore_point, structured_output, verification,
+    denied_write, error_context, files, final_message, output, restore_point, structured_output, verification,
 };
 use crate::output::values::UtcTime;
 
@@ -152,6 +153,9 @@ pub struct TaskReport {
     pub restore_point: Option<TaskRestorePoints>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationData>,
+    /// For a read-only task that tried to write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied_write: Option<DeniedWrite>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -254,6 +258,7 @@ impl TaskReport {
             git: evidence.and_then(|evidence| evidence.history.as_ref()).map(files::git_changes),
             restore_point: restore_point::of_task(&task.id, files.restore_point.as_ref()),
             verification: verification::of_task(task, record, shown.map(|shown| shown.budget)),
+            denied_write: denied_write::of_task(task, record, syntax),
         }
     }
 }
@@ -339,12 +344,32 @@ pub struct UnfinishedTask {
     pub working_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
+    /// Absent while the task is queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_ts: Option<UtcTime>,
+}
+
+/// An ended task in a list: its result, with the facts that the response to a call for one task has in `meta`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EndedItem {
+    #[serde(flatten)]
+    pub result: TaskResult,
+    #[serde(flatten)]
+    pub times: WaitFacts,
+    /// Null if the agent was not started.
+    pub agent_exit_code: Option<i32>,
+}
+
+impl EndedItem {
+    pub fn of(task: &Task, result: TaskResult) -> EndedItem {
+        EndedItem { result, times: RunTimes::of(task).into(), agent_exit_code: exit_code(task) }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WaitedTask {
-    Ended(Box<TaskResult>),
+    Ended(Box<EndedItem>),
     Unfinished(UnfinishedTask),
 }
 
@@ -407,6 +432,7 @@ impl UnfinishedTask {
             elapsed_seconds: elapsed_seconds(task, now_ms),
             working_dir: task.working_dir.clone(),
             thread_id: thread(task).map(str::to_owned),
+            started_ts: task.started_at_ms.map(UtcTime::from_ms),
         }
     }
 }

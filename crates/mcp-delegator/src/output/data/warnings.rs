@@ -21,6 +21,14 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings
 }
 
+/// Queued tasks do not start until a user resumes the queue.
+pub fn queue_paused() -> Warning {
+    Warning::new(
+        "W_QUEUE_001",
+        "the queue is paused, so no queued task starts; to resume it, run 'mcp-delegator queue resume'",
+    )
+}
+
 fn refused_calls(record: &Record) -> Option<Warning> {
     let refused = &record.refused;
     (refused.count > 0).then(|| {
@@ -40,7 +48,7 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
         let message = format!("the agent completed, but {failed} tests failed in its last test run");
         return Some(Warning::new("W_TESTS_002", message));
     }
-    let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.files.count());
+    let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.attributed_count());
     let ran_none =
         tests.is_none() && !commands.list.iter().any(|command| looks_like_test_run(&command.command));
     // The commands of an agent that prints text are unknown.

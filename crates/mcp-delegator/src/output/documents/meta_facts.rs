@@ -14,7 +14,7 @@ pub fn append_to(document: Document, output: &CommandOutput) -> Document {
     let wait = match pending(output).as_slice() {
         [] => return document,
         [id] => wait.with("task_id", (*id).clone()),
-        several if describes_one_task(output) => wait.with("task_ids", json!(several)).with("until", "any"),
+        several if is_wait_for_any(output) => wait.with("task_ids", json!(several)).with("until", "any"),
         several => wait.with("task_ids", json!(several)),
     };
     // Waiting for the pending tasks replaces any other next call.
@@ -22,10 +22,9 @@ pub fn append_to(document: Document, output: &CommandOutput) -> Document {
     document.block(Block::Next(wait))
 }
 
-/// A wait for any task returns one task, a wait for all returns a list.
-fn describes_one_task(output: &CommandOutput) -> bool {
-    let (data, _) = output.completion.parts();
-    data.is_some_and(|data| data.get("tasks").is_none())
+/// Only a wait for any task lists those that have ended.
+fn is_wait_for_any(output: &CommandOutput) -> bool {
+    output.facts.contains_key("ended")
 }
 
 fn pending(output: &CommandOutput) -> Vec<&Value> {

@@ -44,14 +44,15 @@ pub fn snapshot(data: &Value) -> Document {
     document
 }
 
-/// The results of an unread task; else a wait for the only running task.
+/// A wait for the only task that has not ended; if there is none, the results of an unread task.
 fn next_call(data: &Value) -> Option<Block> {
-    if let Some(id) = items(&data["unread"], "task_ids").next() {
-        return Some(Block::Next(NextCall::new(&["local", "results"]).with("task_id", id.clone())));
+    let next = |command, id: &Value| Block::Next(NextCall::new(command).with("task_id", id.clone()));
+    let mut unfinished = items(data, RUNNING).chain(items(data, QUEUED));
+    match (unfinished.next(), unfinished.next()) {
+        (Some(only), None) => Some(next(&["local", "wait"], &only["task_id"])),
+        (Some(_), Some(_)) => None,
+        (None, _) => items(&data["unread"], "task_ids").next().map(|id| next(&["local", "results"], id)),
     }
-    let mut running = items(data, "tasks");
-    let (Some(only), None) = (running.next(), running.next()) else { return None };
-    Some(Block::Next(NextCall::new(&["local", "wait"]).with("task_id", only["task_id"].clone())))
 }
 
 fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
@@ -102,7 +103,9 @@ fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
         let waits = task_document::format_waiting_for(&task["waiting_for"]);
         let waits = waits.unwrap_or_else(|| "-".to_owned());
         let directory = task_document::directory_cell(task, common_directory);
-        let (id, position) = (scalar(&task["task_id"]), scalar(&task["position"]));
+        // As in the acknowledgement of a task: 1 is the next.
+        let position = task["position"].as_u64().map_or_else(|| "-".to_owned(), |at| (at + 1).to_string());
+        let id = scalar(&task["task_id"]);
         vec![id, title(task), position, waits, start, labels(task), directory]
     };
     table(

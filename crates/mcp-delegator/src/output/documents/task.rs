@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
 use crate::output::data::progress::{described_counts, described_percent};
-use crate::output::data::{batch, events, files, final_message, output, verification};
+use crate::output::data::{batch, denied_write, events, files, final_message, output, verification};
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
 
 /// Names in a list; the others are only counted.
@@ -36,24 +36,32 @@ pub fn accepted(data: &Value) -> Document {
 
 /// The result of a task, or its progress.
 pub fn result(data: &Value) -> Document {
-    if let Some(tasks) = data["tasks"].as_array() {
-        return batch::append_failures(several(tasks), data);
-    }
-    batch::append_failures(single(data), data)
+    let document = match data["tasks"].as_array().map(Vec::as_slice) {
+        None => single(data),
+        Some([only]) => single(only),
+        Some(tasks) => several(tasks),
+    };
+    batch::append_failures(document, data)
 }
 
 fn single(data: &Value) -> Document {
     let state = text(data, "state");
-    let mut document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
+    let document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
     if matches!(state, "queued" | "working") {
         let mut known = facts(data, &[("directory", "/working_dir"), ("thread", "/thread_id")]);
         known.extend(progress_facts(data));
         return document.block(Block::Facts(known)).block(next_wait(data));
     }
-    document = document.block(Block::Facts(result_facts(data)));
-    document = failure(document, &data["metadata"]["error_context"]);
+    append_result(document, data)
+}
+
+/// Everything that is known about an ended task.
+fn append_result(document: Document, data: &Value) -> Document {
+    let document = document.block(Block::Facts(result_facts(data)));
+    let mut document = failure(document, &data["metadata"]["error_context"]);
     document = violations(document, data);
     document = verification::append_to(document, data);
+    document = denied_write::append_to(document, data);
     if let Some(message) = data["metadata"]["error_context"]["agent_message"].as_str() {
         document = append_quote(document, "Reported by the agent:", message);
     }
@@ -108,9 +116,11 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
         ("failure", "/metadata/error_context/failure_kind"),
         ("error", "/metadata/error_context/error_message"),
         ("retry at", "/metadata/error_context/retry_at"),
-        ("restore command", "/restore_point/restore_command"),
+        ("revert", "/restore_point/restore_command"),
     ];
     result.extend(facts(data, &more));
+    let exit_code = data["agent_exit_code"].as_i64().filter(|code| *code != 0);
+    result.extend(exit_code.map(|code| ("exit code".to_owned(), code.to_string())));
     result.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
     result.retain(|(_, value)| value != "-");
     result
@@ -186,10 +196,10 @@ fn join_files(files: &[Value]) -> String {
     }
 }
 
-/// A table of several tasks, then the final messages of those that have ended.
+/// A table of several tasks, then the results of those that have ended.
 fn several(tasks: &[Value]) -> Document {
-    let (ended, active): (Vec<&Value>, Vec<&Value>) =
-        tasks.iter().partition(|task| !matches!(text(task, "state"), "queued" | "working"));
+    let is_ended = |task: &&Value| !matches!(text(task, "state"), "queued" | "working");
+    let ended: Vec<&Value> = tasks.iter().filter(is_ended).collect();
     let common = common_directory(tasks.iter());
     let row = |task: &Value| {
         let activity = task["summary"].as_str().or(task["progress"]["current_activity"].as_str());
@@ -206,21 +216,13 @@ fn several(tasks: &[Value]) -> Document {
     };
     let rows = tasks.iter().map(row).collect();
     document.blocks.extend(table(&["task", "state", "summary", "directory"], rows));
-    document.blocks.extend(common.map(directory_fact));
-    for task in &ended {
-        if let Some(message) = task["final_message"].as_str() {
-            let label = format!("The final message of {}", text(task, "task_id"));
-            document = append_message(document, &label, message, task);
-        }
+    // Facts about the call are added to the first block of facts, so there is one before those of the tasks.
+    document = document.block(common.map_or(Block::Facts(Vec::new()), directory_fact));
+    for task in ended {
+        let label = format!("Task {} {}:", text(task, "task_id"), text(task, "state"));
+        document = append_result(document.block(Block::Text(label)), task);
     }
-    // A failed task has the most to read.
-    let worst = ended.iter().find(|task| text(task, "state") != "completed").or(ended.first());
-    match (worst, active.is_empty()) {
-        (Some(task), true) => document.block(Block::Next(
-            NextCall::new(&["local", "results"]).with("task_id", task["task_id"].clone()),
-        )),
-        _ => document,
-    }
+    document
 }
 
 /// The task that a queued task waits for, and why.

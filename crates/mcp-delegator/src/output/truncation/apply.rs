@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, Problem};
-use crate::output::data::{events, final_message, output, verification};
+use crate::output::data::{events, final_message, output, status, verification};
 use crate::output::outcome::CommandOutput;
 use crate::output::truncation::plan::{Sizes, TruncationPlan, UNLIMITED};
 
@@ -103,9 +103,12 @@ fn problem_size(problem: &Problem) -> usize {
 
 /// Truncates a task, a list of tasks, or any other data object.
 fn truncate_task(task: &mut Map<String, Value>, plan: TruncationPlan) {
+    let follows_lists = task.contains_key(status::ALL) && task.contains_key(status::QUEUED);
     let message_bytes = task.get("final_message").and_then(Value::as_str).map_or(0, str::len);
     for (key, value) in task.iter_mut() {
         match (key.as_str(), value) {
+            // It is shortened with the lists that it repeats.
+            (status::ALL, _) if follows_lists => {}
             ("output", Value::Object(streams)) if has_streams(streams) => {
                 output::shrink(streams, plan.output_bytes);
             }

@@ -223,7 +223,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                 },
             ),
             works(24, "`suggestion` is the next step", "An unknown task suggests to list the tasks", || {
-                contains(&CLI_ANSWERS.unknown_task.json, "/error/suggestion", "local status");
+                contains(&CLI_ANSWERS.unknown_task.json, "/error/suggestion", "mcp-delegator status");
             }),
             works(25, "`redirect` is present only with exit code 13", "`redirect` of every failure", || {
                 every_failure(|answer| {

@@ -18,7 +18,7 @@ pub(crate) struct RegistryAnswers {
     pub(crate) dry_run: Value,
     pub(crate) stuck: String,
     pub(crate) cleanup: Value,
-    /// A cleanup with nothing to do.
+    /// A cleanup with nothing to do, without inputs.
     pub(crate) second_cleanup: Value,
 }
 
@@ -47,7 +47,7 @@ fn record() -> RegistryAnswers {
         github_setup: session.json("_codex_cloud_github_setup", setup),
         dry_run: session.json("_codex_cleanup_registry", json!({"dry_run": true})),
         stuck,
-        cleanup: session.json("_codex_cleanup_registry", json!({})),
+        cleanup: session.json("_codex_cleanup_registry", json!({"old_task_max_age_hours": 24})),
         second_cleanup: session.json("_codex_cleanup_registry", json!({})),
     }
 }

@@ -97,12 +97,12 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 154,
                 "`meta` has `dry_run`, `stuck_threshold_seconds` and `old_threshold_hours`",
-                "The thresholds that were applied, 3600 and 24 by default",
+                "The thresholds that were applied, 3600 and `retention_hours` by default",
                 || {
                     equals(&REGISTRY.dry_run, "/meta/dry_run", true);
-                    let expected =
-                        json!({"dry_run": false, "stuck_threshold_seconds": 3600, "old_threshold_hours": 24});
-                    equals(&REGISTRY.cleanup, "/meta", expected);
+                    let expected = |hours: u32| json!({"dry_run": false, "stuck_threshold_seconds": 3600, "old_threshold_hours": hours});
+                    equals(&REGISTRY.cleanup, "/meta", expected(24));
+                    equals(&REGISTRY.second_cleanup, "/meta", expected(720));
                 },
             ),
             works(

@@ -1,0 +1,93 @@
+//! When the commands of an agent ran. Pure.
+//!
+//! A command may have written anything that its sandbox allows, from its start to its end. The times are those at which
+//! the supervisor read the agent's events.
+
+use std::collections::BTreeMap;
+
+use delegator_supervisor::run::CommandPhase;
+
+/// The supervisor may read the event of a start later than the command starts.
+const READ_DELAY_MS: i64 = 1_000;
+/// Beyond this number, the last period is extended.
+const MAX_PERIODS: usize = 1_000;
+/// Open commands that are tracked; agents have a handful.
+const MAX_OPEN: usize = 256;
+
+/// The periods in which at least one command ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CommandTimes {
+    periods: Vec<(i64, i64)>,
+    /// The start of every command that has not ended.
+    open: BTreeMap<String, i64>,
+}
+
+impl CommandTimes {
+    pub(crate) fn record(&mut self, item: &str, phase: CommandPhase, now_ms: i64) {
+        match phase {
+            CommandPhase::Started if self.open.len() < MAX_OPEN => {
+                self.open.entry(item.to_owned()).or_insert(now_ms);
+            }
+            CommandPhase::Started => {}
+            CommandPhase::Ended => {
+                // An agent may report the end only.
+                let began_ms = self.open.remove(item).unwrap_or(now_ms);
+                self.add(began_ms.saturating_sub(READ_DELAY_MS), now_ms);
+            }
+        }
+    }
+
+    fn add(&mut self, began_ms: i64, ended_ms: i64) {
+        let is_full = self.periods.len() >= MAX_PERIODS;
+        match self.periods.last_mut() {
+            Some(last) if is_full || (last.0 <= began_ms && began_ms <= last.1) => {
+                last.1 = last.1.max(ended_ms);
+            }
+            _ => self.periods.push((began_ms, ended_ms)),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.periods.is_empty() && self.open.is_empty()
+    }
+
+    /// Whether a command ran at this time.
+    pub(super) fn contains(&self, at_ms: i64) -> bool {
+        let is_within = |(began, ended): &(i64, i64)| (*began..=*ended).contains(&at_ms);
+        self.periods.iter().any(is_within) || self.open.values().any(|began| began - READ_DELAY_MS <= at_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_covers_the_time_from_its_start_to_its_end() {
+        let mut times = CommandTimes::default();
+        assert!(times.is_empty() && !times.contains(0));
+        for (item, phase, at) in [
+            ("1", CommandPhase::Started, 10_000),
+            ("2", CommandPhase::Started, 11_000),
+            ("1", CommandPhase::Ended, 12_000),
+            ("2", CommandPhase::Ended, 15_000),
+            ("3", CommandPhase::Ended, 30_000),
+            ("4", CommandPhase::Started, 40_000),
+        ] {
+            times.record(item, phase, at);
+        }
+        for (at, expected) in [
+            (8_000, false),
+            (9_500, true),
+            (14_000, true),
+            (15_001, false),
+            (28_000, false),
+            (29_500, true),
+            (39_500, true),
+            (99_000, true),
+        ] {
+            assert_eq!(times.contains(at), expected, "{at}");
+        }
+        assert_eq!(times.periods.len(), 2, "periods that touch are one");
+    }
+}

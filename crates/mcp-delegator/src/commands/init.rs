@@ -1,0 +1,351 @@
+//! `init`: from a fresh installation to a first result.
+//!
+//! Three steps: check what a task needs (as `doctor` does), register with the MCP clients of this machine (as `setup`
+//! does), run a first read-only task here. At most three questions are asked, before anything is changed; flags answer them
+//! where no person can. A failed step says what to do, and a second call repeats only what is missing.
+
+mod first_task;
+
+use delegator_registry::Task;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::doctor::check::{Check, Status};
+use crate::commands::doctor::{agents, configuration, first_problem, machine};
+use crate::commands::local::tasks::engine;
+use crate::commands::setup::clients::{self, Client, ClientState};
+use crate::commands::setup::hosts::{Host, Registration};
+use crate::commands::setup::{APPROVAL_QUESTION, path_warning, register, registration, toolset_hint};
+use crate::commands::{Command, prepare, question};
+use crate::error::{AppError, ErrorCode};
+use crate::output::call_syntax::CallSyntax;
+use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::outcome::{CommandOutput, Completion};
+use crate::spec::{CommandSpec, ConfigUse, Example, Shape, Toolset};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Init {
+    /// Do not ask: register with the clients found here and run the first task
+    #[serde(default)]
+    pub yes: bool,
+    /// Show what would be done; change nothing
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Register only with these clients (default: those found here)
+    #[serde(default)]
+    #[schemars(extend("default" = null))]
+    pub clients: Vec<Host>,
+    /// Let Codex call the tools without asking; `codex exec` needs this
+    #[serde(default)]
+    pub approve_tools: bool,
+    /// Do not register with any client
+    #[serde(default)]
+    pub skip_clients: bool,
+    /// Do not run a first task
+    #[serde(default)]
+    pub skip_task: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StepStatus {
+    Done,
+    /// Nothing was to do, or the user did not want it.
+    Skipped,
+    /// Would be done without `dry_run`.
+    Planned,
+    Failed,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Step {
+    pub name: String,
+    pub status: StepStatus,
+    pub message: String,
+    /// What to do next.
+    pub next: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InitOutput {
+    pub dry_run: bool,
+    pub steps: Vec<Step>,
+    /// Data of the first task, if it was run.
+    pub task: Option<Value>,
+}
+
+const PLANNED: &str = "init_planned";
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Checks the agent, registers this server with the MCP clients found here, and runs a first read-only task in the current \
+              directory. Asks at most three questions. Running it again repeats only what is missing.",
+    shape: Shape::Action("initialized"),
+    other_actions: &[PLANNED],
+    network: true,
+    open_ended: true,
+    toolset: Toolset::Hidden,
+    config: ConfigUse::Reported,
+    failures: &[
+        ErrorCode::DependencyMissing,
+        ErrorCode::Unauthenticated,
+        ErrorCode::PermissionDenied,
+        ErrorCode::ResourceShortage,
+        ErrorCode::NotFound,
+        ErrorCode::Incomplete,
+        ErrorCode::TimeoutIdle,
+        ErrorCode::TimeoutHard,
+        ErrorCode::AgentFailed,
+        ErrorCode::ConfirmationRequired,
+    ],
+    examples: &[
+        Example { command: "mcp-delegator init", shows: "each step, and what to do next" },
+        Example { command: "mcp-delegator init --dry-run", shows: "what would be done" },
+    ],
+    ..CommandSpec::new::<Init, InitOutput>(&["init"], "Set up everything and run a first task")
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+/// What the user wants, from flags or answers.
+struct Choices {
+    registers: bool,
+    approves_tools: bool,
+    runs_task: bool,
+}
+
+/// The steps so far, and the error of the first that failed.
+#[derive(Default)]
+struct Progress {
+    steps: Vec<Step>,
+    error: Option<AppError>,
+    task: Option<Value>,
+}
+
+impl Progress {
+    fn add(&mut self, name: &str, status: StepStatus, message: impl Into<String>, next: Option<String>) {
+        self.steps.push(Step { name: name.to_owned(), status, message: message.into(), next });
+    }
+
+    fn fail(&mut self, name: &str, error: AppError) {
+        let next = error.suggestion.as_ref().map(|suggestion| CallSyntax::Commands.sentence(suggestion));
+        self.add(name, StepStatus::Failed, error.message.clone(), next);
+        self.error.get_or_insert(error);
+    }
+}
+
+fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
+    let mut progress = Progress::default();
+    let directory = context.process.current_dir.clone();
+    let found = clients_to_register(context, &input)?;
+    let earlier = first_task::completed(&engine(context)?, &directory)?;
+    let choices = choices(context, &input, &found, earlier.is_some())?;
+    context.screen.announce("Checking the agent, git and the state directory…");
+    let checks = checks(context);
+    let is_ready = check_step(&mut progress, &checks);
+    let new = registration(context, &[], choices.approves_tools);
+    for client in found.iter().filter(|_| choices.registers) {
+        register_step(context, &mut progress, client, &new, input.dry_run);
+    }
+    if !choices.registers {
+        progress.add(
+            "clients",
+            StepStatus::Skipped,
+            "no client was registered",
+            Some("mcp-delegator setup".to_owned()),
+        );
+    } else if found.is_empty() {
+        let message = "no MCP client was found here";
+        progress.add("clients", StepStatus::Skipped, message, Some("mcp-delegator setup".to_owned()));
+    }
+    let task = match (choices.runs_task, is_ready) {
+        (false, _) => Some("not wanted"),
+        (true, false) => {
+            Some("not run, because of the problems above; correct them and run `mcp-delegator init` again")
+        }
+        (true, true) => None,
+    };
+    match task {
+        Some(reason) => progress.add("task", StepStatus::Skipped, reason, None),
+        None => task_step(context, &mut progress, earlier, input.dry_run)?,
+    }
+    let is_registered = choices.registers && !found.is_empty();
+    if let Some(hint) = toolset_hint(&new, "CLIENT").filter(|_| is_registered) {
+        progress.add("toolsets", StepStatus::Skipped, "no environment for cloud tasks", Some(hint));
+    }
+    let warning = path_warning(context, &new).filter(|_| is_registered);
+    let mut output = output(progress, input.dry_run);
+    output.warnings.extend(warning);
+    Ok(output)
+}
+
+fn output(progress: Progress, dry_run: bool) -> CommandOutput {
+    let data = InitOutput { dry_run, steps: progress.steps, task: progress.task };
+    let output = match progress.error {
+        Some(error) => CommandOutput::failed(error, data),
+        None => CommandOutput::done(data),
+    };
+    let shape = dry_run.then_some(Shape::Action(PLANNED));
+    CommandOutput { shape, dry_run, ..output }.fact("dry_run", dry_run)
+}
+
+/// The clients that the call names, or those that are installed.
+fn clients_to_register(context: &Context<'_>, input: &Init) -> Result<Vec<Client>, AppError> {
+    if input.skip_clients {
+        return Ok(Vec::new());
+    }
+    let all = clients::all(context.process)?.into_iter();
+    Ok(match input.clients.as_slice() {
+        [] => all.filter(|client| client.state != ClientState::NotFound).collect(),
+        named => all.filter(|client| named.contains(&client.host)).collect(),
+    })
+}
+
+/// Asks what flags leave open. Nothing has been changed yet.
+fn choices(
+    context: &Context<'_>,
+    input: &Init,
+    found: &[Client],
+    has_first_task: bool,
+) -> Result<Choices, AppError> {
+    let can_register = !input.skip_clients;
+    if input.yes || input.dry_run {
+        let (approves_tools, runs_task) = (input.approve_tools, !input.skip_task);
+        return Ok(Choices { registers: can_register, approves_tools, runs_task });
+    }
+    if !question::can_answer(context) {
+        let message = "init asks questions, but there is no terminal to answer them.";
+        return Err(AppError::new(ErrorCode::ConfirmationRequired, message)
+            .suggest("Give --yes to accept the defaults, or --dry-run to see what would be done."));
+    }
+    let new = registration(context, &[], false);
+    let is_new = |client: &&Client| client.command.as_deref() != Some(new.command.as_str());
+    let titles: Vec<&str> = found.iter().filter(is_new).map(|client| client.title).collect();
+    let question = format!("Register this server with {}?", titles.join(", "));
+    let registers = can_register && (titles.is_empty() || question::confirm(context, &question, true));
+    let needs_approval =
+        |client: &Client| client.host == Host::Codex && client.has_tool_approval != Some(true);
+    let may_approve = registers && !input.approve_tools && found.iter().any(needs_approval);
+    let approves_tools =
+        input.approve_tools || (may_approve && question::confirm(context, APPROVAL_QUESTION, false));
+    let question = format!(
+        "Run a first task in {}? An agent reads this directory and describes the project; it cannot change anything.",
+        context.process.current_dir.display()
+    );
+    let runs_task = !input.skip_task && (has_first_task || question::confirm(context, &question, true));
+    Ok(Choices { registers, approves_tools, runs_task })
+}
+
+/// What a task needs.
+fn checks(context: &Context<'_>) -> Vec<Check> {
+    let mut checks = configuration::checks(context);
+    checks.extend(agents::checks(context));
+    checks.extend(machine::checks(context));
+    checks
+}
+
+/// Whether a task can be run.
+fn check_step(progress: &mut Progress, checks: &[Check]) -> bool {
+    let Some(error) = first_problem(checks) else {
+        let agent = checks.iter().find(|check| check.name == "agent").map(|check| check.message.as_str());
+        progress.add("check", StepStatus::Done, agent.unwrap_or("nothing is missing"), None);
+        return true;
+    };
+    for check in checks.iter().filter(|check| check.status == Status::Problem) {
+        let message = format!("{}: {}", check.name, check.message);
+        progress.add("check", StepStatus::Failed, message, check.suggestion.clone());
+    }
+    progress.error.get_or_insert(error);
+    false
+}
+
+fn register_step(
+    context: &Context<'_>,
+    progress: &mut Progress,
+    client: &Client,
+    new: &Registration,
+    dry_run: bool,
+) {
+    let name = format!("clients.{}", client.host.name());
+    if dry_run {
+        let message = format!("would add this server to {}", client.file);
+        let is_registered = client.command.as_deref() == Some(new.command.as_str());
+        match is_registered {
+            true => progress.add(&name, StepStatus::Skipped, "already registered", None),
+            false => progress.add(&name, StepStatus::Planned, message, None),
+        }
+        return;
+    }
+    // Only Codex has the setting, and the user was asked once for all clients.
+    let approves_tools = new.approves_tools && client.host == Host::Codex;
+    match register(context, client.host, Registration { approves_tools, ..new.clone() }, false) {
+        Ok(registered) => {
+            let next = Some(registered.next.join(" ")).filter(|next| !next.is_empty());
+            match registered.is_changed {
+                true => progress.add(&name, StepStatus::Done, format!("added to {}", registered.file), next),
+                false => progress.add(&name, StepStatus::Skipped, "already registered", next),
+            }
+        }
+        Err(error) => progress.fail(&name, error),
+    }
+}
+
+fn task_step(
+    context: &Context<'_>,
+    progress: &mut Progress,
+    earlier: Option<Task>,
+    dry_run: bool,
+) -> Result<(), AppError> {
+    const NAME: &str = "task";
+    let directory = &context.process.current_dir;
+    if let Some(earlier) = earlier {
+        let next = format!("mcp-delegator local results {}", earlier.id);
+        progress.add(NAME, StepStatus::Skipped, "a first task completed here before", Some(next));
+        return Ok(());
+    }
+    if dry_run {
+        let message = format!("would describe the project in {}", directory.display());
+        progress.add(NAME, StepStatus::Planned, message, None);
+        return Ok(());
+    }
+    context.screen.announce("Running a first read-only task. Ctrl-C detaches; the task continues.");
+    match first_task::run(context, &engine(context)?, directory) {
+        Err(error) => progress.fail(NAME, error),
+        Ok(output) => match output.completion {
+            Completion::Failed(error, data) => {
+                progress.task = data;
+                progress.fail(NAME, *error);
+            }
+            completion => {
+                let (data, _) = completion.parts();
+                progress.task = data.cloned();
+                let summary = data.and_then(|data| data["summary"].as_str()).unwrap_or("completed");
+                let next = "mcp-delegator local run 'your task' --mode workspace-write".to_owned();
+                progress.add(NAME, StepStatus::Done, summary, Some(next));
+            }
+        },
+    }
+    Ok(())
+}
+
+fn describe(data: &Value) -> Document {
+    let steps = data["steps"].as_array().cloned().unwrap_or_default();
+    let next = steps.iter().filter(|step| !step["next"].is_null());
+    let next: Vec<(String, String)> =
+        next.map(|step| (scalar(&step["name"]), scalar(&step["next"]))).collect();
+    let mut document = Document::default().block(Block::Table {
+        columns: vec!["step", "status", "message"],
+        rows: rows(&data["steps"], &["name", "status", "message"]),
+    });
+    if let Some(message) = data["task"]["final_message"].as_str() {
+        document = document
+            .block(Block::Text("The agent's final message:".to_owned()))
+            .block(Block::Verbatim(message.to_owned()));
+    }
+    match next.is_empty() {
+        true => document,
+        false => document.block(Block::Text("Next:".to_owned())).block(Block::Facts(next)),
+    }
+}

@@ -1,0 +1,78 @@
+//! The first task of `init`: an agent describes the project in the current directory, read-only.
+//!
+//! It runs once per directory: a completed first task is not repeated.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use delegator_domain::task::{Mode, State};
+use delegator_engine::Engine;
+use delegator_registry::{Filter, Task};
+use serde_json::json;
+
+use crate::commands::context::Context;
+use crate::commands::inputs::{AgentInputs, RunMode, SubmissionInputs};
+use crate::commands::local::attach::attach;
+use crate::commands::local::run::{Run, foreground_output};
+use crate::commands::local::tasks::{TaskRequest, build_submission};
+use crate::error::AppError;
+use crate::output::outcome::{CommandOutput, WaitHint};
+
+const TASK: &str = "Describe this project in at most five sentences: what it does, how it is built and how it is tested. \
+                    Do not change anything.";
+const LABEL: (&str, &str) = ("created-by", "init");
+
+/// A first task of this directory that completed.
+pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task>, AppError> {
+    let filter = Filter {
+        states: vec![State::Completed],
+        working_dir: Some(directory.display().to_string()),
+        labels: labels(),
+        since_ms: None,
+    };
+    Ok(engine.newest(&filter, 1)?.into_iter().next())
+}
+
+/// Runs the task and waits for it.
+pub(super) fn run(
+    context: &Context<'_>,
+    engine: &Engine,
+    directory: &Path,
+) -> Result<CommandOutput, AppError> {
+    let input = Run {
+        submission: SubmissionInputs {
+            task: TASK.to_owned(),
+            labels: labels(),
+            ..SubmissionInputs::default()
+        },
+        mode: RunMode::Sandbox(Mode::ReadOnly),
+        confirm: false,
+        is_async: false,
+        // Outside of a repository Codex would refuse; a read-only task changes nothing that git would have to protect.
+        agent: AgentInputs {
+            working_dir: Some(directory.to_owned()),
+            skip_git_repo_check: true,
+            ..AgentInputs::default()
+        },
+        call_budget_sec: None,
+    };
+    let request = TaskRequest {
+        submission: &input.submission,
+        agent: &input.agent,
+        mode: Mode::ReadOnly,
+        preview: false,
+        resume: None,
+        thread: None,
+        input: json!(input),
+        program: None,
+        call_budget: None,
+    };
+    let submitted = engine.submit(build_submission(context, engine, request)?)?;
+    let id = submitted.task.id;
+    let waited = attach(context, engine, &id, WaitHint::for_task(&id), None)?;
+    foreground_output(context, engine, waited)
+}
+
+fn labels() -> BTreeMap<String, String> {
+    BTreeMap::from([(LABEL.0.to_owned(), LABEL.1.to_owned())])
+}

@@ -1,0 +1,122 @@
+//! Whether a read-only task tried to write, and how to let it.
+//!
+//! Decided from what the agent reported: a patch that its sandbox refused, a patch that failed, or a failed command that
+//! got the system's error for a read-only file system. A failure of another kind is no attempt to write.
+
+use delegator_domain::task::Mode;
+use delegator_engine::{Record, is_refused_write};
+use delegator_registry::Task;
+use delegator_transcript::CommandReport;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::suggestion::{NextCall, Suggestion};
+use crate::output::call_syntax::CallSyntax;
+use crate::output::documents::document::{Block, Document, scalar};
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DeniedWrite {
+    pub reason: &'static str,
+    /// The call that lets the agent write.
+    pub suggestion: String,
+}
+
+const REASON: &str = "The agent tried to write, which mode read-only does not allow.";
+const CONTINUE: &str = "Go on. You may write now.";
+
+pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Option<DeniedWrite> {
+    let has_tried = task.mode == Mode::ReadOnly && record.is_some_and(tried_to_write);
+    let mode = Mode::WorkspaceWrite.name();
+    let suggestion = || match &task.thread_id {
+        Some(_) => Suggestion::with_call(
+            "If it may write in its directory, continue it: {call}",
+            NextCall::new(&["local", "resume"])
+                .with("task", CONTINUE)
+                .with("task_id", task.id.as_str())
+                .with("mode", mode),
+        ),
+        None => Suggestion::with_call(
+            "If it may write in its directory, start it again: {call}",
+            NextCall::new(&["retry"]).with("task_id", task.id.as_str()).with("mode", mode),
+        ),
+    };
+    has_tried.then(|| DeniedWrite { reason: REASON, suggestion: syntax.sentence(&suggestion()) })
+}
+
+fn tried_to_write(record: &Record) -> bool {
+    let report = &record.report;
+    report.files.failed_patches > 0
+        || record.refused.last.iter().any(|message| is_refused_write(message))
+        || report.commands.list.iter().any(was_stopped_by_read_only_files)
+}
+
+fn was_stopped_by_read_only_files(command: &CommandReport) -> bool {
+    let lines = command.output_head.lines().chain(command.output_tail.lines());
+    command.exit_code.is_some_and(|code| code != 0) && lines.map(str::trim_end).any(is_read_only_error)
+}
+
+/// The error EROFS as shells and C programs, Go, Rust, Python and Node print it: with the failed operation before it.
+fn is_read_only_error(line: &str) -> bool {
+    [": Read-only file system", ": read-only file system"].iter().any(|end| line.ends_with(end))
+        || [
+            "Read-only file system (os error 30)",
+            "[Errno 30] Read-only file system",
+            "EROFS: read-only file system",
+        ]
+        .iter()
+        .any(|error| line.contains(error))
+}
+
+/// Appends what the task was not allowed to do, and how to let it.
+pub fn append_to(document: Document, data: &Value) -> Document {
+    let denied = &data["denied_write"];
+    if denied.is_null() {
+        return document;
+    }
+    let facts = [("write access", &denied["reason"]), ("suggestion", &denied["suggestion"])];
+    document.block(Block::Facts(facts.map(|(name, value)| (name.to_owned(), scalar(value))).to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_transcript::ItemStatus;
+
+    use super::*;
+
+    fn command(exit_code: i32, output: &str) -> CommandReport {
+        CommandReport {
+            command: "x".to_owned(),
+            status: ItemStatus::Failed,
+            exit_code: Some(exit_code),
+            output_bytes: output.len() as u64,
+            output_head: output.to_owned(),
+            output_tail: String::new(),
+        }
+    }
+
+    #[test]
+    fn only_a_failed_command_with_the_error_of_a_read_only_file_system_tried_to_write() {
+        for output in [
+            "/bin/bash: line 1: x.txt: Read-only file system\n",
+            "sed: couldn't open temporary file ./sedhnGAyA: Read-only file system",
+            "fatal: Unable to create '/p/.git/index.lock': Read-only file system\nmore",
+            "error: failed to open: Read-only file system (os error 30)\n\nCaused by: x",
+            "OSError: [Errno 30] Read-only file system: '/p/q'",
+            "Error: EROFS: read-only file system, open 'x'",
+            "open /p/go.sum: read-only file system",
+        ] {
+            assert!(was_stopped_by_read_only_files(&command(1, output)), "{output}");
+            assert!(!was_stopped_by_read_only_files(&command(0, output)), "exit code 0: {output}");
+        }
+        for output in [
+            "",
+            "cat: /nonexist: No such file or directory",
+            "touch: cannot touch '/etc/x': Permission denied",
+            "echo: write error: No space left on device",
+            "the docs mention a Read-only file system in passing",
+        ] {
+            assert!(!was_stopped_by_read_only_files(&command(1, output)), "{output}");
+        }
+    }
+}

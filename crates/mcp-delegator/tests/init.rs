@@ -1,0 +1,129 @@
+//! `init` checks, registers and runs a first task; it asks only a person, and repeats only what is missing.
+
+use delegator_testkit::codex::world_with_codex;
+use delegator_testkit::fake_model::{FakeModel, Reply, message};
+use delegator_testkit::program::{World, output_of, read_text};
+use delegator_testkit::terminal::TerminalSession;
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+const DESCRIPTION: &str = "A calendar, tested by test.sh.";
+
+/// The real Codex with a model that describes the project, and two clients.
+fn stage() -> (FakeModel, World) {
+    let model = FakeModel::start(vec![Reply::Output(vec![message(DESCRIPTION)])]);
+    let world = world_with_codex(PROGRAM, &model.codex_config());
+    world.write("home/.cursor/mcp.json", "{}");
+    (model, world)
+}
+
+/// Name and status of each step.
+fn steps(data: &Value) -> Vec<(&str, &str)> {
+    let steps = data["steps"].as_array().unwrap_or_else(|| panic!("{data}"));
+    steps.iter().map(|step| (step["name"].as_str().unwrap(), step["status"].as_str().unwrap())).collect()
+}
+
+fn is_registered(world: &World, file: &str) -> bool {
+    read_text(&world.home().join(file)).contains("mcp-delegator")
+}
+
+#[test]
+fn init_checks_registers_and_runs_a_first_task_once() {
+    let (_model, world) = stage();
+    let planned = world.run(["init", "--dry-run"]).json();
+    assert_eq!(
+        steps(&planned["data"])[..4],
+        [("check", "done"), ("clients.codex", "planned"), ("clients.cursor", "planned"), ("task", "planned")]
+    );
+    assert!(!is_registered(&world, ".cursor/mcp.json"), "a dry run changes nothing");
+    let run = world.run(["init", "--yes"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let data = run.json()["data"].clone();
+    assert_eq!(
+        steps(&data)[..4],
+        [("check", "done"), ("clients.codex", "done"), ("clients.cursor", "done"), ("task", "done")]
+    );
+    assert_eq!(data["task"]["final_message"], DESCRIPTION, "{data}");
+    assert!(is_registered(&world, ".cursor/mcp.json") && is_registered(&world, ".codex/config.toml"));
+    assert!(
+        !read_text(&world.home().join(".codex/config.toml")).contains("approval_mode"),
+        "not without consent"
+    );
+    let hint = data["steps"].as_array().unwrap().last().unwrap()["next"].to_string();
+    assert!(hint.contains("--toolsets local,cloud,registry"), "{hint}");
+    let again = world.run(["init", "--yes"]).json()["data"].clone();
+    assert_eq!(
+        steps(&again)[..4],
+        [("check", "done"), ("clients.codex", "skipped"), ("clients.cursor", "skipped"), ("task", "skipped")]
+    );
+}
+
+#[test]
+fn init_asks_at_most_three_questions_and_accepts_no() {
+    let (_model, world) = stage();
+    let mut terminal = TerminalSession::start_interactive(world.command(["init"]));
+    for (question, answer) in [
+        ("Register this server with Codex, Cursor? [Y/n]", "y\n"),
+        ("without asking? [y/N]", "y\n"),
+        ("describes the project; it cannot change anything. [Y/n]", "n\n"),
+    ] {
+        terminal.wait_for_text(question);
+        terminal.type_text(answer);
+    }
+    let shown = terminal.wait();
+    assert_eq!(shown.exit, Some(0), "{shown:?}");
+    assert_eq!(
+        (shown.stdout.matches("[Y/n]").count(), shown.stdout.matches("[y/N]").count()),
+        (2, 1),
+        "{shown:?}"
+    );
+    assert!(read_text(&world.home().join(".codex/config.toml")).contains("approval_mode = \"approve\""));
+    // What is done is not asked again.
+    let mut terminal = TerminalSession::start_interactive(world.command(["init"]));
+    terminal.wait_for_text("[Y/n]");
+    terminal.type_text("n\n");
+    let shown = terminal.wait().stdout;
+    assert!(!shown.contains("Register this server with") && !shown.contains("[y/N]"), "{shown}");
+}
+
+#[test]
+fn without_a_terminal_nothing_is_done_unless_flags_answer() {
+    let (_model, world) = stage();
+    let run = world.run(["init"]);
+    assert_eq!(
+        (run.exit, &run.json()["error"]["code"]),
+        (Some(2), &json!("CONFIRMATION_REQUIRED")),
+        "{run:?}"
+    );
+    assert!(!is_registered(&world, ".cursor/mcp.json"));
+    let data = world.run(["init", "--yes", "--skip-task", "--clients", "cursor"]).json()["data"].clone();
+    assert_eq!(steps(&data)[..3], [("check", "done"), ("clients.cursor", "done"), ("task", "skipped")]);
+    assert!(!is_registered(&world, ".codex/config.toml"));
+}
+
+#[test]
+fn a_missing_agent_fails_with_its_fix_and_the_clients_are_registered_anyway() {
+    let world = World::new(PROGRAM);
+    world.write("home/.cursor/mcp.json", "{}");
+    let run = output_of(&mut world.command(["init", "--yes"]));
+    let answer = run.json();
+    assert_eq!((run.exit, &answer["error"]["code"]), (Some(4), &json!("DEPENDENCY_MISSING")), "{answer}");
+    let data = &answer["meta"]["failure_data"];
+    let statuses = steps(data);
+    assert!(
+        statuses.contains(&("clients.cursor", "done")) && statuses.contains(&("task", "skipped")),
+        "{data}"
+    );
+    assert!(data["steps"][0]["next"].as_str().unwrap().contains("npm install -g @openai/codex"), "{data}");
+}
+
+#[test]
+fn an_interrupt_at_a_question_changes_nothing() {
+    let (_model, world) = stage();
+    let mut terminal = TerminalSession::start_interactive(world.command(["init"]));
+    terminal.wait_for_text("[Y/n]");
+    let pid = rustix::process::Pid::from_child(&terminal.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(terminal.wait().exit, Some(130));
+    assert!(!is_registered(&world, ".cursor/mcp.json"));
+}
