@@ -1,0 +1,92 @@
+//! A shell in tmux: types commands, waits until the prompt is back, and returns the screen as text.
+
+#![expect(clippy::disallowed_methods, reason = "the tests start tmux and poll its screen")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The prompt of the shell.
+const PROMPT: &str = "$";
+/// No command of a newcomer takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal of 100 columns and 30 rows. Dropping it ends the shell.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    socket: PathBuf,
+}
+
+impl Terminal {
+    /// Starts a shell with only these variables. The socket of tmux is created in `folder`.
+    pub(super) fn start(folder: &Path, working_dir: &Path, variables: &[(&str, String)]) -> Terminal {
+        let terminal = Terminal { socket: folder.join("tmux.socket") };
+        let variables = variables.iter().map(|(name, value)| format!("{name}={value}"));
+        let shell = ["bash", "--noprofile", "--norc", "-i"].map(str::to_owned);
+        let clean_shell = ["env".to_owned(), "-i".to_owned()].into_iter().chain(variables).chain(shell);
+        let directory = working_dir.display().to_string();
+        let size = ["new-session", "-d", "-x", "100", "-y", "30", "-c", &directory].map(str::to_owned);
+        terminal.tmux(&size.into_iter().chain(clean_shell).collect::<Vec<_>>());
+        terminal.wait_for("the first prompt", |screen| screen.ends_with(PROMPT));
+        terminal
+    }
+
+    /// Types a command on an empty screen and returns everything that it prints, once the prompt is back.
+    pub(super) fn run(&self, command: &str) -> String {
+        self.send_keys(&["C-l"]);
+        // The cleared screen becomes part of the history.
+        self.wait_for("an empty screen", |_| self.capture(&[]) == PROMPT);
+        self.tmux(&["clear-history".to_owned()]);
+        self.send_keys(&["-l", command]);
+        self.send_keys(&["Enter"]);
+        let screen = self.wait_for(command, |screen| {
+            screen.lines().count() > 1 && screen.lines().next_back() == Some(PROMPT)
+        });
+        screen.strip_suffix(PROMPT).unwrap_or(&screen).trim_end().to_owned() + "\n"
+    }
+
+    fn send_keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat().into_iter().map(str::to_owned).collect::<Vec<_>>());
+    }
+
+    fn wait_for(&self, what: &str, is_reached: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let screen = self.screen();
+            if is_reached(&screen) {
+                return screen;
+            }
+            assert!(Instant::now() < deadline, "still waiting for {what}:\n{screen}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The screen and what has scrolled out of it.
+    fn screen(&self) -> String {
+        self.capture(&["-S", "-"])
+    }
+
+    fn capture(&self, range: &[&str]) -> String {
+        // -J joins lines that the terminal wrapped, so that the text does not depend on the length of paths.
+        let args = [&["capture-pane", "-p", "-J"], range].concat();
+        let text = self.tmux(&args.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        lines.join("\n").trim_end().to_owned()
+    }
+
+    fn tmux(&self, args: &[String]) -> String {
+        let mut command = Command::new("tmux");
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C.UTF-8");
+        let run = command.args(["-f", "/dev/null", "-S"]).arg(&self.socket).args(args).output();
+        let run = run.unwrap_or_else(|error| panic!("tmux: {error}; run scripts/install-tmux"));
+        assert!(run.status.success(), "{args:?}: {run:?}");
+        String::from_utf8_lossy(&run.stdout).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let mut command = Command::new("tmux");
+        let _ = command.arg("-S").arg(&self.socket).arg("kill-server").status();
+    }
+}
