@@ -301,7 +301,7 @@ fn task_step(
     const NAME: &str = "task";
     let directory = &context.process.current_dir;
     if let Some(earlier) = earlier {
-        let next = format!("mcp-delegator local results {}", earlier.id);
+        let next = format!("mcp-delegator results {}", earlier.id);
         progress.add(NAME, StepStatus::Skipped, "a first task completed here before", Some(next));
         return Ok(());
     }
@@ -322,7 +322,7 @@ fn task_step(
                 let (data, _) = completion.parts();
                 progress.task = data.cloned();
                 let summary = data.and_then(|data| data["summary"].as_str()).unwrap_or("completed");
-                let next = "mcp-delegator local run 'your task' --mode workspace-write".to_owned();
+                let next = "mcp-delegator run 'your task' --mode workspace-write".to_owned();
                 progress.add(NAME, StepStatus::Done, summary, Some(next));
             }
         },
