@@ -245,7 +245,10 @@ fn resuming_an_unknown_thread_starts_nothing() {
     stage.write_program("bin/codex", &agent);
     let resume = ["local", "resume", "go on", "--thread-id", THREAD];
     let suggestion = refused_resume(&stage, &resume)["suggestion"].as_str().unwrap().to_owned();
-    assert!(suggestion.contains("mcp-delegator status") && !suggestion.contains("Did you mean"), "{suggestion}");
+    assert!(
+        suggestion.contains("mcp-delegator status") && !suggestion.contains("Did you mean"),
+        "{suggestion}"
+    );
     // A thread of another Codex home, and one with a similar id.
     stage.world.write(&format!("other/sessions/rollout-2026-11-16T05-56-29-{THREAD}.jsonl"), "");
     let similar = THREAD.replace("0199", "0198");
