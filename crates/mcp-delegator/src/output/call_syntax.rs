@@ -119,7 +119,7 @@ mod tests {
             (&several, "mcp-delegator wait --task-ids T-1 --task-ids T-2 --until any"),
             (&resume, "mcp-delegator resume 'Go on.' --task-id T-1"),
             (&aside, "mcp-delegator doctor --set-aside-damaged"),
-            (&labelled, "mcp-delegator local status --labels team=parser --labels 'x=a b'"),
+            (&labelled, "mcp-delegator status --labels team=parser --labels 'x=a b'"),
         ] {
             assert_eq!(CallSyntax::Commands.render(call).as_deref(), Some(expected));
         }

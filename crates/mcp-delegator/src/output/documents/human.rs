@@ -42,8 +42,8 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
     if let Some(detail) = error.detail.as_deref().filter(|detail| is_new(detail)) {
         lines.extend(quote(detail));
     }
-    let said = error.context.get("agent_message").and_then(Value::as_str);
-    if let Some(message) = said.filter(|message| is_new(message)) {
+    let message = error.context.get("agent_message").and_then(Value::as_str);
+    if let Some(message) = message.filter(|message| is_new(message)) {
         lines.push("message of the agent:".to_owned());
         lines.extend(quote(message));
     }
