@@ -103,7 +103,7 @@ impl Git {
 
     /// What `git --version` prints.
     pub fn version(&self) -> Result<String, GitError> {
-        let output = self.run(Path::new("/"), &Call::new(&["--version"]))?;
+        let output = self.run(Path::new("/"), &Call::new(["--version"]))?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 

@@ -73,7 +73,7 @@ fn assert_every_command_refuses(stage: &Stage, next_step: &str) {
         }
     }
     assert!(commands >= 15, "only {commands} commands were run");
-    let doctor = stage.run_json(&["doctor"])["meta"]["failure_data"].clone();
+    let doctor = stage.run(&["doctor"]).json()["meta"]["failure_data"].clone();
     assert_eq!(doctor["is_healthy"], false, "{doctor}");
     assert!(doctor.to_string().contains(file.to_str().unwrap()), "{doctor}");
     assert!(std::fs::read(&file).ok() == before, "the file was changed");
@@ -116,7 +116,7 @@ fn f37_every_command_refuses_a_registry_of_a_newer_program() {
 fn f37_a_registry_that_is_set_aside_is_preserved() {
     let stage = stage_with_task();
     std::fs::write(stage.database(), vec![7; 8192]).unwrap();
-    stage.run_json(&["doctor", "--set-aside-damaged"]);
+    stage.run(&["doctor", "--set-aside-damaged"]);
     let files = set_aside_files(stage.state_dir());
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(std::fs::read(stage.state_dir().join(&files[0])).unwrap(), vec![7; 8192]);
