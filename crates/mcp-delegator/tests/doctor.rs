@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use delegator_testkit::codex::{codex_program, world_with_codex};
-use delegator_testkit::program::{RunOutput, World, output_of, read_text};
+use delegator_testkit::program::{RunOutput, World, output_of};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -23,7 +23,7 @@ fn data(run: &RunOutput) -> Value {
 /// The check of this name.
 fn check(run: &RunOutput, name: &str) -> Value {
     let data = data(run);
-    let found = data["checks"].as_array().unwrap().iter().find(|check| check["name"] == name);
+    let found = data["checks"].as_array().into_iter().flatten().find(|check| check["name"] == name);
     found.unwrap_or_else(|| panic!("no check {name}: {data:#}")).clone()
 }
 
@@ -142,7 +142,7 @@ fn the_bundle_contains_no_secret_and_no_task_text_and_is_never_overwritten() {
     let run = world.run(["doctor", "--bundle", "report.txt"]);
     let file = world.project().join("report.txt");
     assert_eq!(data(&run)["bundle"], file.to_str().unwrap(), "{run:?}");
-    let report = read_text(&file);
+    let report = std::fs::read_to_string(&file).unwrap();
     for planted in
         [secret, "planted-pin-4711", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "the text of a task"]
     {
@@ -157,7 +157,7 @@ fn the_bundle_contains_no_secret_and_no_task_text_and_is_never_overwritten() {
         (Some(6), &json!("ALREADY_EXISTS")),
         "{again:?}"
     );
-    assert_eq!(read_text(&file), report);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), report);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn init_asks_at_most_three_questions_and_accepts_no() {
         "{shown:?}"
     );
     assert!(read_text(&world.home().join(".codex/config.toml")).contains("approval_mode = \"approve\""));
-    // What is done is not asked again.
+    // What is done needs no question.
     let mut terminal = TerminalSession::start_interactive(world.command(["init"]));
     terminal.wait_for_text("[Y/n]");
     terminal.type_text("n\n");

@@ -1,7 +1,7 @@
 //! `init`: from a fresh installation to a first result.
 //!
 //! Three steps: check what a task needs (as `doctor` does), register with the MCP clients of this machine (as `setup`
-//! does), run a first read-only task here. At most three questions are asked, before anything is changed; flags answer them
+//! does), run a first read-only task here. At most three questions come before anything is changed; flags answer them
 //! where no person can. A failed step says what to do, and a second call repeats only what is missing.
 
 mod first_task;
@@ -278,7 +278,7 @@ fn register_step(
         }
         return;
     }
-    // Only Codex has the setting, and the user was asked once for all clients.
+    // Only Codex has the setting, and one answer holds for all clients.
     let approves_tools = new.approves_tools && client.host == Host::Codex;
     match register(context, client.host, Registration { approves_tools, ..new.clone() }, false) {
         Ok(registered) => {

@@ -1,6 +1,6 @@
 //! Questions to the person at the terminal.
 //!
-//! A question is asked only where a person can answer it; elsewhere a flag must give the answer. It goes to stderr and
+//! A question appears only where a person can answer it; elsewhere a flag must give the answer. It goes to stderr and
 //! the answer comes from stdin, so stdout contains only the result.
 
 use std::io::BufRead;

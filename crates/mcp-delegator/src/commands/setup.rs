@@ -215,7 +215,7 @@ fn sample(context: &Context<'_>, host: Host, new: &Registration) -> Result<Regis
     })
 }
 
-/// Writes the entry. If `may_ask`, a user at a terminal is asked for what the registration leaves open.
+/// Writes the entry. If `may_ask`, a user at a terminal answers what the registration leaves open.
 pub fn register(
     context: &Context<'_>,
     host: Host,
