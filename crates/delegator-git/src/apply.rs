@@ -188,12 +188,12 @@ impl PreparedRestore {
             add(format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage), &entry.path);
         }
         scratch.run(name, ["update-index", "-z", "--index-info"], &input)?;
-        let flags: [(&str, fn(&Entry) -> bool); 2] = [
-            ("--assume-unchanged", |entry| entry.assume_unchanged),
-            ("--skip-worktree", |entry| entry.skip_worktree),
-        ];
-        for (flag, has_flag) in flags {
-            let paths = edits.entries.iter().filter(|entry| has_flag(entry));
+        for flag in ["--assume-unchanged", "--skip-worktree"] {
+            let has_flag = |entry: &&Entry| match flag {
+                "--skip-worktree" => entry.skip_worktree,
+                _ => entry.assume_unchanged,
+            };
+            let paths = edits.entries.iter().filter(has_flag);
             let paths = join_records(paths.map(|entry| entry.path.as_slice()));
             if !paths.is_empty() {
                 scratch.run(name, ["update-index", "-z", flag, "--stdin"], &paths)?;
