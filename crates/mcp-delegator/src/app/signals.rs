@@ -173,7 +173,8 @@ fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Valu
         (Category::ExecutionAck, [task]) => Some(json!(ExecutionAck::of(task, Capability::Foreground))),
         (Category::WaitResult, [task]) => Some(json!(unfinished(task))),
         (Category::WaitResult, several) => {
-            let tasks = several.iter().map(|task| WaitedTask::Unfinished(unfinished(task))).collect();
+            let tasks =
+                several.iter().map(|task| WaitedTask::Unfinished(Box::new(unfinished(task)))).collect();
             Some(json!(WaitedTasks { tasks }))
         }
         _ => None,

@@ -358,7 +358,7 @@ fn waited_item(
     task: &Task,
 ) -> Result<WaitedItem, AppError> {
     if !task.state.is_terminal() {
-        let data = WaitedTask::Unfinished(unfinished(engine, task)?);
+        let data = WaitedTask::Unfinished(Box::new(unfinished(engine, task)?));
         return Ok(WaitedItem { data, error: None, warnings: Vec::new() });
     }
     let files = engine.files(&task.id)?;

@@ -370,7 +370,7 @@ impl EndedItem {
 #[serde(untagged)]
 pub enum WaitedTask {
     Ended(Box<EndedItem>),
-    Unfinished(UnfinishedTask),
+    Unfinished(Box<UnfinishedTask>),
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
