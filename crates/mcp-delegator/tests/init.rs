@@ -1,5 +1,7 @@
 //! `init` checks, registers and runs a first task; it asks only a person, and repeats only what is missing.
 
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::{FakeModel, Reply, message};
 use delegator_testkit::program::{World, output_of, read_text};

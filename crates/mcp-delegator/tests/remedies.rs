@@ -1,8 +1,6 @@
 //! Runs every call that the program suggests in common situations. The testkit additionally parses every command that any
 //! answer of any test suggests.
 
-#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
-
 use std::path::Path;
 
 use delegator_testkit::remedies::{commands_in, commands_in_answer};

@@ -21,8 +21,8 @@ fn an_id_is_found_by_its_prefix() {
     near[9] = 31;
     let third = with_bits(&mut registry, TaskLocation::Local, near);
     let find = |given: &str| registry.find_by_prefix(&given.parse().unwrap()).unwrap();
-    assert_eq!(find("aaaa"), [first.clone()]);
-    assert_eq!(find("T-local-AAAA"), [first.clone()]);
+    assert_eq!(find("aaaa"), std::slice::from_ref(&first));
+    assert_eq!(find("T-local-AAAA"), std::slice::from_ref(&first));
     assert_eq!(find("T-cloud-aaaa"), []);
     assert_eq!(find(first.as_str()), [first]);
     assert_eq!(find("bbbb"), [second.clone(), third.clone()]);
