@@ -112,7 +112,6 @@ mod tests {
             ("run", Some("run")),
             ("fun", None),
             ("can", None),
-            ("end", None),
             ("memo", None),
             ("edit", None),
         ] {

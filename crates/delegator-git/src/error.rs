@@ -62,7 +62,7 @@ pub enum RestoreError {
     PathBlocked { path: String, problem: &'static str },
     #[error(
         "the state of {} after the task is not stored, because its supervisor was killed or the changes could not be \
-         examined; so its changes cannot be told from later ones",
+         examined; so its changes cannot be distinguished from later ones",
         top_level.display()
     )]
     NoEndState { top_level: PathBuf },

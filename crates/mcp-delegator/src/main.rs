@@ -3,12 +3,9 @@
 use mcp_delegator::app::process::current_process;
 use mcp_delegator::app::{command_list, completion, internal_modes, run};
 
-/// The first file descriptor after the standard streams.
-const FIRST_NON_STDIO_FD: i32 = 3;
-
 fn main() -> std::process::ExitCode {
-    // Tasks outlive the caller: its open descriptors, such as locks and pipes, must not be inherited.
-    close_fds::set_fds_cloexec(FIRST_NON_STDIO_FD, &[]);
+    // Tasks outlive the caller: its descriptors beyond the standard streams (locks, pipes) must not be inherited.
+    close_fds::set_fds_cloexec(3, &[]);
     let process = current_process();
     internal_modes::run_if_requested(&process).unwrap_or_else(|| {
         let commands = command_list::commands();

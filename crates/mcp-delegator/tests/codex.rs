@@ -418,7 +418,7 @@ fn words_of(command: &str) -> Vec<String> {
 /// Codex 0.166 reports a refused patch only on standard error, and a command that could not write as an item only if it ran
 /// for a while.
 #[test]
-fn a_read_only_task_that_tried_to_write_says_how_to_let_it() {
+fn a_read_only_task_that_tried_to_write_explains_how_to_permit_it() {
     for attempt in [patch(ADD), command("sleep 2; touch added.txt")] {
         let model = FakeModel::start(vec![
             Reply::Output(vec![attempt]),

@@ -66,7 +66,8 @@ fn the_cli_envelope_schema_is_the_published_file() {
 
 #[test]
 fn every_command_in_every_envelope_validates() {
-    for spec in catalog().iter() {
+    // `serve` writes only protocol messages to stdout.
+    for spec in catalog().iter().filter(|spec| spec.path != ["serve"]) {
         for envelope in ["agent", "standard", "tool"] {
             let input = valid_input(spec);
             let mut args: Vec<String> = spec.path.iter().map(|word| (*word).to_owned()).collect();

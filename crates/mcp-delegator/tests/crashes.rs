@@ -223,8 +223,8 @@ fn crash_while_releasing_a_claim(stage: &mut Stage, name: &str) {
 
 fn crash_while_cleaning_old_tasks(stage: &Stage, name: &str) {
     import_old_task_with_restore_point(stage);
-    stage.crash(name, &["cleanup-registry"]);
-    let cleaned = stage.run_json(&["cleanup-registry"]);
+    stage.crash(name, &["cleanup-registry", "--old-task-max-age-hours", "24"]);
+    let cleaned = stage.run_json(&["cleanup-registry", "--old-task-max-age-hours", "24"]);
     assert_eq!(cleaned["data"]["restore_points"]["retained_count"], 0, "{name}: {cleaned}");
     assert_eq!(stage.registry().count_restore_points().unwrap(), 0, "{name}");
     assert_eq!(git(stage, &["for-each-ref", "refs/mcp-delegator"]), "", "{name}");

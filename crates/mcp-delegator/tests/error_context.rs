@@ -147,7 +147,8 @@ fn a_timeout_suggests_a_larger_limit_and_names_the_activity() {
         let data = stage.wait(&id)["data"].clone();
         let context = &data["metadata"]["error_context"];
         assert_eq!((&data["state"], &context["failure_kind"]), (&json!("timeout"), &json!(limit)), "{data}");
-        let expected = format!("Pass {limit}_timeout_sec 2: {reason} 1 s during \"Running exec sleep 300\".");
+        let expected =
+            format!("Pass --{limit}-timeout-sec 2: {reason} 1 s during \"Running exec sleep 300\".");
         assert_eq!(context["suggestions"], json!([expected]), "{context}");
     }
 }

@@ -299,7 +299,7 @@ fn a_lost_supervisor_leaves_a_usable_restore_point() {
     let data = stage.run_json(&["local", "wait", &id])["data"].clone();
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
     assert_eq!(data["restore_point"]["ref"], format!("refs/mcp-delegator/{id}"), "{data}");
-    // Without the state after the task, its changes cannot be told from later ones.
+    // Without the state after the task, its changes cannot be distinguished from later ones.
     let refused = stage.world.run(["restore", &id, "--confirm-destructive"]);
     let error = refused.json()["error"].clone();
     assert_eq!(error["code"], "WRONG_STATE", "{refused:?}");

@@ -348,7 +348,7 @@ fn writers_that_share_an_additional_directory_run_one_after_the_other() {
 }
 
 #[test]
-fn every_response_about_a_task_says_that_the_queue_is_paused() {
+fn every_response_about_a_task_states_that_the_queue_is_paused() {
     let stage = waiting_stage();
     release_agents(&stage);
     stage.run_json(&["queue", "pause"]);

@@ -96,7 +96,7 @@ fn release(stage: &Stage, id: &str) {
 }
 
 #[test]
-fn status_without_tasks_says_how_to_start() {
+fn status_without_tasks_explains_how_to_start() {
     let stage = Stage::with_script(PROGRAM, turn(&[]));
     compare("status_empty", |columns| screen(&stage, columns, &["local", "status"]));
 }
@@ -186,7 +186,7 @@ fn is_waiting(pid: u32) -> bool {
 }
 
 #[test]
-fn a_log_without_events_says_what_to_do_next() {
+fn a_log_without_events_suggests_what_to_do_next() {
     let stage = Stage::with_script(PROGRAM, json!([{"wait_for_file": "go"}]));
     let id = stage.exec(&[]);
     compare("logs_empty", |columns| screen(&stage, columns, &["logs", &id]));

@@ -150,13 +150,16 @@ fn resolve_command(invocation: Invocation) -> ParsedCall {
 fn configuration(process: &Process, globals: &Globals) -> (Config, Option<ConfigError>) {
     let envelope = globals.envelope.map(|envelope| ("envelope".to_owned(), envelope.name().to_owned()));
     let sources = Sources { flags: envelope.into_iter().collect(), ..sources(process) };
-    match delegator_config::load(&sources) {
+    let (config, error) = match delegator_config::load(&sources) {
         Ok(config) => (config, None),
         Err(invalid) => {
             let InvalidConfig { error, valid_part } = *invalid;
             (valid_part, Some(error))
         }
-    }
+    };
+    let errors = error.into_iter().chain(delegator_config::state_dir(&sources).err());
+    let problems: Vec<_> = errors.flat_map(|error| error.problems).collect();
+    (config, (!problems.is_empty()).then_some(ConfigError { problems }))
 }
 
 fn redactor(process: &Process, config: &Config) -> Redactor {
@@ -220,12 +223,12 @@ fn execute(
         problems.extend(fields::unknown(&globals.fields, &spec.output_schema()));
     }
     problems.extend(globals.output.as_deref().and_then(unwritable));
-    let state_dir = delegator_config::state_dir(&sources(process));
+    let state_dir = delegator_config::state_dir(&sources(process)).ok();
     let context = Context {
         commands,
         config,
         config_error: config_error.as_ref(),
-        state_dir: state_dir.clone().ok(),
+        state_dir: state_dir.clone(),
         process,
         screen,
         surface: Surface::CommandLine,
@@ -235,7 +238,7 @@ fn execute(
     if parsed.last {
         last_task::fill_task_input(&context, spec, &mut object)?;
     }
-    let preflight_context = PreflightContext::new(config, process, state_dir.as_deref().ok());
+    let preflight_context = PreflightContext::new(config, process, state_dir.as_deref());
     // Preflight checks need a valid configuration.
     let preflight_context = config_error.is_none().then_some(&preflight_context);
     let origin = CallOrigin { surface: Surface::CommandLine, current_dir: &process.current_dir };
@@ -243,7 +246,6 @@ fn execute(
     let call = commands.find(spec)?.prepare(input)?;
     if spec.config == ConfigUse::Required {
         config_error.clone().map_or(Ok(()), Err)?;
-        state_dir?;
     }
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
     let mut output = complete(&context, call.run(&context)?)?;

@@ -6,12 +6,16 @@ use delegator_testkit::generated::workspace;
 use delegator_testkit::program::read_text;
 
 /// The beginning of a command, and why it is not run here.
-const COVERED_ELSEWHERE: [(&str, &str); 6] = [
+const COVERED_ELSEWHERE: [(&str, &str); 7] = [
     ("cargo run ", "CI runs the first command of the README; its `demo` is run here as well"),
     ("cargo install ", "it builds the program that this test runs"),
     ("scripts/", "CI runs `scripts/test`, which runs the others; checked below: the file is executable"),
     ("npm install -g @openai/codex", "`scripts/install-codex` installs the same package for the tests"),
     ("codex login", "it needs an account; the tests of `doctor` run `codex login status`"),
+    (
+        "echo 'source <(mcp-delegator completions ",
+        "the tests of `completions` source the script in a real shell",
+    ),
     ("just", "recipes run whole suites or benchmarks; checked below: the recipe exists"),
 ];
 

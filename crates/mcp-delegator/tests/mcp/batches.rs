@@ -95,7 +95,7 @@ fn add_similar_task(stage: &Stage, id: &str) -> String {
     let mut registry = Registry::open(&dir).unwrap();
     registry.set_queue_paused(true).unwrap();
     registry.submit(&NewTask::reading(similar, "/elsewhere", "similar"), b"{}", 1).unwrap();
-    id[..20].to_owned()
+    id[..14].to_owned()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_task_handle_reports_an_ambiguous_id_beside_a_task_that_matches_it() {
 fn an_id_that_becomes_ambiguous_during_a_wait_still_names_its_task() {
     let stage = waiting_stage();
     let id = stage.exec(&[]);
-    let mut command = stage.world.command(["local", "wait", "--task-ids", &id[..20]]);
+    let mut command = stage.world.command(["local", "wait", "--task-ids", &id[..14]]);
     command.env("MCP_DELEGATOR_LOG", "mcp_delegator=debug").stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut log, mut byte) = (String::new(), [0]);

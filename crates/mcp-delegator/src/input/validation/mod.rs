@@ -104,7 +104,11 @@ pub fn validate(
         problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
     };
     add_new(nul::nul_problems(inputs, &input));
-    add_new(input_validator.violations(&input));
+    let violations = input_validator.violations(&input);
+    add_new(match origin.surface {
+        Surface::CommandLine => with_example(spec, violations),
+        Surface::Server => violations,
+    });
     add_new(alternatives_problem(spec, &input).into_iter().collect());
     add_new((spec.check)(&input));
     add_new((spec.confirmation)(&input, origin.surface).into_iter().collect());
@@ -194,6 +198,19 @@ fn alternatives_problem(spec: &CommandSpec, input: &Value) -> Option<Problem> {
         _ => return None,
     };
     Some(problem.suggest(Some(rule)))
+}
+
+/// Adds the first example of the command to the hint for a missing input.
+fn with_example(spec: &CommandSpec, problems: Vec<Problem>) -> Vec<Problem> {
+    let Some(example) = spec.examples.first() else { return problems };
+    let add = |problem: Problem| match (problem.code, &problem.suggestion) {
+        (ErrorCode::MissingArgument, Some(hint)) => {
+            let hint = format!("{hint} Example: {}", example.command);
+            problem.suggest(Some(hint))
+        }
+        _ => problem,
+    };
+    problems.into_iter().map(add).collect()
 }
 
 /// Unavailable inputs with another value than their default.

@@ -69,8 +69,8 @@ pub fn input_required(object: &Map<String, Value>, current_dir: &Path) -> InputR
 pub fn answer_in(call: &CallToolRequestParams) -> Option<Answer> {
     let answer = call.input_responses.as_ref()?.get(CONFIRM)?;
     let answer: ElicitResult = serde_json::from_value(answer.clone()).ok()?;
-    let asked_ms: Option<i64> = call.request_state.as_ref().and_then(|state| state.parse().ok());
-    let elapsed_ms = asked_ms.and_then(|asked| Timestamp::now().as_millisecond().checked_sub(asked));
+    let sent_ms: Option<i64> = call.request_state.as_ref().and_then(|state| state.parse().ok());
+    let elapsed_ms = sent_ms.and_then(|sent| Timestamp::now().as_millisecond().checked_sub(sent));
     let elapsed = elapsed_ms.and_then(|elapsed| u64::try_from(elapsed).ok()).map(Duration::from_millis);
     Some(Answer::of(&answer.action, elapsed))
 }
@@ -83,7 +83,7 @@ pub async fn ask(
 ) -> Answer {
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object, current_dir)));
     let options = PeerRequestOptions::no_options();
-    let asked = Instant::now();
+    let sent = Instant::now();
     let Ok(mut pending) = context.peer.send_cancellable_request(request, options).await else {
         return Answer::Unavailable;
     };
@@ -94,7 +94,7 @@ pub async fn ask(
             Answer::Unavailable
         }
         answer = &mut pending.rx => match answer {
-            Ok(Ok(ClientResult::ElicitResult(answer))) => Answer::of(&answer.action, Some(asked.elapsed())),
+            Ok(Ok(ClientResult::ElicitResult(answer))) => Answer::of(&answer.action, Some(sent.elapsed())),
             _ => Answer::Unavailable,
         },
     }

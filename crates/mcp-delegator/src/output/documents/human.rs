@@ -2,6 +2,8 @@
 //!
 //! A person reads both on one screen, so an error leaves out what the printed document already states.
 
+use std::borrow::Cow;
+
 use delegator_domain::terminal;
 use serde_json::Value;
 
@@ -14,12 +16,18 @@ use crate::output::outcome::Warning;
 /// The error without the parts that `printed` contains; empty if it contains all of them.
 pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
     let mut lines = Vec::new();
-    let is_new = |text: &str| !printed.contains(text.trim());
+    // The document is wrapped, so only the words are compared.
+    let printed = words(printed);
+    let is_new = |text: &str| !printed.contains(&words(text));
     let message = terminal::sanitize(&error.message);
+    let message = match message.split_once(FIRST) {
+        Some((count, first)) if !is_new(first) => Cow::Owned(format!("{count}.")),
+        _ => message,
+    };
     match error.problems.as_slice() {
         [_, _, ..] => {
             // The first problem is in the list, too.
-            let count = message.split(". First: ").next().unwrap_or_default();
+            let count = message.split(FIRST).next().unwrap_or_default();
             lines.push(labelled(style, "error", &format!("{count}:")));
             lines.extend(error.problems.iter().map(|problem| {
                 let hint = problem.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -47,17 +55,25 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
         lines.push("message of the agent:".to_owned());
         lines.extend(quote(message));
     }
-    lines.extend(advice(error, printed, style));
+    lines.extend(advice(error, &printed, style));
     lines.join("\n")
+}
+
+/// In the message about several problems, before the first of them.
+const FIRST: &str = ". First: ";
+
+/// The text with single spaces only.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What to do next. Commands stay on one line.
 fn advice(error: &AppError, printed: &str, style: TextStyle) -> Vec<String> {
-    let names_printed_call = |suggestion: &Suggestion| {
-        let call = suggestion.call.as_ref().and_then(|call| CallSyntax::Commands.render(call));
-        call.is_some_and(|call| printed.contains(&call))
+    let is_printed = |suggestion: &Suggestion| match &suggestion.call {
+        Some(call) => CallSyntax::Commands.render(call).is_some_and(|call| printed.contains(&words(&call))),
+        None => printed.contains(&words(&suggestion.text)),
     };
-    let hint = error.hint().filter(|hint| error.problems.len() <= 1 && !names_printed_call(hint));
+    let hint = error.hint().filter(|hint| error.problems.len() <= 1 && !is_printed(hint));
     let hint = hint.map(|hint| {
         let hint = Suggestion { text: format!("hint: {}", hint.text), call: hint.call.clone() };
         style.sentence(&hint)
@@ -106,6 +122,15 @@ mod tests {
             "error: The agent reported an error."
         );
         assert_eq!(text(&error, whole), "");
+    }
+
+    #[test]
+    fn an_error_does_not_repeat_wrapped_text() {
+        let error =
+            AppError::new(ErrorCode::DependencyMissing, "2 problems: agent, git. First: codex is missing")
+                .suggest("Run: npm install -g @openai/codex");
+        let printed = "agent  codex is\n       missing\nagent  Run: npm install -g\n       @openai/codex";
+        assert_eq!(text(&error, printed), "error: 2 problems: agent, git.");
     }
 
     #[test]

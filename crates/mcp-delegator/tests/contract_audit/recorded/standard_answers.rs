@@ -85,7 +85,7 @@ fn record() -> StandardAnswers {
         cancelled_nothing,
         partial: answer(&["cancel", &one, &running, UNKNOWN_TASK]),
         bad_mode: answer(&["local", "exec", "x", "--mode", "wild"]),
-        bad_flag: answer(&["local", "status", "--colour"]),
+        bad_flag: answer(&["local", "status", "--brightness"]),
         bad_config: bad_config.world.run(["config", "show", "--envelope", "standard"]).document(),
         unknown_task: answer(&["local", "results", UNKNOWN_TASK]),
         unknown_schema: answer(&["schema", "nope"]),

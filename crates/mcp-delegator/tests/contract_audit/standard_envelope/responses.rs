@@ -83,7 +83,7 @@ pub(crate) const SECTIONS: &[Section] = &[
             }),
             works(14, "`details.field`", "The input, the flag and the configuration key", || {
                 equals(&STANDARD_ANSWERS.bad_mode, "/error/details/field", "mode");
-                equals(&STANDARD_ANSWERS.bad_flag, "/error/details/field", "--colour");
+                equals(&STANDARD_ANSWERS.bad_flag, "/error/details/field", "--brightness");
                 equals(&STANDARD_ANSWERS.bad_config, "/error/details/field", "max_concurrent");
             }),
             works(
@@ -92,7 +92,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "The refused value of an input, a flag and the configuration",
                 || {
                     equals(&STANDARD_ANSWERS.bad_mode, "/error/details/value", "wild");
-                    equals(&STANDARD_ANSWERS.bad_flag, "/error/details/value", "--colour");
+                    equals(&STANDARD_ANSWERS.bad_flag, "/error/details/value", "--brightness");
                     equals(&STANDARD_ANSWERS.bad_config, "/error/details/value", "zero");
                 },
             ),

@@ -7,8 +7,9 @@ use crate::recorded::{MESSAGE, STANDARD_ANSWERS, STANDARD_FIELDS};
 use crate::row::{Section, differs, works};
 
 /// Booleans whose names the documents define.
-const DEFINED_BOOLEANS: [&str; 6] =
-    ["accepted", "dry_run", "included", "partial_success", "success", "truncated"];
+/// `value` and `default` are those of a setting, of whatever type it has.
+const DEFINED_BOOLEANS: [&str; 8] =
+    ["accepted", "default", "dry_run", "included", "partial_success", "success", "truncated", "value"];
 
 /// The fields of all recorded answers, at any depth. Counts by the type of an event have its name as key.
 fn fields() -> Vec<(&'static str, &'static Value)> {

@@ -194,7 +194,8 @@ pub(crate) const SECTIONS: &[Section] = &[
                 || {
                     assert_eq!(list(&COMPLETED.wait, "/data/artifacts").len(), 2);
                     let expected = json!({"type": "file", "ref": "src/api.ts", "size": 12, "sha256":
-                        "bc85caa9b61bcf3a54ccfc800e2b0eda6c11fa5df4e0481c896d31cda2462eb2"});
+                        "bc85caa9b61bcf3a54ccfc800e2b0eda6c11fa5df4e0481c896d31cda2462eb2",
+                        "attributed_to": "agent"});
                     equals(&COMPLETED.wait, "/data/artifacts/0", expected);
                 },
             ),
