@@ -22,7 +22,10 @@ fn long_queue() -> Stage {
     let project = stage.world.project().display().to_string();
     for number in 0..TASKS {
         let mut bits = [0; 16];
-        bits[..2].copy_from_slice(&number.to_be_bytes());
+        // One letter of an id has five bits.
+        for (letter, bits) in bits.iter_mut().enumerate().take(4) {
+            *bits = u8::try_from((number >> (5 * letter)) & 31).unwrap();
+        }
         let id = TaskId::from_random(TaskLocation::Local, bits);
         let task = NewTask::reading(id, project.clone(), "a task");
         registry.submit(&task, b"{}", jiff::Timestamp::now().as_millisecond()).unwrap();
