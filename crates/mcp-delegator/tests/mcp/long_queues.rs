@@ -88,7 +88,7 @@ fn status_lists_every_queued_task() {
         let next = response["meta"]["next_cursor"].as_str().map(str::to_owned);
         // Markdown is shorter than JSON, so that more tasks fit.
         let is_partial = text(&markdown).contains("queued tasks are not listed: continue with the cursor");
-        assert_eq!(text(&markdown).contains("- more: cursor "), is_partial);
+        assert_eq!(text(&markdown).contains("- more: cursor "), is_partial, "{}", text(&markdown));
         assert!(is_partial || cursor.is_some());
         (response, next)
     });

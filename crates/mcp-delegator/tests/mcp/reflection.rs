@@ -136,7 +136,10 @@ fn manifest_and_help_state_the_same_inputs() {
             assert_eq!(Facts::of_text(stated), expected, "{name} {input}: {stated}");
             let is_required = words(&schema["required"]).contains(&input.as_str());
             let in_usage = match is_positional {
-                true => usage.contains(&format!(" <{entry}>")),
+                // The task is given by position or as a file.
+                true => [format!(" <{entry}>"), format!(" <{entry}|--{input}-file")]
+                    .iter()
+                    .any(|shown| usage.contains(shown)),
                 false => usage.contains(&format!(" {flag} <")),
             };
             assert_eq!(in_usage, is_required, "{name} {input}: {usage}");

@@ -127,6 +127,8 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
                     let usage = help.split_once("Usage: ").unwrap().1;
                     let usage =
                         usage.split(" Arguments: ").next().unwrap().split(" Options: ").next().unwrap();
+                    // The task is given by position or as a file.
+                    let usage = usage.replace("<TASK|--task-file <FILE>>", "<TASK>");
                     assert_eq!(usage.contains(&format!(" {shown}")), required, "{name}: {usage}");
                 });
             },
