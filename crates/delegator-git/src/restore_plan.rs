@@ -129,6 +129,10 @@ fn find_target(
     before.retain(|path, _| !is_absent(&saved.absent, path));
     let mut needed: BTreeSet<RepoPath> = before.keys().chain(&saved.written).cloned().collect();
     needed.extend(end.iter().flat_map(|end| end.changed.keys()).cloned());
+    // Also files that the task created and that were too large to be read. Those that existed and were left out stay.
+    let left_out: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let unread = end.iter().flat_map(|end| end.unread.keys());
+    needed.extend(unread.filter(|path| !left_out.contains(display_path(path).as_str())).cloned());
     let (present, now) = capture_present(scratch, &needed)?;
     let untouchable = Untouchable::find(scratch, point, &saved, &present, (&before, &now))?;
     let target = match &end {

@@ -115,6 +115,11 @@ impl FileTargets {
         let (before, now) = (states.before.get(path), states.now.get(path));
         let after = states.end.changed.get(path).map_or(before, Option::as_ref);
         let decision = match states.end.unread.get(path) {
+            Some(_) if before.is_none() && now.is_none() => {
+                // It is not known whether the file is as before: it was not captured then, or cannot be captured now.
+                let reason = states.untouchable.reason(path, [None, None]);
+                return self.keep.extend(reason.map(|reason| (display_path(path), reason)));
+            }
             Some(_) if before == now => FileDecision::Same,
             // The content after the task is unknown, but the stamp shows whether the file changed since.
             Some(stamp) if Stamp::at(&on_disk(states.top_level, path)) == *stamp => FileDecision::Revert,

@@ -166,6 +166,29 @@ fn a_large_file_is_reverted_only_while_it_is_unchanged() {
 }
 
 #[test]
+fn a_large_file_that_the_task_created_is_removed_and_one_that_was_left_out_is_listed() {
+    let world = World::new();
+    world.write("old", vec![b'x'; 11 << 20]);
+    let point = world.run_task(&any_change(), || {
+        world.write("new", vec![b'y'; 11 << 20]);
+        world.write("old", vec![b'y'; 11 << 20]);
+    });
+    let plan = restored(&world, &point);
+    assert_eq!(plan.remove, ["new"]);
+    assert_eq!(plan.keep, [("old".to_owned(), KeepReason::LeftOut)]);
+    assert!(!world.tree.join("new").exists());
+    assert_eq!(fs::read(world.tree.join("old")).unwrap()[0], b'y');
+}
+
+#[test]
+fn a_large_file_that_the_task_created_is_not_removed_after_it_was_changed() {
+    let world = World::new();
+    let point = world.run_task(&any_change(), || world.write("new", vec![b'y'; 11 << 20]));
+    world.write("new", "mine\n");
+    assert_refused(&world, &point, &["new"]);
+}
+
+#[test]
 fn without_the_state_after_the_task_its_changes_cannot_be_restored() {
     let world = World::new();
     let point = world.create_point();
