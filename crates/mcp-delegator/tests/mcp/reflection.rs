@@ -136,10 +136,8 @@ fn manifest_and_help_state_the_same_inputs() {
             assert_eq!(Facts::of_text(stated), expected, "{name} {input}: {stated}");
             let is_required = words(&schema["required"]).contains(&input.as_str());
             let in_usage = match is_positional {
-                // The task is given by position or as a file.
-                true => [format!(" <{entry}>"), format!(" <{entry}|--{input}-file")]
-                    .iter()
-                    .any(|shown| usage.contains(shown)),
+                // `<TASK|--task-file <FILE>>` or `<TASK_ID|--last>`: there is another way to give it.
+                true => ['>', '|'].iter().any(|end| usage.contains(&format!(" <{entry}{end}"))),
                 false => usage.contains(&format!(" {flag} <")),
             };
             assert_eq!(in_usage, is_required, "{name} {input}: {usage}");
