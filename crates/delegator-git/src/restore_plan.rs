@@ -47,10 +47,8 @@ pub struct Plan {
     pub overlaps: Vec<String>,
     /// The index differs and would be restored.
     pub index_differs: bool,
-    /// HEAD or its branch points elsewhere, and restoring HEAD would move it.
-    pub head_moved: bool,
-    /// The task moved HEAD, and it was moved again.
-    pub head_overlaps: bool,
+    pub head_target: HeadTarget,
+    /// The present HEAD.
     pub head: Head,
     /// Operations in progress in the repository, by the names of git's own files.
     pub in_progress: Vec<&'static str>,
@@ -197,8 +195,7 @@ fn plan(
         keep,
         overlaps: target.overlaps.clone(),
         index_differs: !matches!(target.index, IndexTarget::Unchanged),
-        head_moved: target.head != HeadTarget::Unchanged,
-        head_overlaps: target.head == HeadTarget::Overlaps,
+        head_target: target.head,
         in_progress: operations_in_progress(repository),
         head,
     }

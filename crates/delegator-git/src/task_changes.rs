@@ -83,17 +83,18 @@ pub(crate) fn task_changes(
         keep: files.keep,
         merged: merged_files,
         overlaps: overlaps.into_iter().collect(),
-        head: head_target(point, states.end.head.as_ref(), head),
+        head: head_target(point, states.end, head),
         files: files.files,
     })
 }
 
-fn head_target(point: &RestorePoint, after: Option<&Head>, now: &Head) -> HeadTarget {
+fn head_target(point: &RestorePoint, end: &EndState, now: &Head) -> HeadTarget {
     let before = Head { commit: point.head.clone(), branch: point.branch.clone() };
     // After the task there was no repository, or another one.
-    let Some(after) = after else { return HeadTarget::Overlaps };
+    let Some(after) = &end.head else { return HeadTarget::Overlaps };
     match decide(&before, after, now) {
         Decision::Same | Decision::Later => HeadTarget::Unchanged,
+        Decision::Revert | Decision::Overlap if !end.agent.moved_head => HeadTarget::NotByAgent,
         Decision::Revert => HeadTarget::Moves,
         Decision::Overlap => HeadTarget::Overlaps,
     }
