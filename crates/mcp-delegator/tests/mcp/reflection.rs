@@ -137,7 +137,9 @@ fn manifest_and_help_state_the_same_inputs() {
             let is_required = words(&schema["required"]).contains(&input.as_str());
             let in_usage = match is_positional {
                 // `<TASK|--task-file <FILE>>` or `<TASK_ID|--last>`: there is another way to give it.
-                true => ['>', '|'].iter().any(|end| usage.contains(&format!(" <{entry}{end}"))),
+                true => [">", "|--task-file <FILE>>", "|--last>"]
+                    .iter()
+                    .any(|end| usage.contains(&format!(" <{entry}{end}"))),
                 false => usage.contains(&format!(" {flag} <")),
             };
             assert_eq!(in_usage, is_required, "{name} {input}: {usage}");
