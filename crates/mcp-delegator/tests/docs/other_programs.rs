@@ -6,10 +6,14 @@ use delegator_testkit::generated::workspace;
 use delegator_testkit::program::read_text;
 
 /// The beginning of a command, and why it is not run here.
-const COVERED_ELSEWHERE: [(&str, &str); 7] = [
+const COVERED_ELSEWHERE: [(&str, &str); 8] = [
     ("cargo run ", "CI runs the first command of the README; its `demo` is run here as well"),
     ("cargo install ", "it builds the program that this test runs"),
-    ("scripts/", "CI runs `scripts/test`, which runs the others; checked below: the file is executable"),
+    ("scripts/install ", "the newcomer's test runs it with the program that is built already"),
+    (
+        "scripts/",
+        "CI runs `scripts/test`, which runs the other scripts; checked below: the file is executable",
+    ),
     ("npm install -g @openai/codex", "`scripts/install-codex` installs the same package for the tests"),
     ("codex login", "it needs an account; the tests of `doctor` run `codex login status`"),
     (

@@ -5,7 +5,7 @@ use std::path::Path;
 use regex::Regex;
 
 /// Patterns and their replacements, applied in order.
-const PATTERNS: [(&str, &str); 11] = [
+const PATTERNS: [(&str, &str); 9] = [
     (r"T-local-[0-9a-z]{10}", "T-local-0000000000"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "00000000-0000-0000-0000-000000000000"),
     (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.0-9]*Z", "2026-01-01T00:00:00Z"),
@@ -13,13 +13,7 @@ const PATTERNS: [(&str, &str); 11] = [
     (r"index [0-9a-f]{7}[.][.][0-9a-f]{7}", "index 0000000..0000000"),
     (r"[0-9]+([.][0-9]+)? (s|ms|MB|GB|MiB|GiB|TiB)([^a-z]|$)", "N $2$3"),
     (r"(git|bubblewrap|kernel|Linux|node)( version)? [0-9][0-9A-Za-z.-]*", "$1$2 N"),
-    (r"codex-cli [0-9][0-9a-z.]*", "codex-cli N"),
     (r"[(][0-9]+ bytes[)]", "(N bytes)"),
-    // Where the text is wrapped depends on the path of Codex.
-    (
-        r"(?s)(ok +agent +)/.*?[(]tested:[ \n]+([0-9.]+)[ \n]+to[ \n]+([0-9.]+)[)]",
-        "${1}PATH (tested: $2 to $3)",
-    ),
     // Depends on the control groups of this machine.
     (r"(?m)^[a-z]+ +containment +.*$", "-        containment    -"),
 ];

@@ -6,21 +6,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 /// The prompt of the shell.
 const PROMPT: &str = "$";
 /// No command of a newcomer takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A terminal of 100 columns and 30 rows. Dropping it ends the shell.
 #[derive(Debug)]
 pub(super) struct Terminal {
-    socket: PathBuf,
+    /// Contains the socket, whose path must be short.
+    folder: TempDir,
 }
 
 impl Terminal {
-    /// Starts a shell with only these variables. The socket of tmux is created in `folder`.
-    pub(super) fn start(folder: &Path, working_dir: &Path, variables: &[(&str, String)]) -> Terminal {
-        let terminal = Terminal { socket: folder.join("tmux.socket") };
+    /// Starts a shell with only these variables.
+    pub(super) fn start(working_dir: &Path, variables: &[(&str, String)]) -> Terminal {
+        let terminal = Terminal { folder: tempfile::tempdir().unwrap() };
         let variables = variables.iter().map(|(name, value)| format!("{name}={value}"));
         let shell = ["bash", "--noprofile", "--norc", "-i"].map(str::to_owned);
         let clean_shell = ["env".to_owned(), "-i".to_owned()].into_iter().chain(variables).chain(shell);
@@ -31,18 +34,34 @@ impl Terminal {
         terminal
     }
 
-    /// Types a command on an empty screen and returns everything that it prints, once the prompt is back.
-    pub(super) fn run(&self, command: &str) -> String {
+    /// Types a command on an empty screen, answers its questions, and returns everything that it prints, once the prompt
+    /// is back.
+    pub(super) fn run(&self, command: &str, answers: &[(&str, &str)]) -> String {
         self.send_keys(&["C-l"]);
         // The cleared screen becomes part of the history.
         self.wait_for("an empty screen", |_| self.capture(&[]) == PROMPT);
         self.tmux(&["clear-history".to_owned()]);
-        self.send_keys(&["-l", command]);
-        self.send_keys(&["Enter"]);
+        self.type_line(command);
+        for (question, answer) in answers {
+            // Questions are wrapped like other text.
+            let is_asked =
+                |screen: &str| screen.split_whitespace().collect::<Vec<_>>().join(" ").ends_with(question);
+            self.wait_for(question, is_asked);
+            self.type_line(answer);
+        }
         let screen = self.wait_for(command, |screen| {
             screen.lines().count() > 1 && screen.lines().next_back() == Some(PROMPT)
         });
         screen.strip_suffix(PROMPT).unwrap_or(&screen).trim_end().to_owned() + "\n"
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn type_line(&self, text: &str) {
+        self.send_keys(&["-l", text]);
+        self.send_keys(&["Enter"]);
     }
 
     fn send_keys(&self, keys: &[&str]) {
@@ -50,7 +69,7 @@ impl Terminal {
     }
 
     fn wait_for(&self, what: &str, is_reached: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let screen = self.screen();
             if is_reached(&screen) {
@@ -77,7 +96,7 @@ impl Terminal {
     fn tmux(&self, args: &[String]) -> String {
         let mut command = Command::new("tmux");
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C.UTF-8");
-        let run = command.args(["-f", "/dev/null", "-S"]).arg(&self.socket).args(args).output();
+        let run = command.args(["-f", "/dev/null", "-S"]).arg(self.socket()).args(args).output();
         let run = run.unwrap_or_else(|error| panic!("tmux: {error}; run scripts/install-tmux"));
         assert!(run.status.success(), "{args:?}: {run:?}");
         String::from_utf8_lossy(&run.stdout).into_owned()
@@ -87,6 +106,6 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         let mut command = Command::new("tmux");
-        let _ = command.arg("-S").arg(&self.socket).arg("kill-server").status();
+        let _ = command.arg("-S").arg(self.socket()).arg("kill-server").status();
     }
 }

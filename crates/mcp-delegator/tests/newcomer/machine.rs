@@ -1,0 +1,110 @@
+//! The machine of a newcomer: a clean home, a checkout, a project, and stand-ins for what a test cannot download.
+//!
+//! Lines are wrapped before paths are replaced in the screens, so the path of the machine always has the same length. It is
+//! not below the system's temporary directories, because the program warns about those.
+
+use std::fs::{create_dir_all, write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use delegator_testkit::codex::codex_program;
+use delegator_testkit::generated::workspace;
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+
+/// The length of the path of every machine.
+const PATH_LENGTH: usize = 40;
+/// Random characters at its end.
+const RANDOM: usize = 6;
+
+/// Removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Machine {
+    root: TempDir,
+}
+
+impl Machine {
+    pub(super) fn new() -> Machine {
+        let folder = folder();
+        let padding = PATH_LENGTH - RANDOM - 1 - folder.as_os_str().len();
+        let prefix = "-".repeat(padding);
+        let root = tempfile::Builder::new().prefix(&prefix).rand_bytes(RANDOM).tempdir_in(folder).unwrap();
+        let machine = Machine { root };
+        for folder in
+            [machine.checkout().join("scripts"), machine.project(), machine.tools(), machine.scratch()]
+        {
+            create_dir_all(folder).unwrap();
+        }
+        std::fs::copy(workspace().join("scripts/install"), machine.checkout().join("scripts/install"))
+            .unwrap();
+        machine.add_cargo();
+        machine
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.path().join("home/me")
+    }
+
+    /// The clone that the newcomer starts with.
+    pub(super) fn checkout(&self) -> PathBuf {
+        self.home().join("mcp-delegator")
+    }
+
+    /// A project of the newcomer.
+    pub(super) fn project(&self) -> PathBuf {
+        self.home().join("calendar")
+    }
+
+    /// Takes the place of the temporary directory: Codex rejects its sandbox helper if its home directory is below that.
+    pub(super) fn scratch(&self) -> PathBuf {
+        self.path().join("scratch")
+    }
+
+    fn tools(&self) -> PathBuf {
+        self.path().join("tools")
+    }
+
+    /// `PATH` as rustup leaves it.
+    pub(super) fn search_path(&self) -> String {
+        format!("{}:{}:/usr/bin:/bin", self.home().join(".cargo/bin").display(), self.tools().display())
+    }
+
+    /// `cargo run` and `cargo install` use the program that is built already.
+    fn add_cargo(&self) {
+        let run = format!("run) shift 2; exec {PROGRAM} \"$@\" ;;");
+        let copy = format!("mkdir -p \"$root/bin\" && cp {PROGRAM} \"$root/bin/mcp-delegator\"");
+        let install = format!("install) for root; do :; done; {copy} ;;");
+        self.add_tool("cargo", &format!("case $1 in\n{run}\n{install}\n*) exit 1 ;;\nesac"));
+    }
+
+    /// What `npm install -g @openai/codex` does: the real Codex is on `PATH`.
+    pub(super) fn add_codex(&self) {
+        self.add_tool("codex", &format!("exec {} \"$@\"", codex_program().display()));
+    }
+
+    fn add_tool(&self, name: &str, script: &str) {
+        let path = self.tools().join(name);
+        write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+}
+
+/// A folder for the machine: the build's own one, or, for a checkout in a temporary directory, the home of the developer.
+#[expect(clippy::disallowed_methods, reason = "the home of the developer, not an input of the program")]
+fn folder() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let folders = [Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))), home, Some(PathBuf::from("/var/lib"))];
+    let is_usable = |folder: &PathBuf| {
+        let is_temporary = folder.starts_with("/tmp") || folder.starts_with("/var/tmp");
+        !is_temporary
+            && folder.as_os_str().len() + RANDOM + 2 <= PATH_LENGTH
+            && tempfile::tempdir_in(folder).is_ok()
+    };
+    let found = folders.into_iter().flatten().find(is_usable);
+    found.expect("a writable folder with a short path that is not a temporary directory: set HOME to one")
+}
