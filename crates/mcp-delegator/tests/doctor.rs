@@ -116,8 +116,30 @@ fn clients_that_start_something_else_are_named_with_the_fix() {
         assert_eq!(check["status"], "warning", "{check}");
         assert!(check["message"].as_str().unwrap().contains(message), "{check}");
     }
+    let vscode = check(&run, "clients.vscode");
+    assert!(vscode["suggestion"].as_str().unwrap().contains("setup vscode --print"), "{vscode}");
     assert_eq!(world.run(["setup", "cursor"]).exit, Some(0));
     assert_eq!(check(&world.run(["doctor"]), "clients.cursor")["status"], "ok");
+}
+
+/// A client does not start a bare name in the current directory of `doctor`.
+#[test]
+fn a_bare_command_of_a_client_is_found_on_path() {
+    let world = world();
+    world.write("project/local-tool", "");
+    world.write("home/.cursor/mcp.json", "{\"mcpServers\": {\"mcp-delegator\": {\"command\": \"sh\"}}}");
+    world.write("home/.claude.json", "{\"mcpServers\": {\"mcp-delegator\": {\"command\": \"local-tool\"}}}");
+    let url = "[mcp_servers.mcp-delegator]\nurl = 'http://127.0.0.1:7777/mcp'\n";
+    world.write("home/.codex/config.toml", url);
+    let run = output_of(world.command(["doctor"]).env("PATH", "/bin"));
+    for (client, message) in [
+        ("cursor", "starts another program: sh"),
+        ("claude-code", "does not exist"),
+        ("codex", "connects by URL"),
+    ] {
+        let check = check(&run, &format!("clients.{client}"));
+        assert!(check["message"].as_str().unwrap().contains(message), "{check}");
+    }
 }
 
 #[test]
@@ -139,6 +161,7 @@ fn the_bundle_contains_no_secret_and_no_task_text_and_is_never_overwritten() {
              [agents.codex]\nenv = ['MY_PIN']\n"
         ));
     assert_eq!(world.run(["local", "exec", "the text of a task", "--skip-git-repo-check"]).exit, Some(0));
+    world.write("project/.mcp-delegator.toml", "max_depth =\n");
     let run = world.run(["doctor", "--bundle", "report.txt"]);
     let file = world.project().join("report.txt");
     assert_eq!(data(&run)["bundle"], file.to_str().unwrap(), "{run:?}");
@@ -148,7 +171,18 @@ fn the_bundle_contains_no_secret_and_no_task_text_and_is_never_overwritten() {
     {
         assert!(!report.contains(planted), "{planted} is in {report}");
     }
-    for wanted in ["\"database_url\"", "== checks ==", "T-local-", "\"sandbox\"", env!("CARGO_PKG_VERSION")] {
+    for path in [world.project(), world.home()] {
+        assert!(!report.contains(path.to_str().unwrap()), "{} is in {report}", path.display());
+    }
+    for wanted in [
+        "PROJECT/.mcp-delegator.toml:1:",
+        "~/",
+        "\"database_url\"",
+        "== checks ==",
+        "T-local-",
+        "\"sandbox\"",
+        env!("CARGO_PKG_VERSION"),
+    ] {
         assert!(report.contains(wanted), "{wanted} is not in {report}");
     }
     let again = world.run(["doctor", "--bundle", "report.txt"]);

@@ -51,8 +51,7 @@ fn init_checks_registers_and_runs_a_first_task_once() {
         !read_text(&world.home().join(".codex/config.toml")).contains("approval_mode"),
         "not without consent"
     );
-    let hint = data["steps"].as_array().unwrap().last().unwrap()["next"].to_string();
-    assert!(hint.contains("--toolsets local,cloud,registry"), "{hint}");
+    assert!(!data.to_string().contains("cloud"), "this version has no cloud tasks: {data}");
     let again = world.run(["init", "--yes"]).json()["data"].clone();
     assert_eq!(
         steps(&again)[..4],
@@ -128,4 +127,69 @@ fn an_interrupt_at_a_question_changes_nothing() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(terminal.wait().exit, Some(130));
     assert!(!is_registered(&world, ".cursor/mcp.json"));
+}
+
+#[test]
+fn a_first_task_below_is_not_one_of_this_directory() {
+    let (_model, world) = stage();
+    let below = world.project().join("below");
+    std::fs::create_dir(&below).unwrap();
+    let args = ["init", "--yes", "--skip-clients"];
+    for directory in [&below, &world.project()] {
+        let run = output_of(world.command(args).current_dir(directory)).json();
+        assert!(steps(&run["data"]).contains(&("task", "done")), "{run}");
+    }
+}
+
+#[test]
+fn a_dry_run_shows_what_a_run_would_do() {
+    let world = World::new(PROGRAM);
+    let entry = json!({"command": PROGRAM, "args": ["serve"]});
+    world.write("home/.cursor/mcp.json", &json!({"mcpServers": {"mcp-delegator": entry}}).to_string());
+    world.write("home/.codex/config.toml", &format!("[mcp_servers.mcp-delegator]\ncommand = '{PROGRAM}'\n"));
+    world.write("home/.config/Code/User/mcp.json", "{\n  // mine\n}\n");
+    for args in [&["init", "--yes", "--approve-tools"][..], &["init", "--dry-run", "--approve-tools"]] {
+        // The second call has nothing left to do.
+        let is_done = args[1] == "--yes";
+        let planned = world.run(["init", "--dry-run", "--approve-tools"]).json();
+        let codex = if is_done { "planned" } else { "skipped" };
+        let expected =
+            [("clients.codex", codex), ("clients.cursor", "skipped"), ("clients.vscode", "skipped")];
+        let found = steps(&planned["meta"]["failure_data"]).into_iter();
+        let found: Vec<(&str, &str)> = found.filter(|(name, _)| name.starts_with("clients.")).collect();
+        assert_eq!(found, expected, "{planned}");
+        world.run(args);
+    }
+    // Only a client that the call names is a reason to fail.
+    let found = world.run(["init", "--dry-run"]).json()["meta"]["failure_data"]["steps"].clone();
+    let vscode = found.as_array().unwrap().iter().find(|step| step["name"] == "clients.vscode").unwrap();
+    assert_eq!(vscode["next"], "mcp-delegator setup vscode --print");
+    let named = world.run(["init", "--dry-run", "--clients", "vscode"]).json();
+    assert!(steps(&named["meta"]["failure_data"]).contains(&("clients.vscode", "failed")), "{named}");
+}
+
+#[test]
+fn flags_without_effect_are_refused() {
+    let world = World::new(PROGRAM);
+    for args in [
+        &["--approve-tools", "--skip-clients"][..],
+        &["--approve-tools", "--clients", "cursor"],
+        &["--clients", "cursor", "--skip-clients"],
+    ] {
+        let run = world.run([&["init", "--dry-run"], args].concat());
+        assert_eq!(run.exit, Some(2), "{args:?}: {run:?}");
+    }
+    assert_ne!(world.run(["init", "--dry-run", "--approve-tools", "--clients", "codex"]).exit, Some(2));
+}
+
+#[test]
+fn a_damaged_registry_does_not_hide_the_other_steps() {
+    let (_model, world) = stage();
+    assert_eq!(world.run(["init", "--yes", "--skip-clients"]).exit, Some(0));
+    let config = world.run(["config", "show"]).json();
+    let registry = std::path::Path::new(config["data"]["state_dir"].as_str().unwrap()).join("registry.db");
+    std::fs::write(&registry, "damaged ".repeat(1000)).unwrap();
+    let run = world.run(["init", "--yes"]).json();
+    let found = steps(&run["meta"]["failure_data"]);
+    assert!(found.contains(&("check", "failed")) && found.contains(&("clients.cursor", "done")), "{run}");
 }

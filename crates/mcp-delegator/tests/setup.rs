@@ -141,7 +141,7 @@ fn only_toolsets_that_can_be_used_are_registered() {
     let plain = world();
     let (written, next) = args(&plain, &[]);
     assert_eq!(written, json!(["serve", "--toolsets", "local,registry"]));
-    assert!(next.contains("mcp-delegator setup cursor --toolsets local,cloud,registry"), "{next}");
+    assert!(!next.contains("cloud"), "this version has no cloud tasks: {next}");
     assert_eq!(args(&plain, &["--toolsets", "local"]).0, json!(["serve", "--toolsets", "local"]));
     let configured = world().config("toolsets = ['local', 'extra']\n");
     assert_eq!(args(&configured, &[]).0, json!(["serve"]), "the configuration decides");
@@ -150,7 +150,8 @@ fn only_toolsets_that_can_be_used_are_registered() {
         ["env", "add", "env_site", "--name", "Site", "--repo-url", "https://github.com/me/site"];
     let added = with_environment.run(environment.iter().chain(&["--stack", "node"]));
     assert_eq!(added.exit, Some(0), "{added:?}");
-    assert_eq!(args(&with_environment, &[]).0, json!(["serve"]), "the cloud tools have an environment");
+    let without_cloud = json!(["serve", "--toolsets", "local,registry"]);
+    assert_eq!(args(&with_environment, &[]).0, without_cloud, "an environment alone runs no task");
     let wrong = world().run(["setup", "cursor", "--toolsets", "locl"]);
     assert_eq!(
         (wrong.exit, wrong.json()["error"]["suggestion"].clone()),
@@ -253,4 +254,32 @@ fn setup_edits_a_file_the_client_wrote() {
     let written: Value = serde_json::from_str(&read_text(&file)).unwrap();
     assert_eq!(written["mcpServers"]["mcp-delegator"]["command"], PROGRAM);
     assert!(read_text(&file).starts_with("{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n"));
+}
+
+/// The user's own arguments stay, and the answer describes them.
+#[test]
+fn the_answer_describes_the_entry_in_the_file() {
+    let world = world();
+    let entry = json!({"command": "/old", "args": ["serve", "--read-only"]});
+    world.write("home/.cursor/mcp.json", &json!({"mcpServers": {"mcp-delegator": entry}}).to_string());
+    let data = world.run(["setup", "cursor"]).json()["data"].clone();
+    let described: Value = serde_json::from_str(data["entry"].as_str().unwrap()).unwrap();
+    let written =
+        json!({"mcpServers": {"mcp-delegator": {"command": PROGRAM, "args": ["serve", "--read-only"]}}});
+    assert_eq!(described, written, "{data}");
+    assert_eq!(data["next"], json!(["Restart Cursor."]));
+}
+
+#[test]
+fn an_entry_with_a_url_stays_as_it_is() {
+    let world = world();
+    let before = json!({"mcpServers": {"mcp-delegator": {"url": "http://127.0.0.1:7777/mcp"}}}).to_string();
+    world.write("home/.cursor/mcp.json", &before);
+    assert_eq!(world.run(["setup"]).json()["data"]["clients"][2]["state"], "registered-by-url");
+    let run = world.run(["setup", "cursor"]);
+    assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")), "{run:?}");
+    let init =
+        world.run(["init", "--yes", "--skip-task"]).json()["meta"]["failure_data"]["steps"].to_string();
+    assert!(init.contains("already registered by URL"), "{init}");
+    assert_eq!(read_text(&world.home().join(".cursor/mcp.json")), before);
 }

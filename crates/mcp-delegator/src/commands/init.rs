@@ -17,9 +17,9 @@ use crate::commands::doctor::{agents, configuration, first_problem, machine};
 use crate::commands::local::tasks::engine;
 use crate::commands::setup::clients::{self, Client, ClientState};
 use crate::commands::setup::hosts::{Host, Registration};
-use crate::commands::setup::{APPROVAL_QUESTION, path_warning, register, registration, toolset_hint};
+use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration};
 use crate::commands::{Command, prepare, question};
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::{CommandOutput, Completion};
@@ -77,6 +77,7 @@ pub struct InitOutput {
 }
 
 const PLANNED: &str = "init_planned";
+const TASK_STEP: &str = "task";
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "Checks the agent, registers this server with the MCP clients found here, and runs a first read-only task in the current \
@@ -103,6 +104,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         Example { command: "mcp-delegator init", shows: "each step, and what to do next" },
         Example { command: "mcp-delegator init --dry-run", shows: "what would be done" },
     ],
+    check,
     ..CommandSpec::new::<Init, InitOutput>(&["init"], "Set up everything and run a first task")
 };
 
@@ -136,45 +138,63 @@ impl Progress {
     }
 }
 
+/// Refuses flags that would have no effect.
+fn check(input: &Value) -> Vec<Problem> {
+    let is_true = |key: &str| input.get(key) == Some(&Value::Bool(true));
+    let clients: Vec<&Value> = input.get("clients").and_then(Value::as_array).into_iter().flatten().collect();
+    let mut problems = Vec::new();
+    if is_true("skip_clients") && !clients.is_empty() {
+        let problem = "cannot be given together with clients";
+        problems.push(Problem::new(ErrorCode::InvalidValue, "skip_clients", problem));
+    }
+    let registers_codex = clients.is_empty() || clients.iter().any(|name| **name == Host::Codex.name());
+    if is_true("approve_tools") && (is_true("skip_clients") || !registers_codex) {
+        let problem = "is a setting of Codex, which would not be registered";
+        let problem = Problem::new(ErrorCode::InvalidValue, "approve_tools", problem);
+        problems.push(problem.suggest(Some("Name the client codex, or leave it out.")));
+    }
+    problems
+}
+
 fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
     let mut progress = Progress::default();
-    let directory = context.process.current_dir.clone();
     let found = clients_to_register(context, &input)?;
-    let earlier = first_task::completed(&engine(context)?, &directory)?;
-    let choices = choices(context, &input, &found, earlier.is_some())?;
+    require_answers(context, &input)?;
     context.screen.announce("Checking the agent, git and the state directory…");
-    let checks = checks(context);
-    let is_ready = check_step(&mut progress, &checks);
+    let is_ready = check_step(&mut progress, &checks(context));
+    let earlier = match is_ready {
+        true => {
+            engine(context).and_then(|engine| first_task::completed(&engine, &context.process.current_dir))
+        }
+        false => Ok(None),
+    };
+    let asks_for_task = is_ready && !matches!(earlier, Ok(Some(_)));
+    let choices = choices(context, &input, &found, asks_for_task);
     let new = registration(context, &[], choices.approves_tools);
     for client in found.iter().filter(|_| choices.registers) {
-        register_step(context, &mut progress, client, &new, input.dry_run);
+        register_step(context, &mut progress, client, &new, &input);
     }
-    if !choices.registers {
-        progress.add(
-            "clients",
-            StepStatus::Skipped,
-            "no client was registered",
-            Some("mcp-delegator setup".to_owned()),
-        );
-    } else if found.is_empty() {
-        let message = "no MCP client was found here";
+    let missing = match (choices.registers, found.is_empty()) {
+        (false, _) => Some("no client was registered"),
+        (true, true) => Some("no MCP client was found here"),
+        (true, false) => None,
+    };
+    if let Some(message) = missing {
         progress.add("clients", StepStatus::Skipped, message, Some("mcp-delegator setup".to_owned()));
     }
-    let task = match (choices.runs_task, is_ready) {
+    let reason = match (choices.runs_task, is_ready) {
         (false, _) => Some("not wanted"),
         (true, false) => {
             Some("not run, because of the problems above; correct them and run `mcp-delegator init` again")
         }
         (true, true) => None,
     };
-    match task {
-        Some(reason) => progress.add("task", StepStatus::Skipped, reason, None),
-        None => task_step(context, &mut progress, earlier, input.dry_run)?,
+    match (reason, earlier) {
+        (Some(reason), _) => progress.add(TASK_STEP, StepStatus::Skipped, reason, None),
+        (None, Ok(earlier)) => task_step(context, &mut progress, earlier, input.dry_run),
+        (None, Err(error)) => progress.fail(TASK_STEP, error),
     }
-    let is_registered = choices.registers && !found.is_empty();
-    if let Some(hint) = toolset_hint(&new, "CLIENT").filter(|_| is_registered) {
-        progress.add("toolsets", StepStatus::Skipped, "no environment for cloud tasks", Some(hint));
-    }
+    let is_registered = choices.registers && found.iter().any(Client::is_editable);
     let warning = path_warning(context, &new).filter(|_| is_registered);
     let mut output = output(progress, input.dry_run);
     output.warnings.extend(warning);
@@ -203,30 +223,32 @@ fn clients_to_register(context: &Context<'_>, input: &Init) -> Result<Vec<Client
     })
 }
 
+/// Without flags that answer them, the questions need a person.
+fn require_answers(context: &Context<'_>, input: &Init) -> Result<(), AppError> {
+    if input.yes || input.dry_run || question::can_answer(context) {
+        return Ok(());
+    }
+    let message = "init asks questions, but there is no terminal to answer them.";
+    Err(AppError::new(ErrorCode::ConfirmationRequired, message)
+        .suggest("Give --yes to accept the defaults, or --dry-run to see what would be done."))
+}
+
 /// Asks what flags leave open. Nothing has been changed yet.
-fn choices(
-    context: &Context<'_>,
-    input: &Init,
-    found: &[Client],
-    has_first_task: bool,
-) -> Result<Choices, AppError> {
+fn choices(context: &Context<'_>, input: &Init, found: &[Client], asks_for_task: bool) -> Choices {
     let can_register = !input.skip_clients;
     if input.yes || input.dry_run {
         let (approves_tools, runs_task) = (input.approve_tools, !input.skip_task);
-        return Ok(Choices { registers: can_register, approves_tools, runs_task });
-    }
-    if !question::can_answer(context) {
-        let message = "init asks questions, but there is no terminal to answer them.";
-        return Err(AppError::new(ErrorCode::ConfirmationRequired, message)
-            .suggest("Give --yes to accept the defaults, or --dry-run to see what would be done."));
+        return Choices { registers: can_register, approves_tools, runs_task };
     }
     let new = registration(context, &[], false);
-    let is_new = |client: &&Client| client.command.as_deref() != Some(new.command.as_str());
+    let is_new =
+        |client: &&Client| client.is_editable() && client.command.as_deref() != Some(new.command.as_str());
     let titles: Vec<&str> = found.iter().filter(is_new).map(|client| client.title).collect();
     let question = format!("Register this server with {}?", titles.join(", "));
     let registers = can_register && (titles.is_empty() || question::confirm(context, &question, true));
-    let needs_approval =
-        |client: &Client| client.host == Host::Codex && client.has_tool_approval != Some(true);
+    let needs_approval = |client: &Client| {
+        client.host == Host::Codex && client.is_editable() && client.has_tool_approval != Some(true)
+    };
     let may_approve = registers && !input.approve_tools && found.iter().any(needs_approval);
     let approves_tools =
         input.approve_tools || (may_approve && question::confirm(context, APPROVAL_QUESTION, false));
@@ -234,8 +256,8 @@ fn choices(
         "Run a first task in {}? An agent reads this directory and describes the project; it cannot change anything.",
         context.process.current_dir.display()
     );
-    let runs_task = !input.skip_task && (has_first_task || question::confirm(context, &question, true));
-    Ok(Choices { registers, approves_tools, runs_task })
+    let runs_task = !input.skip_task && (!asks_for_task || question::confirm(context, &question, true));
+    Choices { registers, approves_tools, runs_task }
 }
 
 /// What a task needs.
@@ -266,68 +288,79 @@ fn register_step(
     progress: &mut Progress,
     client: &Client,
     new: &Registration,
-    dry_run: bool,
+    input: &Init,
 ) {
     let name = format!("clients.{}", client.host.name());
-    if dry_run {
-        let message = format!("would add this server to {}", client.file);
-        let is_registered = client.command.as_deref() == Some(new.command.as_str());
-        match is_registered {
-            true => progress.add(&name, StepStatus::Skipped, "already registered", None),
-            false => progress.add(&name, StepStatus::Planned, message, None),
-        }
+    if client.state == ClientState::RegisteredByUrl {
+        progress.add(&name, StepStatus::Skipped, "already registered by URL", None);
         return;
     }
     // Only Codex has the setting, and one answer holds for all clients.
     let approves_tools = new.approves_tools && client.host == Host::Codex;
-    match register(context, client.host, Registration { approves_tools, ..new.clone() }, false) {
+    let plan = match plan(context, client.host, &Registration { approves_tools, ..new.clone() }) {
+        Ok(plan) => plan,
+        // The user did not name this client, so its file is not a reason to fail.
+        Err(error) if error.code == ErrorCode::ConfigInvalid && input.clients.is_empty() => {
+            let next = format!("mcp-delegator setup {} --print", client.host.name());
+            progress.add(&name, StepStatus::Skipped, error.message, Some(next));
+            return;
+        }
+        Err(error) => return progress.fail(&name, error),
+    };
+    if input.dry_run && plan.is_change() {
+        progress.add(&name, StepStatus::Planned, format!("would {}", change(client, "add", "update")), None);
+        return;
+    }
+    match plan.write(context) {
         Ok(registered) => {
             let next = Some(registered.next.join(" ")).filter(|next| !next.is_empty());
-            match registered.is_changed {
-                true => progress.add(&name, StepStatus::Done, format!("added to {}", registered.file), next),
-                false => progress.add(&name, StepStatus::Skipped, "already registered", next),
-            }
+            let (status, message) = match registered.is_changed {
+                true => (StepStatus::Done, change(client, "added", "updated")),
+                false => (StepStatus::Skipped, "already registered".to_owned()),
+            };
+            progress.add(&name, status, message, next);
         }
         Err(error) => progress.fail(&name, error),
     }
 }
 
-fn task_step(
-    context: &Context<'_>,
-    progress: &mut Progress,
-    earlier: Option<Task>,
-    dry_run: bool,
-) -> Result<(), AppError> {
-    const NAME: &str = "task";
+/// What happens to the client's file, in the given words for a new and for an existing entry.
+fn change(client: &Client, adds: &str, updates: &str) -> String {
+    match client.state {
+        ClientState::Registered => format!("{updates} the entry in {}", client.file),
+        _ => format!("{adds} an entry in {}", client.file),
+    }
+}
+
+fn task_step(context: &Context<'_>, progress: &mut Progress, earlier: Option<Task>, dry_run: bool) {
     let directory = &context.process.current_dir;
     if let Some(earlier) = earlier {
         let next = format!("mcp-delegator results {}", earlier.id);
-        progress.add(NAME, StepStatus::Skipped, "a first task completed here before", Some(next));
-        return Ok(());
+        progress.add(TASK_STEP, StepStatus::Skipped, "a first task completed here before", Some(next));
+        return;
     }
     if dry_run {
         let message = format!("would describe the project in {}", directory.display());
-        progress.add(NAME, StepStatus::Planned, message, None);
-        return Ok(());
+        progress.add(TASK_STEP, StepStatus::Planned, message, None);
+        return;
     }
     context.screen.announce("Running a first read-only task. Ctrl-C detaches; the task continues.");
-    match first_task::run(context, &engine(context)?, directory) {
-        Err(error) => progress.fail(NAME, error),
+    match engine(context).and_then(|engine| first_task::run(context, &engine, directory)) {
+        Err(error) => progress.fail(TASK_STEP, error),
         Ok(output) => match output.completion {
             Completion::Failed(error, data) => {
                 progress.task = data;
-                progress.fail(NAME, *error);
+                progress.fail(TASK_STEP, *error);
             }
             completion => {
                 let (data, _) = completion.parts();
                 progress.task = data.cloned();
                 let summary = data.and_then(|data| data["summary"].as_str()).unwrap_or("completed");
                 let next = "mcp-delegator run 'your task' --mode workspace-write".to_owned();
-                progress.add(NAME, StepStatus::Done, summary, Some(next));
+                progress.add(TASK_STEP, StepStatus::Done, summary, Some(next));
             }
         },
     }
-    Ok(())
 }
 
 fn describe(data: &Value) -> Document {

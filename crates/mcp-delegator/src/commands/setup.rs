@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::commands::context::{Context, sources};
 use crate::commands::setup::clients::{Client, config_file, is_host_directory};
-use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration, SERVER, toml_entry};
+use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration};
 use crate::commands::{Command, prepare, question};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
@@ -145,13 +145,14 @@ fn split_names(given: &str) -> impl Iterator<Item = &str> {
 
 fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let Some(host) = input.host else { return list_clients(context) };
-    let registration = registration(context, &input.toolsets, input.approve_tools);
+    let mut registration = registration(context, &input.toolsets, input.approve_tools);
     let registered = match input.print {
         true => sample(context, host, &registration)?,
         false => {
-            let mut registered = register(context, host, registration.clone(), true)?;
-            registered.next.extend(toolset_hint(&registration, host.name()));
-            registered
+            if !registration.approves_tools && may_ask_for_approval(context, host)? {
+                registration.approves_tools = question::confirm(context, APPROVAL_QUESTION, false);
+            }
+            plan(context, host, &registration)?.write(context)?
         }
     };
     let message = match (input.print, registered.is_changed) {
@@ -165,6 +166,15 @@ fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     output.message = Some(message);
     output.warnings.extend(path_warning(context, &registration));
     Ok(output)
+}
+
+/// Whether the approval of tool calls is an open question that a user can answer.
+fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppError> {
+    if host != Host::Codex || !question::can_answer(context) {
+        return Ok(false);
+    }
+    let client = clients::find(context.process, host)?;
+    Ok(client.is_editable() && client.has_tool_approval != Some(true))
 }
 
 fn list_clients(context: &Context<'_>) -> Result<CommandOutput, AppError> {
@@ -189,12 +199,57 @@ pub fn registration(context: &Context<'_>, toolsets: &[String], approves_tools: 
     Registration { command: program.to_owned(), args, replaces_args, approves_tools }
 }
 
-/// Whether the server's own choice of toolsets is right: the user configured it, or there are environments for the cloud
-/// tools.
+/// Whether the server's own choice of toolsets is right: the user configured it, or all of its tools can be used.
 fn has_all_toolsets(context: &Context<'_>) -> bool {
     let is_configured =
         context.config.sourced().iter().any(|it| it.key.name == "toolsets" && it.origin != Origin::Default);
-    is_configured || environments::read(&sources(context.process)).is_ok_and(|found| !found.all.is_empty())
+    is_configured || CloudTools::of(context) == CloudTools::Usable
+}
+
+/// Whether the tools for cloud tasks can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CloudTools {
+    /// This version has no cloud tasks.
+    NotBuilt,
+    NoEnvironment,
+    Usable,
+}
+
+impl CloudTools {
+    fn of(context: &Context<'_>) -> CloudTools {
+        let submit = context.catalog().find(&["cloud", "submit"]);
+        let has_environment =
+            || environments::read(&sources(context.process)).is_ok_and(|found| !found.all.is_empty());
+        match submit.is_some_and(CommandSpec::is_available) {
+            false => CloudTools::NotBuilt,
+            true if has_environment() => CloudTools::Usable,
+            true => CloudTools::NoEnvironment,
+        }
+    }
+
+    /// How to get the cloud tools, if a server with these arguments does not have them but could.
+    fn hint(self, args: &[String], client: &str) -> Option<String> {
+        let setup = format!("mcp-delegator setup {client} --toolsets local,cloud,registry");
+        let chosen = chosen_toolsets(args)?;
+        match self {
+            _ if split_names(chosen).any(|name| name == "cloud") => None,
+            CloudTools::NotBuilt => None,
+            CloudTools::NoEnvironment => Some(format!(
+                "The tools for cloud tasks are not registered. Add an environment (mcp-delegator env add --help), then: {setup}"
+            )),
+            CloudTools::Usable => {
+                Some(format!("The tools for cloud tasks are not registered. To add them: {setup}"))
+            }
+        }
+    }
+}
+
+/// The value of `--toolsets` in the arguments of a server.
+fn chosen_toolsets(args: &[String]) -> Option<&str> {
+    const FLAG: &str = "--toolsets";
+    let with_equals = || args.iter().find_map(|arg| arg.strip_prefix(FLAG)?.strip_prefix('='));
+    let position = args.iter().position(|arg| arg == FLAG);
+    position.and_then(|at| args.get(at + 1)).map(String::as_str).or_else(with_equals)
 }
 
 /// A warning if the path that clients get may stop to exist.
@@ -215,64 +270,79 @@ fn sample(context: &Context<'_>, host: Host, new: &Registration) -> Result<Regis
     })
 }
 
-/// Writes the entry. If `may_ask`, a user at a terminal answers what the registration leaves open.
-pub fn register(
-    context: &Context<'_>,
+/// A registration that is not yet written.
+#[derive(Debug)]
+pub struct Plan {
     host: Host,
-    mut new: Registration,
-    may_ask: bool,
-) -> Result<Registered, AppError> {
+    file: PathBuf,
+    before: Option<String>,
+    edit: Edit,
+}
+
+/// Reads the client's file and computes the edit.
+pub fn plan(context: &Context<'_>, host: Host, new: &Registration) -> Result<Plan, AppError> {
     let file = config_file(context.process, host)?;
-    let current = read_config(host, &file)?;
-    let text = current.as_deref().unwrap_or_default();
-    let is_approved = || host == Host::Codex && toml_entry::approves_tools(text, SERVER);
-    if host == Host::Codex
-        && may_ask
-        && !new.approves_tools
-        && !is_approved()
-        && question::can_answer(context)
-    {
-        new.approves_tools = question::confirm(context, APPROVAL_QUESTION, false);
+    let before = read_config(host, &file)?;
+    let edit = host.edit(before.as_deref().unwrap_or_default(), new);
+    let edit = edit.map_err(|error| edit_error(error, host, &file))?;
+    Ok(Plan { host, file, before, edit })
+}
+
+impl Plan {
+    pub fn is_change(&self) -> bool {
+        self.edit != Edit::Unchanged
     }
-    let edit = host.edit(text, &new).map_err(|error| edit_error(error, &file))?;
-    let mut registered = Registered {
-        has_tool_approval: (host == Host::Codex).then(|| new.approves_tools || is_approved()),
-        ..sample(context, host, &new)?
-    };
-    if let Edit::Changed(after) = edit {
-        registered.backup = write_config(&file, current.as_deref(), &after)
-            .map_err(|error| file_error(&file, &error))?
-            .map(|backup| backup.display().to_string());
-        registered.is_changed = true;
+
+    /// Writes the file, if it changes. The answer describes the entry that the file then contains.
+    pub fn write(self, context: &Context<'_>) -> Result<Registered, AppError> {
+        let Plan { host, file, before, edit } = self;
+        let (after, is_changed) = match &edit {
+            Edit::Unchanged => (before.as_deref().unwrap_or_default(), false),
+            Edit::Changed(after) => (after.as_str(), true),
+        };
+        let entry = host.registered_entry(after).map_err(|error| edit_error(error, host, &file))?;
+        let entry =
+            entry.ok_or_else(|| AppError::new(ErrorCode::Internal, "The edited file has no entry."))?;
+        let backup = match is_changed {
+            true => {
+                write_config(&file, before.as_deref(), after).map_err(|error| file_error(&file, &error))?
+            }
+            false => None,
+        };
+        let has_tool_approval = (host == Host::Codex).then_some(entry.approves_tools);
+        let mut next = next_steps(host, is_changed, has_tool_approval);
+        next.extend(CloudTools::of(context).hint(&entry.args, host.name()));
+        let entry = Registration {
+            command: entry.command.unwrap_or_default(),
+            args: entry.args,
+            replaces_args: false,
+            approves_tools: entry.approves_tools,
+        };
+        Ok(Registered {
+            host,
+            file: file.display().to_string(),
+            is_changed,
+            backup: backup.map(|backup| backup.display().to_string()),
+            entry: host.sample(&entry),
+            has_tool_approval,
+            next,
+        })
     }
-    registered.next = next_steps(&registered);
-    Ok(registered)
 }
 
 /// What the user may want to do after the registration.
-fn next_steps(registered: &Registered) -> Vec<String> {
-    let (name, title) = (registered.host.name(), registered.host.title());
+fn next_steps(host: Host, is_changed: bool, has_tool_approval: Option<bool>) -> Vec<String> {
     let mut steps = Vec::new();
-    if registered.is_changed {
-        steps.push(format!("Restart {title}."));
+    if is_changed {
+        steps.push(format!("Restart {}.", host.title()));
     }
-    if registered.has_tool_approval == Some(false) {
+    if has_tool_approval == Some(false) {
         steps.push(format!(
-            "`codex exec` refuses tools that change something. To allow them: mcp-delegator setup {name} --approve-tools"
+            "`codex exec` refuses tools that change something. To allow them: mcp-delegator setup {} --approve-tools",
+            host.name()
         ));
     }
     steps
-}
-
-/// How to add the toolsets that were left out, if some were.
-pub fn toolset_hint(new: &Registration, client: &str) -> Option<String> {
-    let is_reduced = !new.replaces_args && new.args.len() > 1;
-    is_reduced.then(|| {
-        format!(
-            "Registered are the tools for local tasks. For cloud tasks add an environment (mcp-delegator env add --help), then: \
-             mcp-delegator setup {client} --toolsets local,cloud,registry"
-        )
-    })
 }
 
 /// Content of the client's file; `None` if only its directory exists.
@@ -338,10 +408,19 @@ fn file_error(file: &Path, error: &io::Error) -> AppError {
     }
 }
 
-fn edit_error(error: EntryError, file: &Path) -> AppError {
+fn edit_error(error: EntryError, host: Host, file: &Path) -> AppError {
+    let advice = match &error {
+        EntryError::WithoutCommand { .. } => {
+            "Nothing was changed. Remove the entry first if the client should start the server itself.".into()
+        }
+        EntryError::Unreadable { .. } | EntryError::CannotEdit { .. } => {
+            let print = NextCall::new(&["setup"]).with("host", host.name()).with("print", true);
+            Suggestion::with_call("Nothing was changed. Print the entry and add it by hand: {call}", print)
+        }
+    };
     AppError::new(ErrorCode::ConfigInvalid, format!("{}: {error}.", file.display()))
         .context("path", file.display().to_string())
-        .suggest("Nothing was changed. Use --print to see the entry, and add it by hand.")
+        .suggest(advice)
 }
 
 fn describe(data: &Value) -> Document {
@@ -361,4 +440,27 @@ fn describe(data: &Value) -> Document {
         .block(Block::Verbatim(scalar(&data["entry"])));
     let steps = data["next"].as_array().into_iter().flatten().map(scalar);
     steps.fold(document, |document, step| document.block(Block::Text(step)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cloud_tools_are_mentioned_only_if_they_are_missing_and_exist() {
+        let hint = |cloud: CloudTools, args: &[&str]| {
+            let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            cloud.hint(&args, "cursor")
+        };
+        let local = ["serve", "--toolsets", "local,registry"];
+        assert_eq!(hint(CloudTools::NotBuilt, &local), None);
+        assert!(hint(CloudTools::NoEnvironment, &local).is_some_and(|hint| hint.contains("env add")));
+        assert!(
+            hint(CloudTools::Usable, &["serve", "--toolsets=local"])
+                .is_some_and(|hint| !hint.contains("env add"))
+        );
+        for complete in [&["serve"][..], &["serve", "--toolsets", "local,cloud"]] {
+            assert_eq!(hint(CloudTools::NoEnvironment, complete), None, "{complete:?}");
+        }
+    }
 }

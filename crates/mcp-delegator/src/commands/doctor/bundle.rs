@@ -1,14 +1,16 @@
 //! `--bundle`: one text file for a bug report.
 //!
-//! It contains the checks, the settings and facts about recent tasks, but no task text, path of a project or output of an
-//! agent. Everything passes the redactor, which knows the secrets of the environment and of the configuration.
+//! It contains the checks, the settings and facts about recent tasks, but no task text and no output of an agent. The
+//! paths of the project and of the home directory are replaced. Everything passes the redactor, which knows the secrets
+//! of the environment and of the configuration.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use delegator_registry::{Filter, Task};
+use delegator_config::Origin;
+use delegator_registry::Filter;
 use serde_json::{Value, json};
 
 use super::check::Check;
@@ -16,7 +18,7 @@ use crate::commands::config_show::to_setting;
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::values::UtcTime;
+use crate::output::data::task_facts::TaskFacts;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 
 const MAX_TASKS: u32 = 20;
@@ -24,7 +26,7 @@ const MAX_TASKS: u32 = 20;
 /// Writes the file, which must not exist, and returns its path.
 pub fn write(context: &Context<'_>, path: &Path, checks: &[Check]) -> Result<PathBuf, AppError> {
     let path = context.process.current_dir.join(path);
-    let text = context.screen.printer.redact(&text(context, checks));
+    let text = context.screen.printer.redact(&without_paths(context, text(context, checks)));
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| write_error(&path, &error))?;
@@ -46,11 +48,11 @@ fn write_error(path: &Path, error: &io::Error) -> AppError {
 }
 
 fn text(context: &Context<'_>, checks: &[Check]) -> String {
-    let changed = context.config.sourced().iter().filter(|setting| setting.origin.to_string() != "default");
+    let changed = context.config.sourced().iter().filter(|setting| setting.origin != Origin::Default);
     let settings: Vec<Value> = changed.map(|setting| json!(to_setting(setting))).collect();
     let tasks = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_TASKS)?));
     let tasks = match tasks {
-        Ok(tasks) => json!(tasks.iter().map(task_facts).collect::<Vec<Value>>()),
+        Ok(tasks) => json!(tasks.iter().map(TaskFacts::of).collect::<Vec<_>>()),
         Err(error) => json!(error.message),
     };
     let sections = [
@@ -67,19 +69,51 @@ fn text(context: &Context<'_>, checks: &[Check]) -> String {
     )
 }
 
-fn task_facts(task: &Task) -> Value {
-    let ended = task.ended.as_ref();
-    json!({
-        "task_id": task.id.as_str(),
-        "state": task.state.public_name(),
-        "agent": task.agent,
-        "mode": task.mode.name(),
-        "model": task.model,
-        "created": UtcTime::from_ms(task.created_at_ms),
-        "started": task.started_at_ms.map(UtcTime::from_ms),
-        "updated": UtcTime::from_ms(task.updated_at_ms),
-        "starts": task.starts,
-        "containment": task.containment,
-        "has_survivors": ended.is_some_and(|ended| !ended.survivors.is_empty()),
-    })
+/// Replaces the paths of the project and of the home directory.
+fn without_paths(context: &Context<'_>, text: String) -> String {
+    let home = context.process.variable("HOME").map(Path::new).filter(|home| home.parent().is_some());
+    let project_file = context.config.project_file.as_deref();
+    let directories = [Some(context.process.current_dir.as_path()), project_file.and_then(Path::parent)];
+    // A project that contains the home directory would hide too much.
+    let is_project =
+        |path: &&Path| path.parent().is_some() && !home.is_some_and(|home| home.starts_with(path));
+    let mut projects: Vec<&Path> = directories.into_iter().flatten().filter(is_project).collect();
+    // The inner one first.
+    projects.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
+    let text = projects.into_iter().fold(text, |text, path| replace_path(&text, path, "PROJECT"));
+    match home {
+        Some(home) => replace_path(&text, home, "~"),
+        None => text,
+    }
+}
+
+/// Replaces a path, also as the start of a longer one, in JSON text.
+fn replace_path(text: &str, path: &Path, with: &str) -> String {
+    let quoted = Value::from(path.display().to_string()).to_string();
+    let wanted = quoted.trim_matches('"');
+    let is_part_of_name = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    let (mut replaced, mut copied) = (String::with_capacity(text.len()), 0);
+    for (at, found) in text.match_indices(wanted) {
+        let end = at + found.len();
+        let continues = text[end..].starts_with(is_part_of_name) || text[..at].ends_with(is_part_of_name);
+        if !continues {
+            replaced.push_str(&text[copied..at]);
+            replaced.push_str(with);
+            copied = end;
+        }
+    }
+    replaced.push_str(&text[copied..]);
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_names_of_a_path_are_replaced() {
+        let replaced =
+            replace_path("/home/me/x, /home/me: /home/meredith /old/home/me", Path::new("/home/me"), "~");
+        assert_eq!(replaced, "~/x, ~: /home/meredith /old/home/me");
+    }
 }

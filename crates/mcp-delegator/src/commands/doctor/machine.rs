@@ -1,16 +1,19 @@
 //! Checks of the machine: versions, git, process containment, the state directory and its disk.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use delegator_config::Containment;
 use delegator_engine::best_containment;
 use rustix::fs::{Access, access, statvfs};
+use rustix::process::geteuid;
 
 use super::check::Check;
 use crate::commands::context::Context;
 use crate::commands::local::status::long_log_message;
 use crate::commands::local::tasks::{engine, variables};
 use crate::error::{AppError, ErrorCode};
+use crate::spec::shell::shell_word;
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 
 /// Below these, results may be lost soon, or at once.
@@ -66,7 +69,8 @@ fn state_dir(context: &Context<'_>) -> Check {
     let existing = nearest_existing(&path);
     if access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let message = format!("{} is not writable", existing.display());
-        let suggestion = format!("Run: chmod u+rwx {}", existing.display());
+        let owner = existing.metadata().ok().map(|found| found.uid());
+        let suggestion = write_advice(&existing, owner, geteuid().as_raw());
         return Check::problem(NAME, ErrorCode::PermissionDenied, message, Some(suggestion));
     }
     let Some((counts, long_log)) = counts else {
@@ -81,6 +85,15 @@ fn state_dir(context: &Context<'_>) -> Check {
             format!("{message}; {}", long_log_message(log)),
             "End other programs that keep the registry open.",
         ),
+    }
+}
+
+/// How to get a state directory that can be written. The permissions of another user's directory, or of one that stops
+/// even the superuser, cannot be changed.
+fn write_advice(directory: &Path, owner: Option<u32>, user: u32) -> String {
+    match owner == Some(user) && user != 0 {
+        true => format!("Run: chmod u+rwx {}", shell_word(&directory.display().to_string())),
+        false => "Set MCP_DELEGATOR_HOME to a directory that you can write.".to_owned(),
     }
 }
 
@@ -129,5 +142,19 @@ fn mebibytes(bytes: u64) -> String {
     match bytes >> 20 {
         gigabytes @ 10_240.. => format!("{} GiB", gigabytes >> 10),
         megabytes => format!("{megabytes} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chmod_is_suggested_only_for_directories_of_the_user() {
+        let advice = |owner, user| write_advice(Path::new("/home/me/my state"), owner, user);
+        assert_eq!(advice(Some(1000), 1000), "Run: chmod u+rwx '/home/me/my state'");
+        for (owner, user) in [(Some(0), 1000), (Some(0), 0), (None, 1000)] {
+            assert!(advice(owner, user).contains("MCP_DELEGATOR_HOME"), "{owner:?} {user}");
+        }
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task
         labels: labels(),
         since_ms: None,
     };
-    Ok(engine.newest(&filter, 1)?.into_iter().next())
+    // The filter also finds the first tasks of directories below this one.
+    let found = engine.newest(&filter, u32::MAX)?;
+    Ok(found.into_iter().find(|task| Path::new(&task.working_dir) == directory))
 }
 
 /// Runs the task and waits for it.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::commands::setup::hosts::{Host, HostDirs, SERVER, toml_entry};
+use crate::commands::setup::hosts::{Host, HostDirs};
 use crate::error::{AppError, ErrorCode};
 use crate::spec::process::Process;
 
@@ -19,6 +19,8 @@ pub enum ClientState {
     NotFound,
     NotRegistered,
     Registered,
+    /// The client connects to a server that runs already, and starts none.
+    RegisteredByUrl,
     /// The file cannot be read or understood.
     Unreadable,
 }
@@ -39,9 +41,20 @@ pub struct Client {
     pub problem: Option<String>,
 }
 
+impl Client {
+    /// Whether `setup` can add or update the entry.
+    pub fn is_editable(&self) -> bool {
+        matches!(self.state, ClientState::NotRegistered | ClientState::Registered)
+    }
+}
+
 /// All supported clients.
 pub fn all(process: &Process) -> Result<Vec<Client>, AppError> {
-    Host::ALL.into_iter().map(|host| Ok(inspect(host, &config_file(process, host)?))).collect()
+    Host::ALL.into_iter().map(|host| find(process, host)).collect()
+}
+
+pub fn find(process: &Process, host: Host) -> Result<Client, AppError> {
+    Ok(inspect(host, &config_file(process, host)?))
 }
 
 fn inspect(host: Host, file: &Path) -> Client {
@@ -61,11 +74,15 @@ fn inspect(host: Host, file: &Path) -> Client {
         Err(_) if is_host_directory(file) => return client(ClientState::NotRegistered),
         Err(_) => return client(ClientState::NotFound),
     };
-    match host.registered_command(&text) {
+    match host.registered_entry(&text) {
         Ok(None) => client(ClientState::NotRegistered),
-        Ok(command) => {
-            let approval = (host == Host::Codex).then(|| toml_entry::approves_tools(&text, SERVER));
-            Client { command, has_tool_approval: approval, ..client(ClientState::Registered) }
+        Ok(Some(entry)) => {
+            let state = match entry.command {
+                Some(_) => ClientState::Registered,
+                None => ClientState::RegisteredByUrl,
+            };
+            let has_tool_approval = (host == Host::Codex).then_some(entry.approves_tools);
+            Client { command: entry.command, has_tool_approval, ..client(state) }
         }
         Err(error) => unreadable(error.to_string()),
     }

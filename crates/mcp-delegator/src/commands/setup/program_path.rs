@@ -37,34 +37,30 @@ impl Risk {
 pub fn stable_path(process: &Process) -> Option<PathBuf> {
     let program = process.program.as_deref()?;
     let own = real_path(program)?;
-    let is_durable = |path: &PathBuf| {
-        real_path(path).is_some_and(|real| real == own || is_same_package(&real, &own))
-            && risk(path, process).is_none()
-    };
+    let is_durable =
+        |path: &PathBuf| real_path(path).is_some_and(|real| real == own) && risk(path, process).is_none();
     let as_called = process.argv.first().map(Path::new).filter(|called| called.components().count() > 1);
     let as_called = as_called.map(|called| process.current_dir.join(called));
-    path_entries(process).chain(as_called).find(is_durable).or_else(|| Some(program.to_owned()))
+    path_entries(process, PROGRAM).chain(as_called).find(is_durable).or_else(|| Some(program.to_owned()))
 }
 
-/// The files named like this program in the directories of PATH, in their order.
-pub fn path_entries(process: &Process) -> impl Iterator<Item = PathBuf> {
+/// The files of this name in the directories of PATH, in their order.
+pub fn path_entries(process: &Process, name: &str) -> impl Iterator<Item = PathBuf> {
     let path = process.variable("PATH").unwrap_or_default().to_owned();
     let directories: Vec<PathBuf> = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
-    directories.into_iter().map(|directory| directory.join(PROGRAM)).filter(|path| path.is_file())
+    directories.into_iter().map(move |directory| directory.join(name)).filter(|path| path.is_file())
+}
+
+/// The file that a client starts for a command: a bare name is found on PATH.
+pub fn started_file(process: &Process, command: &str) -> Option<PathBuf> {
+    match command.contains('/') {
+        true => Some(process.current_dir.join(command)).filter(|path| path.exists()),
+        false => path_entries(process, command).next(),
+    }
 }
 
 pub fn real_path(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
-}
-
-/// Whether both files belong to one npm installation, where a script on PATH starts the program.
-fn is_same_package(one: &Path, other: &Path) -> bool {
-    let root = |path: &Path| {
-        path.ancestors()
-            .find(|above| above.file_name().is_some_and(|name| name == "node_modules"))
-            .map(Path::to_owned)
-    };
-    root(one).is_some_and(|found| root(other) == Some(found))
 }
 
 /// Why this path may stop to exist, if there is a reason to expect it.
@@ -82,7 +78,7 @@ pub fn risk(path: &Path, process: &Process) -> Option<Risk> {
     let temporary = ["/tmp", "/var/tmp"].into_iter().chain(process.variable("TMPDIR"));
     if ["debug", "release"].into_iter().any(is_built) {
         Some(Risk::BuildDirectory)
-    } else if position("_npx").is_some() || temporary.into_iter().any(|dir| path.starts_with(dir)) {
+    } else if temporary.into_iter().any(|dir| path.starts_with(dir)) {
         Some(Risk::TemporaryDirectory)
     } else if names.iter().any(|name| is_version(name)) {
         Some(Risk::VersionedDirectory)
@@ -128,9 +124,7 @@ mod tests {
         for build in ["/src/target/debug/mcp-delegator", "/src/target/x86_64-linux/release/mcp-delegator"] {
             assert_eq!(risk_of(build), Some(Risk::BuildDirectory));
         }
-        for temporary in ["/tmp/mcp-delegator", "/home/me/.npm/_npx/ab12/node_modules/.bin/mcp-delegator"] {
-            assert_eq!(risk_of(temporary), Some(Risk::TemporaryDirectory));
-        }
+        assert_eq!(risk_of("/tmp/mcp-delegator"), Some(Risk::TemporaryDirectory));
         for versioned in ["/opt/mcp-delegator/3.6.0/bin/mcp-delegator", "/brew/Cellar/m/v3.6.1_2/bin/m"] {
             assert_eq!(risk_of(versioned), Some(Risk::VersionedDirectory));
         }
@@ -156,23 +150,5 @@ mod tests {
         let called_text = called.display().to_string();
         assert_eq!(stable_path(&process(&program, &called_text, "/nowhere")), Some(called));
         assert_eq!(stable_path(&process(&program, "mcp-delegator", "")), Some(program));
-    }
-
-    #[test]
-    fn a_script_of_the_same_npm_installation_is_this_program() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let at = |path: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, "").unwrap();
-            path
-        };
-        let program = at("lib/node_modules/mcp-delegator/native/mcp-delegator");
-        let script = at("lib/node_modules/mcp-delegator/bin/start.js");
-        std::fs::create_dir(folder.path().join("bin")).unwrap();
-        let link = folder.path().join("bin/mcp-delegator");
-        symlink(script, &link).unwrap();
-        let path = link.parent().unwrap().display().to_string();
-        assert_eq!(stable_path(&process(&program, "mcp-delegator", &path)), Some(link));
     }
 }

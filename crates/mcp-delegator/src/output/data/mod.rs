@@ -18,6 +18,7 @@ pub mod status;
 pub mod structured_output;
 pub mod suggestions;
 pub mod task;
+pub mod task_facts;
 pub mod usage;
 pub mod verification;
 pub mod warnings;

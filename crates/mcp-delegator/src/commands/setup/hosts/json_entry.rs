@@ -8,12 +8,20 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-use crate::commands::setup::hosts::{Edit, EntryError};
+use crate::commands::setup::hosts::{Edit, Entry, EntryError};
 
-/// The command of `group.name`, if there is such an entry.
-pub fn command(text: &str, group: &str, name: &str) -> Result<Option<String>, EntryError> {
-    let command = parse(text)?[group][name]["command"].as_str().map(str::to_owned);
-    Ok(command)
+/// The entry `group.name`, if there is one.
+pub fn read(text: &str, group: &str, name: &str) -> Result<Option<Entry>, EntryError> {
+    let document = parse(text)?;
+    let entry = document[group][name].as_object();
+    Ok(entry.map(|entry| {
+        let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();
+        Entry {
+            command: entry.get("command").and_then(Value::as_str).map(str::to_owned),
+            args: args.filter_map(Value::as_str).map(str::to_owned).collect(),
+            approves_tools: false,
+        }
+    }))
 }
 
 /// Sets `group.name` to `entry`. Of an entry that exists only the values of `replaced` are updated.
@@ -34,6 +42,9 @@ pub fn upsert_entry(
         return Err(cannot_edit(format!("{group} is not an object")));
     };
     match servers.get_mut(name) {
+        Some(Value::Object(present)) if !present.contains_key("command") => {
+            return Err(EntryError::WithoutCommand { entry: format!("{group}.{name}") });
+        }
         Some(Value::Object(present)) => {
             present.extend(replaced.iter().map(|key| ((*key).to_owned(), entry[*key].clone())));
         }

@@ -50,11 +50,22 @@ pub struct Registration {
     pub approves_tools: bool,
 }
 
+/// This server's entry as a client's file contains it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Program that the client starts; `None` if it connects in another way, as by URL.
+    pub command: Option<String>,
+    pub args: Vec<String>,
+    pub approves_tools: bool,
+}
+
 /// Why an entry could not be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     #[error("the file is not valid {format}: {message}")]
     Unreadable { format: &'static str, message: String },
+    #[error("{entry} has no command: the client connects by URL, and setup does not change that")]
+    WithoutCommand { entry: String },
     /// The file is valid, but the entry cannot be added without rewriting it.
     #[error("{message}")]
     CannotEdit { message: String },
@@ -127,12 +138,12 @@ impl Host {
         }
     }
 
-    /// The program of this server's entry in the file, if there is one.
-    pub fn registered_command(self, text: &str) -> Result<Option<String>, EntryError> {
+    /// This server's entry in the file, if there is one.
+    pub fn registered_entry(self, text: &str) -> Result<Option<Entry>, EntryError> {
         match self {
-            Host::Codex => toml_entry::command(text, SERVER),
+            Host::Codex => toml_entry::read(text, SERVER),
             _ if text.trim().is_empty() => Ok(None),
-            _ => json_entry::command(text, self.servers_key(), SERVER),
+            _ => json_entry::read(text, self.servers_key(), SERVER),
         }
     }
 

@@ -172,17 +172,31 @@ fn approval_is_written_once_and_never_removed() {
     ] {
         let text = changed_text(Host::Codex.edit(before, &approving()).unwrap());
         assert_eq!(text, after);
-        assert!(toml_entry::approves_tools(&text, SERVER) && !toml_entry::approves_tools(before, SERVER));
+        let approves = |text| Host::Codex.registered_entry(text).unwrap().unwrap().approves_tools;
+        assert!(approves(&text) && !approves(before));
         assert_eq!(Host::Codex.edit(&text, &approving()), Ok(Edit::Unchanged));
         assert_eq!(Host::Codex.edit(&text, &of(PROGRAM_PATH)), Ok(Edit::Unchanged));
     }
 }
 
 #[test]
-fn the_registered_command_is_found() {
+fn the_registered_entry_is_read() {
     for host in Host::ALL {
-        assert_eq!(host.registered_command(&host.sample(&of("/x"))), Ok(Some("/x".to_owned())));
-        assert_eq!(host.registered_command(""), Ok(None));
-        assert!(host.registered_command("= {").is_err());
+        let entry = host.registered_entry(&host.sample(&with_toolsets("local"))).unwrap().unwrap();
+        assert_eq!(entry.command.as_deref(), Some(PROGRAM_PATH));
+        assert_eq!(entry.args, ["serve", "--toolsets", "local"]);
+        assert_eq!(host.registered_entry(""), Ok(None));
+        assert!(host.registered_entry("= {").is_err());
+    }
+}
+
+#[test]
+fn an_entry_with_a_url_is_not_edited() {
+    let json = "{\"mcpServers\": {\"mcp-delegator\": {\"url\": \"http://127.0.0.1:7777/mcp\"}}}";
+    let toml = "[mcp_servers.mcp-delegator]\nurl = 'http://127.0.0.1:7777/mcp'\n";
+    for (host, text) in [(Host::Cursor, json), (Host::Codex, toml)] {
+        let edit = host.edit(text, &with_toolsets("local"));
+        assert!(matches!(edit, Err(EntryError::WithoutCommand { .. })), "{edit:?}");
+        assert_eq!(host.registered_entry(text).unwrap().unwrap().command, None);
     }
 }

@@ -6,7 +6,7 @@
 use toml::de::DeTable;
 use toml_writer::{ToTomlValue, TomlStringBuilder};
 
-use crate::commands::setup::hosts::{Edit, EntryError, Registration};
+use crate::commands::setup::hosts::{Edit, Entry, EntryError, Registration};
 
 const GROUP: &str = "mcp_servers";
 
@@ -25,15 +25,21 @@ pub fn table(name: &str, new: &Registration) -> String {
     )
 }
 
-/// The command of a server, if the file has such an entry.
-pub fn command(text: &str, name: &str) -> Result<Option<String>, EntryError> {
-    Ok(value_of(&parse(text)?, name, "command").and_then(|value| value.get_ref().as_str()).map(str::to_owned))
-}
-
-/// Whether Codex calls the tools of the server without asking.
-pub fn approves_tools(text: &str, name: &str) -> bool {
-    let Ok(document) = parse(text) else { return false };
-    value_of(&document, name, APPROVAL).is_some_and(|value| value.get_ref().as_str() == Some("approve"))
+/// The entry of a server, if there is one.
+pub fn read(text: &str, name: &str) -> Result<Option<Entry>, EntryError> {
+    let document = parse(text)?;
+    let entry =
+        document.get(GROUP).and_then(|group| group.get_ref().as_table()?.get(name)?.get_ref().as_table());
+    Ok(entry.map(|entry| {
+        let text_of = |key| entry.get(key)?.get_ref().as_str();
+        let args = entry.get("args").and_then(|args| args.get_ref().as_array());
+        let args = args.into_iter().flat_map(|args| args.iter());
+        Entry {
+            command: text_of("command").map(str::to_owned),
+            args: args.filter_map(|arg| arg.get_ref().as_str()).map(str::to_owned).collect(),
+            approves_tools: text_of(APPROVAL) == Some("approve"),
+        }
+    }))
 }
 
 fn value_of<'a, 'b>(
@@ -66,7 +72,7 @@ pub fn upsert_entry(text: &str, name: &str, new: &Registration) -> Result<Edit, 
         return Err(cannot_edit(format!("{GROUP}.{name} is not a table")));
     };
     if !entry.contains_key("command") {
-        return Err(cannot_edit(format!("{GROUP}.{name} has no command")));
+        return Err(EntryError::WithoutCommand { entry: format!("{GROUP}.{name}") });
     }
     let mut wanted = vec![("command", quote(&new.command))];
     wanted.extend(new.replaces_args.then(|| ("args", quote_list(&new.args))));
