@@ -201,7 +201,7 @@ impl<'a> Checker<'a> {
             match &entry.node.shape {
                 Shape::Table(fields) => {
                     let agent = self.agent(&agent_path, entry, fields);
-                    agents.insert(entry.name.clone(), agent);
+                    agents.extend(agent.map(|agent| (entry.name.clone(), agent)));
                 }
                 other => {
                     let problem =
@@ -213,12 +213,17 @@ impl<'a> Checker<'a> {
         (self.problems.len() == problems_before).then(|| agents.into_iter().collect())
     }
 
-    fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Value {
+    /// `None` if a required field is absent, which is no problem in the readable part of a broken file.
+    fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Option<Value> {
         let is_built_in = entry.name == BUILT_IN_AGENT;
         let is_allowed = move |field: &str| !is_built_in || field == "env";
         let known = keys::agent_fields().filter(move |(field, _)| is_allowed(field));
         let known = known.map(|(field, key)| (field, &key.kind, &key.default));
-        let (mut agent, unknown) = self.fields(path, entry.at, fields, known);
+        let (mut agent, unknown) = self.fields(path, entry.at, fields, known.clone());
+        let is_given = |(field, _, default): KnownField| {
+            !matches!(default, DefaultValue::Required) || agent.contains_key(field)
+        };
+        let is_complete = known.clone().all(is_given);
         if is_built_in {
             agent.insert("protocol", BUILT_IN_PROTOCOL.name().into());
         }
@@ -235,7 +240,7 @@ impl<'a> Checker<'a> {
             };
             self.add_problem(&format!("{path}.{}", given.name), given.at, problem.to_owned(), suggestion);
         }
-        agent.into_iter().collect()
+        is_complete.then(|| agent.into_iter().collect())
     }
 
     /// Checks the fields of a table that begins at `at`: the valid ones and the defaults of those that are absent, and

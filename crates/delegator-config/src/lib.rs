@@ -83,10 +83,6 @@ pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
     let mut sourced = resolve::resolve([user, environment, flags], sources.cores);
     let is_usable =
         |problems: &[Problem]| problems.iter().all(|problem| problem.source == ProblemSource::Project);
-    // An invalid value is replaced by its default here, and a contradiction with that default would be misleading.
-    if is_usable(&problems) {
-        problems.extend(resolve::contradictions(&sourced));
-    }
     let mut warnings = variables_and_flags::unknown_variables(sources);
     warnings.extend(resolve::without_effect(&sourced));
     if problems.is_empty() {

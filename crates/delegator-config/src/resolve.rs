@@ -11,17 +11,11 @@ use serde_json::Value;
 use crate::config::SourcedSetting;
 use crate::keys::{self, Key, ProjectRight};
 use crate::origin::{Origin, Source};
-use crate::problem::{ConfigWarning, Problem, ProblemSource};
+use crate::problem::ConfigWarning;
 use crate::settings::Settings;
 
 const NOT_LOWER: &str = "W_CONFIG_003";
 const NOT_BUILT: &str = "W_CONFIG_005";
-
-/// Pairs of keys of which the first must be less than the second, and the reason.
-const REQUIRED_ORDER: [(&str, &str, &str); 2] = [
-    ("fleet_beat_sec", "fleet_cutoff_sec", "a worker must be able to send a heartbeat before it gives up"),
-    ("fleet_cutoff_sec", "fleet_lease_sec", "a worker must stop its agents before its tasks are reassigned"),
-];
 
 /// The checked values that one source sets, by key name, and where each was set.
 pub(crate) type Layer = BTreeMap<&'static str, (Value, Origin)>;
@@ -93,38 +87,4 @@ pub(crate) fn typed(settings: &[SourcedSetting]) -> Settings {
     let values = built.map(|setting| (setting.key.name.to_owned(), setting.value.clone()));
     serde_json::from_value(Value::Object(values.collect()))
         .unwrap_or_else(|error| unreachable!("a test compares the key table with the struct: {error}"))
-}
-
-/// Problems of values that are valid alone but contradict each other.
-pub(crate) fn contradictions(settings: &[SourcedSetting]) -> Vec<Problem> {
-    let find = |name: &str| settings.iter().find(|setting| setting.key.name == name);
-    let check = |&(less, more, why): &(&str, &str, &str)| {
-        let (less, more) = (find(less)?, find(more)?);
-        if less.value.as_u64() < more.value.as_u64() {
-            return None;
-        }
-        let problem = format!(
-            "{} ({}) must be less than {} ({}): {why}",
-            less.key.name, less.value, more.key.name, more.value
-        );
-        // The source with higher precedence was applied last, so it broke the order.
-        let culprit = if more.origin.source() > less.origin.source() { more } else { less };
-        problem_at_origin(culprit, problem)
-    };
-    REQUIRED_ORDER.iter().filter_map(check).collect()
-}
-
-/// A problem at the origin of the value; `None` for a default.
-fn problem_at_origin(setting: &SourcedSetting, problem: String) -> Option<Problem> {
-    let problem = match &setting.origin {
-        Origin::Default => return None,
-        Origin::File { source, path, position } => Problem {
-            line: Some(position.line),
-            column: Some(position.column),
-            ..Problem::of_source((*source).into(), Some(path), problem)
-        },
-        Origin::Variable(name) => Problem::of_source(ProblemSource::Variable(name.clone()), None, problem),
-        Origin::Flag(name) => Problem::of_source(ProblemSource::Flag(name.clone()), None, problem),
-    };
-    Some(Problem { key: setting.key.name.to_owned(), ..problem })
 }

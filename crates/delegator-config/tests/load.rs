@@ -233,23 +233,9 @@ fn all_problems_of_all_sources_are_reported_together() {
 }
 
 #[test]
-fn beat_cutoff_and_lease_keep_their_order() {
-    let problems = Machine::new().user("\nfleet_cutoff_sec = 15\n").problems();
-    assert_eq!(problems.len(), 1);
-    assert_eq!((problems[0].key.as_str(), problems[0].line), ("fleet_cutoff_sec", Some(2)));
-    assert!(problems[0].problem.contains("fleet_beat_sec (15) must be less than fleet_cutoff_sec (15)"));
-
-    let problems = Machine::new()
-        .user("fleet_lease_sec = 100")
-        .variable("MCP_DELEGATOR_FLEET_BEAT_SEC", "150")
-        .problems();
-    let sources: Vec<_> = problems.iter().map(|problem| problem.source.clone()).collect();
-    assert_eq!(
-        sources,
-        [ProblemSource::Variable("MCP_DELEGATOR_FLEET_BEAT_SEC".to_owned()), ProblemSource::UserConfig]
-    );
-    let machine = Machine::new().user("fleet_beat_sec = 1\nfleet_cutoff_sec = 2\nfleet_lease_sec = 3");
-    assert_eq!(value(&machine.load(), "fleet_lease_sec").0, 3);
+fn values_of_keys_that_are_not_built_never_make_the_configuration_invalid() {
+    let config = Machine::new().user("fleet_cutoff_sec = 15\nfleet_lease_sec = 3\n").load();
+    assert!(config.warnings.iter().all(|warning| warning.code == "W_CONFIG_005"));
 }
 
 #[test]
@@ -278,6 +264,10 @@ fn an_invalid_configuration_leaves_the_valid_part() {
     assert_eq!(value(&config, "idle_timeout_sec").0, 60);
     assert_eq!(value(&config, "max_concurrent").1, Source::Default);
     assert_eq!(config.user_file, Some(machine.user_path()));
+
+    let cut = "[agents.cut]\ncommand = ['x']\n[agents.whole]\nprotocol = 'plain'\ncommand = ['x']\n[broken\n";
+    let config = load(&Machine::new().user(cut).sources).unwrap_err().valid_part;
+    assert_eq!(config.agent_names(), ["codex", "whole"], "an incomplete agent is left out");
 }
 
 #[test]
@@ -345,8 +335,50 @@ fn the_reference_has_a_row_per_key_and_even_columns() {
     assert!(row("agents.<name>.command").contains("| required | in `MCP_DELEGATOR_AGENTS` | no |"));
 }
 
+const VALID_FILE: &str = r#"max_concurrent = 3
+default_format = "json"
+[budget]
+day_tokens = 5
+[labels]
+team = "x"
+[agents.mine]
+protocol = "plain"
+command = ["x", "y"]
+unsandboxed = true
+[agents.codex]
+env = ["A"]
+[agents.other]
+protocol = "codex-exec"
+command = [
+  "z",
+]
+"#;
+
+/// Lines that are inserted into [`VALID_FILE`].
+const EDITS: [&str; 9] =
+    ["[broken", "[agents.new]", "[agents]", "]", "\"", "protocol = 1", "command = []", "x =", "agents = 1"];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A file that is being edited is invalid in many ways; loading it reports problems and never panics.
+    #[test]
+    fn no_edit_of_a_valid_file_makes_loading_panic(
+        edits in prop::collection::vec((0..32usize, 0..EDITS.len() + 1), 1..6),
+    ) {
+        let mut lines: Vec<&str> = VALID_FILE.lines().collect();
+        for (at, edit) in edits {
+            let at = at.min(lines.len());
+            match EDITS.get(edit) {
+                Some(line) => lines.insert(at, line),
+                None if at < lines.len() => drop(lines.remove(at)),
+                None => {}
+            }
+        }
+        let machine = Machine::new().user(&lines.join("\n"));
+        let config = load(&machine.sources).unwrap_or_else(|invalid| invalid.valid_part);
+        prop_assert!(config.agent("codex").is_some());
+    }
 
     /// The source with the highest precedence that sets a key decides it.
     #[test]

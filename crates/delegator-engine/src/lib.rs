@@ -41,7 +41,9 @@ use real_system::RealSystem;
 use system_port::System;
 
 pub use connection_pool::ConnectionPool;
-pub use delegator_git::{GitError, KeepReason, LeftOut, RestoreError, RestorePoint, RestoreScope};
+pub use delegator_git::{
+    GitError, HeadTarget, KeepReason, LeftOut, RestoreError, RestorePoint, RestoreScope,
+};
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,

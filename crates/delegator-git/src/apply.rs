@@ -18,7 +18,7 @@ use crate::index_file::{Entry, IndexFile};
 use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff};
 use crate::restore_plan::{PreparedRestore, TARGET_INDEX, file_mode};
 use crate::restore_point::{RestorePoint, StoredIndex};
-use crate::restore_target::{IndexEdits, IndexTarget};
+use crate::restore_target::{HeadTarget, IndexEdits, IndexTarget};
 use crate::write_restore_point::{existing_objects, pack_into};
 
 const REFLOG_MESSAGE: &str = "mcp-delegator: restore";
@@ -26,7 +26,8 @@ const REFLOG_MESSAGE: &str = "mcp-delegator: restore";
 impl PreparedRestore {
     /// Fails if HEAD's branch is checked out in another work tree. Call this before anything is changed.
     pub fn check_head(&self) -> Result<(), RestoreError> {
-        let Some(branch) = self.point.branch.as_ref().filter(|_| self.plan.head_moved) else { return Ok(()) };
+        let is_moved = self.plan.head_target == HeadTarget::Moves;
+        let Some(branch) = self.point.branch.as_ref().filter(|_| is_moved) else { return Ok(()) };
         let repository = &self.scratch.repository;
         match repository.worktree_of(&self.scratch.git, branch)? {
             Some(worktree) if Path::new(&worktree) != repository.top_level => {
@@ -237,7 +238,7 @@ impl PreparedRestore {
     }
 
     fn restore_head(&self) -> Result<(), GitError> {
-        if !self.plan.head_moved {
+        if self.plan.head_target != HeadTarget::Moves {
             return Ok(());
         }
         let (repository, git) = (&self.scratch.repository, &self.scratch.git);

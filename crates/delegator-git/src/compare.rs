@@ -58,8 +58,8 @@ pub struct Commits {
     pub count: u64,
     /// Subjects of the newest commits.
     pub subjects: Vec<String>,
-    /// When the newest one was made, in seconds since 1970.
-    pub newest_at: Option<i64>,
+    /// When the newest ones were made, in seconds since 1970.
+    pub made_at: Vec<i64>,
 }
 
 /// The part of a comparison that concerns files.
@@ -263,7 +263,7 @@ impl Baseline {
         let truncate = |subject: &str| subject.chars().take(MAX_SUBJECT_CHARS).collect();
         Ok(Commits {
             count,
-            newest_at: listed.iter().filter_map(|(time, _)| time.parse().ok()).max(),
+            made_at: listed.iter().filter_map(|(time, _)| time.parse().ok()).collect(),
             subjects: listed.into_iter().map(|(_, subject)| truncate(subject)).collect(),
         })
     }

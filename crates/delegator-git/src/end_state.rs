@@ -38,6 +38,8 @@ pub struct AgentChanges {
     pub unattributed: BTreeSet<Vec<u8>>,
     /// Whether changes that no event names, of directories, permissions and the index, may be the agent's.
     pub ran_commands: bool,
+    /// Whether a move of HEAD or its branch, with every new commit, may be the agent's.
+    pub moved_head: bool,
 }
 
 /// The state after a task.
@@ -61,6 +63,7 @@ struct Header {
     point: String,
     head: Option<Head>,
     ran_commands: bool,
+    moved_head: bool,
     /// Not all directories or permissions were recorded.
     is_partial: bool,
     index: EndIndex,
@@ -106,6 +109,7 @@ impl Baseline {
             point: point.commit.clone(),
             head: compared.head_after.clone(),
             ran_commands: agent.ran_commands,
+            moved_head: agent.moved_head,
             is_partial: survey.is_partial,
             index,
             lengths: sections.each_ref().map(Vec::len),
@@ -201,6 +205,7 @@ fn parse(bytes: &[u8], id_bytes: usize) -> Result<Option<(String, EndState)>, Gi
         agent: AgentChanges {
             unattributed: records(unattributed).map(<[u8]>::to_vec).collect(),
             ran_commands: header.ran_commands,
+            moved_head: header.moved_head,
         },
     };
     Ok(Some((header.point, state)))

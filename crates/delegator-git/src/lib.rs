@@ -59,6 +59,6 @@ pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{
     CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
 };
-pub use restore_target::{KeepReason, RestoreScope};
+pub use restore_target::{HeadTarget, KeepReason, RestoreScope};
 pub use run::Git;
 pub use unique::holds_unique_content;

@@ -47,10 +47,8 @@ pub struct Plan {
     pub overlaps: Vec<String>,
     /// The index differs and would be restored.
     pub index_differs: bool,
-    /// HEAD or its branch points elsewhere, and restoring HEAD would move it.
-    pub head_moved: bool,
-    /// The task moved HEAD, and it was moved again.
-    pub head_overlaps: bool,
+    pub head_target: HeadTarget,
+    /// The present HEAD.
     pub head: Head,
     /// Operations in progress in the repository, by the names of git's own files.
     pub in_progress: Vec<&'static str>,
@@ -129,6 +127,10 @@ fn find_target(
     before.retain(|path, _| !is_absent(&saved.absent, path));
     let mut needed: BTreeSet<RepoPath> = before.keys().chain(&saved.written).cloned().collect();
     needed.extend(end.iter().flat_map(|end| end.changed.keys()).cloned());
+    // Also files that the task created and that were too large to be read. Those that existed and were left out stay.
+    let left_out: BTreeSet<&str> = point.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let unread = end.iter().flat_map(|end| end.unread.keys());
+    needed.extend(unread.filter(|path| !left_out.contains(display_path(path).as_str())).cloned());
     let (present, now) = capture_present(scratch, &needed)?;
     let untouchable = Untouchable::find(scratch, point, &saved, &present, (&before, &now))?;
     let target = match &end {
@@ -193,8 +195,7 @@ fn plan(
         keep,
         overlaps: target.overlaps.clone(),
         index_differs: !matches!(target.index, IndexTarget::Unchanged),
-        head_moved: target.head != HeadTarget::Unchanged,
-        head_overlaps: target.head == HeadTarget::Overlaps,
+        head_target: target.head,
         in_progress: operations_in_progress(repository),
         head,
     }

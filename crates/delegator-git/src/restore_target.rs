@@ -81,13 +81,16 @@ pub(crate) struct IndexEdits {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// Whether HEAD has to move to reach the state before the task.
+/// Whether HEAD or its branch has to move to reach the state before the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeadTarget {
+pub enum HeadTarget {
     Unchanged,
+    /// A restore of HEAD moves it.
     Moves,
-    /// The task moved it, and it was moved again.
+    /// The task moved it, and it was moved again: a restore of HEAD is refused.
     Overlaps,
+    /// It was moved during the task, but not certainly by the agent: it stays.
+    NotByAgent,
 }
 
 impl Target {

@@ -83,17 +83,18 @@ pub(crate) fn task_changes(
         keep: files.keep,
         merged: merged_files,
         overlaps: overlaps.into_iter().collect(),
-        head: head_target(point, states.end.head.as_ref(), head),
+        head: head_target(point, states.end, head),
         files: files.files,
     })
 }
 
-fn head_target(point: &RestorePoint, after: Option<&Head>, now: &Head) -> HeadTarget {
+fn head_target(point: &RestorePoint, end: &EndState, now: &Head) -> HeadTarget {
     let before = Head { commit: point.head.clone(), branch: point.branch.clone() };
     // After the task there was no repository, or another one.
-    let Some(after) = after else { return HeadTarget::Overlaps };
+    let Some(after) = &end.head else { return HeadTarget::Overlaps };
     match decide(&before, after, now) {
         Decision::Same | Decision::Later => HeadTarget::Unchanged,
+        Decision::Revert | Decision::Overlap if !end.agent.moved_head => HeadTarget::NotByAgent,
         Decision::Revert => HeadTarget::Moves,
         Decision::Overlap => HeadTarget::Overlaps,
     }
@@ -115,6 +116,11 @@ impl FileTargets {
         let (before, now) = (states.before.get(path), states.now.get(path));
         let after = states.end.changed.get(path).map_or(before, Option::as_ref);
         let decision = match states.end.unread.get(path) {
+            Some(_) if before.is_none() && now.is_none() => {
+                // It is not known whether the file is as before: it was not captured then, or cannot be captured now.
+                let reason = states.untouchable.reason(path, [None, None]);
+                return self.keep.extend(reason.map(|reason| (display_path(path), reason)));
+            }
             Some(_) if before == now => FileDecision::Same,
             // The content after the task is unknown, but the stamp shows whether the file changed since.
             Some(stamp) if Stamp::at(&on_disk(states.top_level, path)) == *stamp => FileDecision::Revert,

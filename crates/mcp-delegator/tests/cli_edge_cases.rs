@@ -438,6 +438,10 @@ fn a_server_on_a_terminal_explains_itself_and_serves() {
     session.type_text("\x04");
     assert_eq!(session.wait().exit, Some(0));
     // A client reads only the protocol, and no explanation.
+    let mut session = TerminalSession::start_interactive(world.command(["serve", "--quiet"]));
+    session.type_text("\x04");
+    let shown = session.wait();
+    assert!(!shown.stdout.contains("mcp-delegator setup"), "{shown:?}");
     let quiet = world.run(["serve"]);
     assert_eq!((quiet.exit, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
 }

@@ -3,6 +3,8 @@
 use delegator_testkit::generated::assert_up_to_date;
 use delegator_testkit::program::World;
 use delegator_testkit::stage::Stage;
+use mcp_delegator::app::command_list::catalog;
+use mcp_delegator::output::documents::reference;
 use serde_json::{Value, json};
 
 fn world() -> World {
@@ -245,5 +247,5 @@ fn config_show_changed_lists_only_changed_settings() {
 
 #[test]
 fn the_configuration_reference_is_up_to_date() {
-    assert_up_to_date("docs/configuration.md", &mcp_delegator::output::documents::reference::configuration());
+    assert_up_to_date("docs/configuration.md", &reference::configuration(catalog()));
 }

@@ -241,8 +241,15 @@ fn files_written_by_others_are_not_blamed_on_the_agent() {
     assert_eq!(restored["data"]["written"], json!(["code.txt"]), "{restored}");
     let reason = "changed during the task, but nothing attributes it to the agent";
     assert_eq!(restored["data"]["kept"], json!([{"path": "mine.txt", "reason": reason}]), "{restored}");
-    let all = project.stage.run_json(&["restore", id, "--all", "--confirm-destructive"]);
+    let head = || project.git(&["rev-parse", "HEAD"]);
+    let users = head();
+    let forced = project.stage.run_json(&["restore", id, "--force", "--confirm-destructive"]);
+    assert_eq!((&forced["data"]["is_head_restored"], head()), (&json!(false), users.clone()), "{forced}");
+    let warnings = forced["warnings"].to_string();
+    assert!(warnings.contains("nothing attributes the move to the agent"), "{forced}");
+    let all = project.stage.run_json(&["restore", id, "--all", "--force", "--confirm-destructive"]);
     assert_eq!(all["data"]["removed"], json!(["mine.txt"]), "{all}");
+    assert_ne!(head(), users, "{all}");
 }
 
 #[test]

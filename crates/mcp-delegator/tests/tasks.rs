@@ -452,7 +452,7 @@ fn logs_follow_until_the_task_ends() {
     let stage =
         scripted_stage(successful_turn(&[json!({"message": "first"}), json!({"wait_for_file": "go"})]));
     let id = stage.exec(&[]);
-    let mut command = stage.world.command(["logs", &id, "--follow", "--format", "human"]);
+    let mut command = stage.world.command(["logs", &id, "--follow", "--raw", "--format", "human"]);
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));

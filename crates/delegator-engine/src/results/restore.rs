@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
-use delegator_git::{Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope, prepare_restore};
+use delegator_git::{
+    HeadTarget, Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope, prepare_restore,
+};
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
 
@@ -150,11 +152,11 @@ fn check_all(
         };
         let top_level = &point.top_level;
         overlaps.extend(prepared.plan.overlaps.iter().map(|path| top_level.join(path)));
-        let include_head = request.include_head && prepared.plan.head_moved;
-        if include_head && prepared.plan.head_overlaps {
-            overlaps.push(top_level.join(".git/HEAD"));
-        } else if include_head {
+        let include_head = request.include_head && prepared.plan.head_target == HeadTarget::Moves;
+        if include_head {
             prepared.check_head()?;
+        } else if request.include_head && prepared.plan.head_target == HeadTarget::Overlaps {
+            overlaps.push(top_level.join(".git/HEAD"));
         }
         checked.push(CheckedTree { point, prepared, include_head });
     }

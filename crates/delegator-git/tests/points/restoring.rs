@@ -1,6 +1,6 @@
 //! What a restore writes, what it removes, and what it never touches.
 
-use delegator_git::{LeftOutReason, RestoreError, drop_point};
+use delegator_git::{HeadTarget, LeftOutReason, RestoreError, drop_point};
 
 use crate::world::{REFERENCE, World};
 
@@ -48,7 +48,8 @@ fn the_plan_is_empty_when_nothing_changed() {
     let world = dirty();
     let point = world.create_point();
     let prepared = world.prepare(&point).unwrap();
-    assert!(prepared.plan.is_empty() && !prepared.plan.head_moved, "{:?}", prepared.plan);
+    assert!(prepared.plan.is_empty(), "{:?}", prepared.plan);
+    assert_eq!(prepared.plan.head_target, HeadTarget::Unchanged);
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn the_branch_is_moved_only_on_request_and_its_commits_stay_reachable() {
     world.commit("agent");
     let agent_head = world.git(&["rev-parse", "HEAD"]);
     let (plan, undo) = world.restore(&point, false).unwrap();
-    assert!(plan.head_moved);
+    assert_eq!(plan.head_target, HeadTarget::Moves);
     assert_eq!(world.git(&["rev-parse", "HEAD"]), agent_head);
     assert_eq!(world.read("a").as_deref(), Some("a3\n"));
     drop_point(&world.runner(), &undo).unwrap();

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use delegator_git::{AgentChanges, KeepReason, RestoreError, RestorePoint, drop_point};
+use delegator_git::{AgentChanges, HeadTarget, KeepReason, RestoreError, RestorePoint, drop_point};
 use proptest::prelude::*;
 
 use crate::exact::{Snapshot, action, apply, cases, copy_template, heads, remove, snapshot};
@@ -16,7 +16,7 @@ use crate::world::World;
 
 /// Everything may be the agent's.
 fn any_change() -> AgentChanges {
-    AgentChanges { ran_commands: true, unattributed: BTreeSet::new() }
+    AgentChanges { ran_commands: true, moved_head: true, unattributed: BTreeSet::new() }
 }
 
 fn twenty_lines(changes: &[(usize, &str)]) -> String {
@@ -59,7 +59,8 @@ fn later_work_stays() {
     assert_eq!((plan.write, plan.remove), (vec!["a".to_owned()], vec!["added/by task".to_owned()]));
     let later = |name: &str| (name.to_owned(), KeepReason::ChangedLater);
     assert_eq!(plan.keep, [later("b"), later("mine")]);
-    assert!(!plan.head_moved && !plan.index_differs, "the commit is the user's");
+    assert_eq!(plan.head_target, HeadTarget::Unchanged, "the commit is the user's");
+    assert!(!plan.index_differs);
     assert_eq!((world.read("a").as_deref(), world.read("b").as_deref()), (Some("a1\n"), Some("user\n")));
     assert!(world.read("mine").is_some() && !world.tree.join("added").exists());
 }
@@ -114,7 +115,7 @@ fn overlapping_edits_refuse_the_whole_restore_and_name_every_file() {
 #[test]
 fn what_is_not_attributed_to_the_agent_stays() {
     let world = World::new();
-    let agent = AgentChanges { ran_commands: false, unattributed: [b"b".to_vec()].into() };
+    let agent = AgentChanges { unattributed: [b"b".to_vec()].into(), ..AgentChanges::default() };
     let point = world.run_task(&agent, || {
         world.write("dir/a", "task\n");
         world.write("b", "another program\n");
@@ -126,6 +127,17 @@ fn what_is_not_attributed_to_the_agent_stays() {
     assert_eq!((plan.remove, plan.remove_directories), (vec!["dir/a".to_owned()], vec!["dir".to_owned()]));
     assert!(!plan.index_differs && world.tree.join("also theirs").is_dir());
     assert_eq!(world.read("b").as_deref(), Some("another program\n"));
+}
+
+#[test]
+fn a_commit_moves_back_only_if_it_may_be_the_agents() {
+    for (moved_head, expected) in [(true, HeadTarget::Moves), (false, HeadTarget::NotByAgent)] {
+        let world = World::new();
+        let agent = AgentChanges { moved_head, ..any_change() };
+        let point = world.run_task(&agent, || world.commit("during the task"));
+        assert_eq!(restored(&world, &point).head_target, expected);
+        assert_eq!(world.prepare(&point).unwrap().plan.head_target, HeadTarget::Moves, "the whole tree");
+    }
 }
 
 #[test]
@@ -163,6 +175,29 @@ fn a_large_file_is_reverted_only_while_it_is_unchanged() {
     let point = world.run_task(&any_change(), || world.write("b", vec![b'y'; 11 << 20]));
     world.write("b", vec![b'z'; 11 << 20]);
     assert_refused(&world, &point, &["b"]);
+}
+
+#[test]
+fn a_large_file_that_the_task_created_is_removed_and_one_that_was_left_out_is_listed() {
+    let world = World::new();
+    world.write("old", vec![b'x'; 11 << 20]);
+    let point = world.run_task(&any_change(), || {
+        world.write("new", vec![b'y'; 11 << 20]);
+        world.write("old", vec![b'y'; 11 << 20]);
+    });
+    let plan = restored(&world, &point);
+    assert_eq!(plan.remove, ["new"]);
+    assert_eq!(plan.keep, [("old".to_owned(), KeepReason::LeftOut)]);
+    assert!(!world.tree.join("new").exists());
+    assert_eq!(fs::read(world.tree.join("old")).unwrap()[0], b'y');
+}
+
+#[test]
+fn a_large_file_that_the_task_created_is_not_removed_after_it_was_changed() {
+    let world = World::new();
+    let point = world.run_task(&any_change(), || world.write("new", vec![b'y'; 11 << 20]));
+    world.write("new", "mine\n");
+    assert_refused(&world, &point, &["new"]);
 }
 
 #[test]

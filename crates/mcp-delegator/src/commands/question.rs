@@ -3,7 +3,7 @@
 //! A question appears only where a person can answer it; elsewhere a flag must give the answer. It goes to stderr and
 //! the answer comes from stdin, so stdout contains only the result.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use crate::commands::context::Context;
 
@@ -13,36 +13,56 @@ pub fn can_answer(context: &Context<'_>) -> bool {
     process.stdin_is_terminal && process.stderr_is_terminal && !process.is_unattended()
 }
 
-/// Asks a question with the answers yes and no. Anything that is not clearly an answer, also the end of the input, means
-/// `default`.
+/// A person who still gave no clear answer means no.
+const MAX_ATTEMPTS: usize = 3;
+
+/// Asks a question with the answers yes and no. An empty line means `default`, the end of the input no; after anything
+/// else the question is repeated.
 pub fn confirm(context: &Context<'_>, question: &str, default: bool) -> bool {
     let choices = if default { "[Y/n]" } else { "[y/N]" };
-    context.screen.printer.remark(&format!("{question} {choices}"));
-    let mut line = String::new();
-    match std::io::stdin().lock().read_line(&mut line) {
-        Ok(_) => parse(&line).unwrap_or(default),
-        Err(_) => default,
-    }
+    let ask = || context.screen.printer.remark(&format!("{question} {choices}"));
+    read_answer(&mut io::stdin().lock(), default, ask)
 }
 
-fn parse(line: &str) -> Option<bool> {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(true),
-        "n" | "no" => Some(false),
-        _ => None,
+fn read_answer(input: &mut impl BufRead, default: bool, ask: impl Fn()) -> bool {
+    for _ in 0..MAX_ATTEMPTS {
+        ask();
+        let mut line = String::new();
+        if !matches!(input.read_line(&mut line), Ok(1..)) {
+            return false;
+        }
+        match line.trim().to_lowercase().as_str() {
+            "" => return default,
+            "y" | "yes" => return true,
+            "n" | "no" => return false,
+            _ => {}
+        }
     }
+    false
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
-    fn only_clear_answers_count() {
-        for (line, answer) in
-            [("y\n", Some(true)), (" YES ", Some(true)), ("n", Some(false)), ("", None), ("q", None)]
-        {
-            assert_eq!(parse(line), answer, "{line:?}");
+    fn only_an_empty_line_means_the_default() {
+        for (input, default, answer, questions) in [
+            ("\n", true, true, 1),
+            ("\n", false, false, 1),
+            (" YES \n", false, true, 1),
+            ("n\n", true, false, 1),
+            ("q\ny\n", false, true, 2),
+            ("nope\n\n", true, true, 2),
+            ("a\nb\nc\ny\n", true, false, 3),
+            ("", true, false, 1),
+            ("q", true, false, 2),
+        ] {
+            let count = Cell::new(0);
+            let found = read_answer(&mut input.as_bytes(), default, || count.set(count.get() + 1));
+            assert_eq!((found, count.get()), (answer, questions), "{input:?}");
         }
     }
 }

@@ -146,7 +146,7 @@ pub fn serve<H: ServerHandler + Clone>(
                 }
             };
             let token = Token::load_or_create(&path)?;
-            context.screen.announce(&format!("The bearer token is in {}", path.display()));
+            context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
             http::serve(server, address, token, context.screen)?;
         }
     }

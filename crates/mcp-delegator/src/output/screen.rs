@@ -62,8 +62,15 @@ impl Screen<'_> {
         }
     }
 
-    /// Prints a message on stderr while the command continues.
+    /// Prints a message on stderr while the command continues, unless only the result is wanted.
     pub fn announce(&self, message: &str) {
+        if !self.presentation.quiet {
+            self.announce_always(message);
+        }
+    }
+
+    /// Prints a message that the user cannot do without.
+    pub fn announce_always(&self, message: &str) {
         self.printer.remark(&self.presentation.announcement(message));
     }
 

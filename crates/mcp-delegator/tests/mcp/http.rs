@@ -124,11 +124,12 @@ fn a_token_file_without_http_is_refused() {
     assert!(problem["problem"].as_str().unwrap().contains("requires http"), "{envelope}");
 }
 
-/// With `--log-format json`, every line on stderr is a JSON log entry.
+/// With `--log-format json`, every line on stderr is a JSON log entry. The path of the token is printed also with
+/// `--quiet`.
 #[test]
 fn startup_messages_use_the_log_format() {
     let stage = quick_stage();
-    let args = ["serve", "--http", "127.0.0.1:0", "--log-format", "json"];
+    let args = ["serve", "--http", "127.0.0.1:0", "--log-format", "json", "--quiet"];
     let mut command = stage.world.command(args);
     command.env("MCP_DELEGATOR_LOG", "debug");
     let mut child =

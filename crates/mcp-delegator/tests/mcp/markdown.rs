@@ -133,7 +133,7 @@ fn a_queued_task_shows_its_position_and_what_it_waits_for() {
     assert!(blocked.contains(&format!("- waits for: {first} (")), "{blocked}");
     assert!(blocked.contains(&format!("- thread: {thread}\n")), "{blocked}");
     let status = call_markdown(&mut client, "_codex_local_status", json!({}));
-    assert!(status.contains("| queued | position | waits for |"), "{status}");
+    assert!(status.contains("| queued | task | position | waits for |"), "{status}");
     release_agents(&stage);
     stage.wait(&first);
 }

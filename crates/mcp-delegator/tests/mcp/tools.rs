@@ -2,6 +2,7 @@
 
 use delegator_testkit::stage::Stage;
 use mcp_delegator::app::command_list::catalog;
+use mcp_delegator::spec::Surface;
 use serde_json::{Value, json};
 
 use crate::client::{
@@ -119,9 +120,9 @@ fn defaults_and_ranges_are_in_the_descriptions() {
             continue;
         }
         assert_eq!(text(&name, "format"), "markdown (default)|json", "{name}");
-        for input in
-            spec.inputs().properties.iter().filter(|input| !input.unavailable && !input.command_line_only)
-        {
+        let inputs = spec.inputs();
+        let offered = inputs.properties.iter().filter(|input| input.is_accepted_on(Surface::Server));
+        for input in offered.filter(|input| !input.unavailable) {
             let description = text(&name, if input.advanced { "options" } else { &input.name });
             // Among the options, only the text after the key describes it.
             let description = description
@@ -320,7 +321,7 @@ fn json_can_be_the_default_with_output_schemas() {
     let fine = client.call("_codex_local_status", json!({}));
     // A client that knows the output schema rejects a result without structured content, even in Markdown.
     let markdown = client.call("_codex_local_status", json!({"format": "markdown"}));
-    assert!(text(&markdown).contains("0 running"), "{markdown}");
+    assert!(text(&markdown).contains("No task is running"), "{markdown}");
     for result in [failing, fine, markdown] {
         let valid = jsonschema::validator_for(schema).unwrap().is_valid(&result["structuredContent"]);
         assert!(valid, "{result}");

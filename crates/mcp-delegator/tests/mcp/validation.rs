@@ -278,6 +278,11 @@ fn command_line_only_inputs_are_refused() {
     );
     let accepted = client.envelope("_codex_cleanup_registry", json!({"include_restore_points": false}));
     assert_eq!(accepted["status"], "ok", "{accepted}");
+    let mut client = Client::connect_with(&stage, V2025_06, &["--toolsets", "extra"], json!({}));
+    let file = stage.world.project().join("report.txt");
+    let refused = client.envelope("_codex_doctor", json!({"bundle": file}));
+    assert_eq!(problem_codes(&refused), ["bundle POLICY_BLOCKED"], "{refused}");
+    assert!(!file.exists());
 }
 
 /// A caller should not complete inputs of a call that cannot succeed.

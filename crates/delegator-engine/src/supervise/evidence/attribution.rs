@@ -79,6 +79,13 @@ impl AgentActions {
         }
     }
 
+    /// Whether a move of HEAD may be the agent's, by the times of the new commits, in seconds: if one of them is not the
+    /// agent's, the move is not.
+    pub(super) fn may_have_moved_head(&self, commit_times: &[i64]) -> bool {
+        let is_agents = |at: &i64| self.attribute_commits(at.saturating_mul(1000)) != Attribution::Unknown;
+        self.may_change_anything() && commit_times.iter().all(is_agents)
+    }
+
     /// Whether changes that no event can name, such as those of the index, may be the agent's.
     pub(super) fn may_change_anything(&self) -> bool {
         self.made_other_calls || (self.may_write && !(self.commands.is_empty() && self.has_complete_events))
@@ -123,6 +130,9 @@ mod tests {
         assert!(!without_commands.may_change_anything() && agent().may_change_anything());
         assert_eq!(agent().attribute_commits(9_000), Attribution::Agent);
         assert_eq!(agent().attribute_commits(25_000), Attribution::Unknown);
+        assert!(agent().may_have_moved_head(&[]) && agent().may_have_moved_head(&[15, 12]));
+        assert!(!agent().may_have_moved_head(&[15, 5]), "one commit is not the agent's");
+        assert!(!without_commands.may_have_moved_head(&[]));
     }
 
     #[test]

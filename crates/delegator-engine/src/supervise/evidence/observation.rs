@@ -189,7 +189,7 @@ impl Observation {
         };
         findings.extend(reconcile(&claims, &observed));
         findings.extend(merged.findings());
-        self.store_end_states(&changes, &merged.changes, &observed, actions.may_change_anything());
+        self.store_end_states(&changes, &merged.changes, &observed, &actions);
         (Some(self.evidence(merged, attributed.unattributed, began)), findings)
     }
 
@@ -235,7 +235,7 @@ impl Observation {
         changes: &[Result<TreeChanges, String>],
         files: &[Change],
         observed: &ObservedChanges,
-        ran_commands: bool,
+        actions: &AgentActions,
     ) {
         let is_unknown =
             |path: &Path| observed.changed.get(&display_path(path)) == Some(&Attribution::Unknown);
@@ -246,7 +246,12 @@ impl Observation {
                 continue;
             };
             let in_tree = unattributed.iter().filter_map(|path| tree.view.tree_path(path)).collect();
-            if tree.store_end_state(compared, &AgentChanges { unattributed: in_tree, ran_commands }) {
+            let agent = AgentChanges {
+                unattributed: in_tree,
+                ran_commands: actions.may_change_anything(),
+                moved_head: actions.may_have_moved_head(&compared.commits.made_at),
+            };
+            if tree.store_end_state(compared, &agent) {
                 crash_point(CrashPoint::EndStateStored);
             }
         }
@@ -339,5 +344,5 @@ impl AttributedChanges {
 /// When the newest commit in the tree of the working directory was made.
 fn newest_commit_ms(changes: &[Result<TreeChanges, String>]) -> Option<i64> {
     let compared = changes.first()?.as_ref().ok()?.compared.as_ref()?;
-    compared.commits.newest_at.map(|seconds| seconds.saturating_mul(1000))
+    compared.commits.made_at.iter().max().map(|seconds| seconds.saturating_mul(1000))
 }

@@ -8,7 +8,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -82,18 +82,17 @@ fn exchange(child: &mut Child) -> Result<ToolList, String> {
     ];
     let text: String = calls.iter().map(|call| format!("{call}\n")).collect();
     stdin.write_all(text.as_bytes()).map_err(|_| "it ended at once".to_owned())?;
-    let answer = answer(&lines)?;
-    Ok(answer)
+    answer(&lines, LIMIT)
 }
 
 /// The answer to the last call. Standard input stays open meanwhile, or the server would end.
-fn answer(lines: &Receiver<String>) -> Result<ToolList, String> {
-    let deadline = Instant::now() + LIMIT;
+fn answer(lines: &Receiver<String>, limit: Duration) -> Result<ToolList, String> {
+    let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let line = lines.recv_timeout(left).map_err(|_| match left.is_zero() {
-            true => format!("it did not answer within {} s", LIMIT.as_secs()),
-            false => "it ended without an answer".to_owned(),
+        let line = lines.recv_timeout(left).map_err(|error| match error {
+            RecvTimeoutError::Timeout => format!("it did not answer within {} s", limit.as_secs_f64()),
+            RecvTimeoutError::Disconnected => "it ended without an answer".to_owned(),
         })?;
         let message: Value =
             serde_json::from_str(&line).map_err(|_| "it printed a line that is not JSON".to_owned())?;
@@ -102,5 +101,19 @@ fn answer(lines: &Receiver<String>) -> Result<ToolList, String> {
             let tools = tools.ok_or_else(|| format!("it answered with an error: {}", message["error"]))?;
             return Ok(ToolList { tools: tools.len(), bytes: message["result"]["tools"].to_string().len() });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_too_slow_has_not_ended() {
+        let (sender, lines) = channel();
+        let problem = |lines| answer(lines, Duration::from_millis(1)).err();
+        assert_eq!(problem(&lines).as_deref(), Some("it did not answer within 0.001 s"));
+        drop(sender);
+        assert_eq!(problem(&lines).as_deref(), Some("it ended without an answer"));
     }
 }

@@ -1,7 +1,9 @@
 //! Output of `restore`: JSON data, message, warnings and document.
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{DroppedPoint, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoredTree};
+use delegator_engine::{
+    DroppedPoint, HeadTarget, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoredTree,
+};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -179,7 +181,7 @@ impl TreeOutput {
             directories_removed: plan.remove_directories,
             unchanged: unchanged.collect(),
             is_index_restored: plan.index_differs,
-            has_head_moved: plan.head_moved,
+            has_head_moved: plan.head_target != HeadTarget::Unchanged,
             is_head_restored: head_restored,
             undo_point: undo.map(|undo| undo.reference),
         }
@@ -252,15 +254,21 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
     let (plan, point) = (&restored.plan, &restored.point);
     let mut warnings = Vec::new();
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
-    if plan.head_moved && !restored.head_restored {
+    let how_to_move = match plan.head_target {
+        HeadTarget::Unchanged => None,
+        HeadTarget::Moves => Some("--force moves it back, which takes newer commits off the branch"),
+        HeadTarget::Overlaps => Some("it was moved again since; only --force with --all moves it back"),
+        HeadTarget::NotByAgent => {
+            Some("nothing attributes the move to the agent; only --force with --all moves it back")
+        }
+    };
+    if let Some(how_to_move) = how_to_move.filter(|_| !restored.head_restored) {
         let name = |head: &Option<String>, branch: &Option<String>| {
             let commit = head.as_deref().map_or("no commit", |id| &id[..id.len().min(12)]).to_owned();
             format!("{} at {commit}", branch.as_deref().unwrap_or("detached HEAD"))
         };
-        let flag = if plan.head_overlaps { "--force with --all" } else { "--force" };
         let (before, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
-        let message =
-            format!("HEAD stays where it is ({now}; before the task: {before}); {flag} moves it back");
+        let message = format!("HEAD stays where it is ({now}; before the task: {before}); {how_to_move}");
         warn("W_RESTORE_001", message);
     }
     if !plan.in_progress.is_empty() {

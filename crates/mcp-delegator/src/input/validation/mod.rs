@@ -159,8 +159,8 @@ pub fn refuse_command_line_only_inputs(
 ) -> Result<(), AppError> {
     let input_validator = InputValidator::of(spec, Surface::Server);
     let is_given = |property: &&Property| {
-        property.command_line_only
-            && input.get(&property.name).is_some_and(|value| *value == Value::Bool(true))
+        let value = input.get(&property.name).filter(|value| !value.is_null());
+        property.command_line_only && value.is_some() && value != property.default()
     };
     let problems = input_validator.inputs.properties.iter().filter(is_given).map(|property| {
         let flag = property.name.replace('_', "-");

@@ -1,8 +1,10 @@
 //! Reference pages generated from the tables in code. They are committed in `docs/`, and tests compare them with the code.
 
+use std::collections::BTreeSet;
+
 use crate::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use crate::spec::catalog::Catalog;
-use crate::spec::{self, CommandSpec, Property};
+use crate::spec::{self, CommandSpec, ConfigUse, Property};
 
 /// `docs/errors.md`.
 pub fn errors() -> String {
@@ -115,7 +117,12 @@ fn input_row(property: &Property) -> String {
 }
 
 /// `docs/configuration.md`.
-pub fn configuration() -> String {
+pub fn configuration(catalog: Catalog) -> String {
+    let names = |config: ConfigUse| {
+        let specs = catalog.iter().filter(|spec| spec.config == config);
+        let names: BTreeSet<String> = specs.map(|spec| format!("`{}`", spec.cli_path())).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
     format!(
         "# Configuration\n\nThe table is generated from `crates/delegator-config`; do not edit.\n\n\
          The configuration file is the first of these: `MCP_DELEGATOR_CONFIG`, `$XDG_CONFIG_HOME/mcp-delegator/config.toml`,\n\
@@ -128,8 +135,11 @@ pub fn configuration() -> String {
          While the file is invalid, no task starts in the tree (`CONFIG_INVALID`); all other commands work there and print\n\
          a warning (`W_CONFIG_004`).\n\n\
          A setting marked as not built is reserved for a later version: it has no effect, and setting it is a warning\n\
-         (`W_CONFIG_005`). If your own file or a variable is invalid, commands fail with `CONFIG_INVALID`; `config show` and\n\
-         `doctor` also show what is wrong, and `cancel` works with the valid values and a warning (`W_CONFIG_006`).\n\n{}",
+         (`W_CONFIG_005`). If your own file or a variable is invalid, commands fail with `CONFIG_INVALID`.\n\
+         These also show what is wrong: {}.\n\
+         These work with the valid values and a warning (`W_CONFIG_006`): {}.\n\n{}",
+        names(ConfigUse::Reported),
+        names(ConfigUse::ValidPart),
         delegator_config::reference()
     )
 }

@@ -128,7 +128,7 @@ pub fn serve(
         let binding = TcpListener::bind(address).await;
         let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
-        screen.announce(&format!("Serving on http://{address}{ENDPOINT}"));
+        screen.announce_always(&format!("Serving on http://{address}{ENDPOINT}"));
         let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
         accept(listener, HttpServer::new(server, Gate::new(address.ip(), token), bounds)).await
     })
