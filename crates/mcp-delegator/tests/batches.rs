@@ -309,6 +309,7 @@ fn exit_status_makes_a_failed_task_a_failed_item() {
     assert_eq!(mixed.exit, Some(3), "{mixed:?}");
     assert_eq!(wait(&[&bad, &good]).exit, Some(3));
     assert_eq!(wait(&[&good, "--task-ids", &bad]).exit, Some(3));
+    assert_eq!(wait(&[&good, "--task-ids", &json!([bad]).to_string()]).exit, Some(3), "a list in JSON");
     let data = mixed.json()["meta"]["failure_data"].clone();
     assert_eq!(items(&data), [(bad.as_str(), false, Some("AGENT_FAILED")), (good.as_str(), true, None)]);
     assert_eq!(data["tasks"][0]["state"], "failed", "{data}");

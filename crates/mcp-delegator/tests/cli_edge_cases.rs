@@ -403,6 +403,8 @@ fn the_task_text_may_come_from_a_file() {
     assert_eq!(problem_fields(&world.run_with_input(agent, b"do it")), ["agent"]);
     let both = world.run_with_input([&agent[..], &["--input-json", "-"]].concat(), b"{}");
     assert!(problem_fields(&both).contains(&"task".to_owned()), "{both:?}");
+    let unreadable = ["local", "exec", "--agent", "no-such-agent", "--task-file", "missing.md"];
+    assert_eq!(problem_fields(&world.run(unreadable)), ["--task-file", "agent"], "all problems at once");
     for (args, field, problem) in [
         (&["--task-file", "missing.md"][..], "--task-file", "could not read missing.md"),
         (&["--task-file", "."], "--task-file", "could not read ."),

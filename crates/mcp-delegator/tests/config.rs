@@ -2,6 +2,7 @@
 
 use delegator_testkit::generated::assert_up_to_date;
 use delegator_testkit::program::World;
+use delegator_testkit::stage::Stage;
 use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::output::documents::reference;
 use serde_json::{Value, json};
@@ -111,13 +112,16 @@ fn config_show_lists_the_values_beside_the_problems_of_a_broken_configuration() 
 
 #[test]
 fn cancel_works_with_a_broken_configuration_and_warns() {
-    let world = world().config("max_concurrent = 'zero'\n");
-    for args in [&["cancel", "--all"][..], &["cancel", "T-local-x", "--dry-run"]] {
-        let answer = world.run(args).json();
-        assert_ne!(answer["error"]["code"], "CONFIG_INVALID", "{answer}");
+    let script = json!([{"wait_for_file": "never"}]);
+    let stage = Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), script);
+    let id = stage.exec(&[]);
+    stage.world.write("home/.config/mcp-delegator/config.toml", "max_concurrent = 'zero'\n");
+    for args in [&["cancel", &id, "--dry-run"][..], &["cancel", &id], &["cancel", "--all"]] {
+        let run = stage.world.run(args);
+        assert_eq!(run.exit, Some(0), "{args:?}: {run:?}");
+        let warnings = run.json()["warnings"].to_string();
+        assert!(warnings.contains("W_CONFIG_006") && warnings.contains("config.toml:1:"), "{warnings}");
     }
-    let warnings = world.run(["cancel", "--all"]).json()["warnings"].to_string();
-    assert!(warnings.contains("W_CONFIG_006") && warnings.contains("config.toml:1:"), "{warnings}");
 }
 
 /// A client reads stdout as the protocol, whatever goes wrong.

@@ -73,6 +73,38 @@ fn last_is_the_most_recent_task_of_the_directory_or_its_work_tree() {
 }
 
 #[test]
+fn last_is_not_a_task_of_a_nested_repository() {
+    let stage = stage();
+    let add_repository =
+        |path: &str| stage.world.write(&format!("project{path}/.git/HEAD"), "ref: refs/heads/main\n");
+    add_repository("");
+    add_repository("/nested");
+    let exec = |directory: &str| run_in(&stage, directory, &["exec", "x"]).json()["data"]["task_id"].clone();
+    let last =
+        |directory: &str| run_in(&stage, directory, &["wait", "--last"]).json()["data"]["task_id"].clone();
+    let below = exec("below");
+    let nested = exec("nested/src");
+    assert_eq!([last(""), last("below"), last("nested")], [below.clone(), below, nested.clone()]);
+    // The directory above is not in a work tree.
+    assert_eq!(last(".."), nested);
+}
+
+#[test]
+fn last_does_not_hide_other_problems() {
+    let stage = stage();
+    let problems = |args: &[&str]| {
+        let run = run_in(&stage, "", args);
+        assert_eq!(run.exit, Some(2), "{run:?}");
+        let found = run.json()["meta"]["error_context"]["problems"].clone();
+        found.as_array().unwrap().iter().map(|problem| problem["field"].clone()).collect::<Vec<_>>()
+    };
+    let without_task = ["wait", "--last", "--timeout-sec", "x", "--bogus"];
+    assert_eq!(problems(&without_task), [json!("--bogus"), json!("timeout_sec")]);
+    let twice = ["wait", "T-local-7q3kd0x9fw", "--last", "--timeout-sec", "x"];
+    assert_eq!(problems(&twice), [json!("--last"), json!("timeout_sec")]);
+}
+
+#[test]
 fn every_command_that_takes_a_task_takes_last() {
     let stage = stage();
     let id = run_in(&stage, "", &["exec", "x"]).json()["data"]["task_id"].as_str().unwrap().to_owned();
@@ -94,8 +126,14 @@ fn every_command_that_takes_a_task_takes_last() {
         let help = run_in(&stage, "", &[args, &["--help"]].concat());
         assert!(help.stdout.contains("--last"), "{args:?}: {help:?}");
     }
-    let cancelled = run_in(&stage, "", &["cancel", "--last", "--dry-run"]);
-    assert!(matches!(cancelled.exit, Some(0 | 4)), "{cancelled:?}");
+    stage.set_script(json!([{"wait_for_file": "never"}]));
+    let running = run_in(&stage, "", &["exec", "x"]).json()["data"]["task_id"].clone();
+    let cancelled = run_in(&stage, "", &["cancel", "--last"]);
+    assert_eq!(
+        (cancelled.exit, &cancelled.json()["data"]["tasks"][0]["task_id"]),
+        (Some(0), &running),
+        "{cancelled:?}"
+    );
     for args in [&["results", &id, "--last"][..], &["resume", "x", "--last", "--thread-id", "t"]] {
         let both = run_in(&stage, "", args);
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use delegator_domain::task::{TaskId, TaskIdPrefix};
+use delegator_domain::task::{TaskId, TaskIdPrefix, WorkTree};
 use delegator_registry::{
     Filter, OpenOptions, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
 };
@@ -13,10 +13,13 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::decode;
 use crate::submit::launch::Launch;
-use crate::submit::work_tree::work_tree_of;
+use crate::submit::work_tree::find_work_tree;
 use crate::supervise::snapshot_file::read_snapshot;
 use crate::supervise::task_report::Record;
 use crate::upkeep::restore_record::RestorePointRecord;
+
+/// Tasks to read at once in search of the last one. Usually the first of them is it.
+const LAST_TASK_PAGE: u32 = 20;
 
 /// The decoded files of a task.
 #[derive(Debug, Default)]
@@ -56,18 +59,25 @@ impl Engine {
         }
     }
 
-    /// The task that was submitted last in the work tree of a directory, or, outside a work tree, in or below the directory.
+    /// The task that was submitted last in the work tree of a directory, not in one nested in it; or, outside a work tree,
+    /// in or below the directory.
     pub fn last_task_in(&self, directory: &Path) -> Result<Task, EngineError> {
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-        let tree = work_tree_of(&directory).root().to_owned();
-        let working_dir = Some(tree.display().to_string());
-        let newest = match self.find_registry()? {
-            Some(registry) => {
-                registry.list(&Filter { working_dir, ..Filter::default() }, 1, None)?.tasks.pop()
+        let tree = find_work_tree(&directory);
+        let root = tree.as_ref().map_or(directory.as_path(), WorkTree::root).to_owned();
+        let working_dir = Some(root.display().to_string());
+        let filter = Filter { working_dir, ..Filter::default() };
+        let is_here = |task: &Task| tree.is_none() || find_work_tree(Path::new(&task.working_dir)) == tree;
+        let no_task_here = || EngineError::NoTaskHere { directory: root.clone() };
+        let registry = self.find_registry()?.ok_or_else(no_task_here)?;
+        let mut from = None;
+        loop {
+            let page = registry.list(&filter, LAST_TASK_PAGE, from)?;
+            if let Some(task) = page.tasks.into_iter().find(is_here) {
+                return Ok(task);
             }
-            None => None,
-        };
-        newest.ok_or(EngineError::NoTaskHere { directory: tree })
+            from = Some(page.next.ok_or_else(no_task_here)?);
+        }
     }
 
     /// A task, after an upkeep pass.

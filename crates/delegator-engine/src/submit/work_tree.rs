@@ -25,7 +25,12 @@ pub(crate) fn work_trees(settings: &Settings, may_write: bool) -> Vec<WorkTree> 
 
 /// The git top level that contains the canonical directory, else the directory itself.
 pub(crate) fn work_tree_of(real: &Path) -> WorkTree {
-    real.ancestors().find_map(top_level).unwrap_or_else(|| WorkTree::directory(real.to_owned()))
+    find_work_tree(real).unwrap_or_else(|| WorkTree::directory(real.to_owned()))
+}
+
+/// The git top level that contains the canonical directory.
+pub(crate) fn find_work_tree(real: &Path) -> Option<WorkTree> {
+    real.ancestors().find_map(top_level)
 }
 
 /// The tree, if this is its top level. An empty `.git` does not count: sandboxes leave such directories behind.

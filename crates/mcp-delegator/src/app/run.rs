@@ -199,7 +199,7 @@ fn collect_input(parsed: &mut ParsedCall) -> Result<Map<String, Value>, AppError
     }
     let mut object = std::mem::take(&mut parsed.object);
     let files = std::mem::take(&mut parsed.text_files);
-    parsed.problems.extend(stdin::fill_from_files(files, &mut object)?);
+    parsed.problems.extend(stdin::fill_from_files(files, &mut object));
     let from_stdin = stdin::fill_from_stdin(parsed.spec, &mut object, parsed.globals.input_json.as_deref());
     parsed.problems.extend(from_stdin?);
     if let Some(source) = &parsed.globals.input_json {
@@ -235,14 +235,16 @@ fn execute(
         call_budget: None,
         connections: ConnectionPool::default(),
     };
-    if parsed.last {
-        last_task::fill_task_input(&context, spec, &mut object)?;
-    }
+    let last_task = match parsed.last {
+        true => last_task::fill_task_input(&context, spec, &mut object, &mut problems),
+        false => Ok(()),
+    };
     let preflight_context = PreflightContext::new(config, process, state_dir.as_deref());
     // Preflight checks need a valid configuration.
     let preflight_context = config_error.is_none().then_some(&preflight_context);
     let origin = CallOrigin { surface: Surface::CommandLine, current_dir: &process.current_dir };
     let input = validation::validate(spec, object, problems, origin, preflight_context)?;
+    last_task?;
     let call = commands.find(spec)?.prepare(input)?;
     if spec.config == ConfigUse::Required {
         config_error.clone().map_or(Ok(()), Err)?;

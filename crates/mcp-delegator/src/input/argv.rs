@@ -246,8 +246,8 @@ fn collect_inputs(
         let by_position = match &several {
             Some(several) if several.property == property.name => Vec::new(),
             Some(several) if several.list == property.name => {
-                let all = [several.values.clone(), by_flag].concat();
-                object.insert(property.name, json!(all));
+                let all = parse_value(&property, by_flag).map(|by_flag| several.followed_by(by_flag));
+                insert_or_report(&mut object, property.name, all, problems);
                 continue;
             }
             _ if property.positional => texts(matches, &tree::positional_id(&property.name)),
@@ -264,12 +264,22 @@ fn collect_inputs(
         if given.is_empty() {
             continue;
         }
-        match parse_value(&property, given) {
-            Ok(value) => drop(object.insert(property.name, value)),
-            Err(problem) => problems.push(problem),
-        }
+        let value = parse_value(&property, given);
+        insert_or_report(&mut object, property.name, value, problems);
     }
     object
+}
+
+fn insert_or_report(
+    object: &mut Map<String, Value>,
+    name: String,
+    value: Result<Value, Problem>,
+    problems: &mut Vec<Problem>,
+) {
+    match value {
+        Ok(value) => drop(object.insert(name, value)),
+        Err(problem) => problems.push(problem),
+    }
 }
 
 fn texts(matches: &ArgMatches, id: &str) -> Vec<String> {
@@ -281,6 +291,17 @@ struct SeveralValues {
     property: String,
     list: String,
     values: Vec<String>,
+}
+
+impl SeveralValues {
+    /// The values by position, then those of the flag.
+    fn followed_by(&self, by_flag: Value) -> Value {
+        let by_flag = match by_flag {
+            Value::Array(values) => values,
+            other => vec![other],
+        };
+        self.values.iter().cloned().map(Value::from).chain(by_flag).collect()
+    }
 }
 
 /// `wait A B`, or `wait A` together with the flag of the list.

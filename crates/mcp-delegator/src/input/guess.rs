@@ -6,6 +6,7 @@
 use delegator_domain::similar_names;
 use delegator_domain::task::TaskIdPrefix;
 
+use crate::input::path::locate;
 use crate::input::unknown_command::UnknownWord;
 use crate::spec::CommandSpec;
 use crate::spec::catalog::Catalog;
@@ -46,14 +47,14 @@ pub fn guess(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Guess {
     if word.starts_with("T-") && word.parse::<TaskIdPrefix>().is_ok() {
         return Guess::TaskId(word);
     }
-    if let Some(text) = plain_text(unknown_word) {
+    if let Some(text) = plain_text(catalog, unknown_word) {
         return Guess::TaskText(text);
     }
     let commands = by_synonym(catalog, &word).or_else(|| similar_in_group(catalog, unknown_word.path, &word));
     if let Some(commands) = commands {
         return Guess::Commands(commands);
     }
-    if let Some(text) = quoted_text(unknown_word) {
+    if let Some(text) = quoted_text(catalog, unknown_word) {
         return Guess::TaskText(text);
     }
     let anywhere = similar_anywhere(catalog, &word).map(Guess::Commands);
@@ -61,23 +62,18 @@ pub fn guess(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Guess {
 }
 
 /// The words from the unknown one to the next flag; empty in a group or after another command (`help`).
-fn words(unknown_word: UnknownWord<'_>) -> Vec<String> {
+fn words(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Vec<String> {
     let is_first = unknown_word.path.is_empty()
-        && unknown_word
-            .args
-            .iter()
-            .take(unknown_word.index)
-            .skip(1)
-            .all(|word| word.to_string_lossy().starts_with('-'));
+        && locate(catalog, unknown_word.args).unknown_word == Some(unknown_word.index);
     let from = if is_first { unknown_word.index } else { unknown_word.args.len() };
     let words = unknown_word.args.iter().skip(from).map(|word| word.to_string_lossy().into_owned());
     words.take_while(|word| !word.starts_with('-')).collect()
 }
 
 /// A text in quotes as the first word, or without quotes: several words of letters only.
-fn plain_text(unknown_word: UnknownWord<'_>) -> Option<String> {
+fn plain_text(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Option<String> {
     const MIN_WORDS: usize = 3;
-    let words = words(unknown_word);
+    let words = words(catalog, unknown_word);
     let is_plain =
         |word: &String| word.chars().all(|letter| letter.is_alphabetic() || ",.!?'".contains(letter));
     match words.first() {
@@ -88,8 +84,8 @@ fn plain_text(unknown_word: UnknownWord<'_>) -> Option<String> {
 }
 
 /// A text in quotes after the unknown word.
-fn quoted_text(unknown_word: UnknownWord<'_>) -> Option<String> {
-    words(unknown_word).into_iter().skip(1).find(|word| word.trim().contains(char::is_whitespace))
+fn quoted_text(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Option<String> {
+    words(catalog, unknown_word).into_iter().skip(1).find(|word| word.trim().contains(char::is_whitespace))
 }
 
 fn by_synonym(catalog: Catalog, word: &str) -> Option<Vec<Vec<String>>> {
@@ -157,7 +153,6 @@ mod tests {
 
     use super::*;
     use crate::app::command_list::catalog;
-    use crate::input::path::locate;
 
     fn guess_for(args: &[&str]) -> String {
         let args: Vec<OsString> = ["mcp-delegator"].iter().chain(args).map(OsString::from).collect();
@@ -230,6 +225,8 @@ mod tests {
             (vec!["codex", "fix the test"], "text fix the test"),
             (vec!["fix the test", "--mode", "read-only"], "text fix the test"),
             (vec!["--quiet", "fix the test"], "text fix the test"),
+            (vec!["--format", "json", "fix the test"], "text fix the test"),
+            (vec!["--mode", "workspace-write", "fix", "the", "test"], "text fix the test"),
             (vec!["delegate", "fix the test"], "run | exec"),
             (vec!["kill", "T-local-7q3kd0x9fw", "T-local-8q3kd0x9fw"], "cancel"),
             (vec!["T-local-7q3k"], "id T-local-7q3k"),

@@ -116,40 +116,36 @@ pub struct TextFile {
 }
 
 /// Reads the files into the inputs. `-` stays as the value; [`fill_from_stdin`] replaces it.
-pub fn fill_from_files(
-    files: Vec<TextFile>,
-    args: &mut Map<String, Value>,
-) -> Result<Vec<Problem>, AppError> {
+pub fn fill_from_files(files: Vec<TextFile>, args: &mut Map<String, Value>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in files {
         if args.contains_key(&file.input) {
             let message = format!("cannot be given together with {}", file.input);
             problems.push(Problem::new(ErrorCode::InvalidValue, format!("--{}", file.flag), message));
-        } else {
-            let text = if file.path == "-" { file.path } else { read_text_file(&file)? };
-            args.insert(file.input, text.into());
+            continue;
         }
+        let text = if file.path == "-" { Ok(file.path.clone()) } else { read_text_file(&file) };
+        // An input whose file cannot be read is given, so it must not be reported as missing, too.
+        let text = text.unwrap_or_else(|problem| {
+            problems.push(problem);
+            file.path
+        });
+        args.insert(file.input, text.into());
     }
-    Ok(problems)
+    problems
 }
 
-fn read_text_file(file: &TextFile) -> Result<String, AppError> {
+fn read_text_file(file: &TextFile) -> Result<String, Problem> {
     let refuse = |message: String| {
         let problem = Problem::new(ErrorCode::InvalidValue, format!("--{}", file.flag), message);
-        AppError::from_problems(vec![problem.value(file.path.as_str().into())])
+        problem.value(file.path.as_str().into())
     };
-    let mut bytes = Vec::new();
-    let read =
-        std::fs::File::open(&file.path).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    match (read, bytes.len() as u64) {
-        (Err(error), _) => Err(refuse(format!("could not read {}: {error}", file.path))),
-        (Ok(_), 0) => Err(refuse(format!("the file {} is empty", file.path))),
-        (Ok(_), size) if size > MAX_BYTES => {
-            Err(refuse(format!("the file {} is larger than {MAX_BYTES} bytes", file.path)))
-        }
-        (Ok(_), _) => {
-            String::from_utf8(bytes).map_err(|_| refuse(format!("the file {} is not valid UTF-8", file.path)))
-        }
+    let opened = std::fs::File::open(&file.path).map_err(Err);
+    match opened.and_then(|opened| read_bounded(opened, &file.path)) {
+        Ok(text) if text.is_empty() => Err(refuse(format!("the file {} is empty", file.path))),
+        Ok(text) => Ok(text),
+        Err(Ok(error)) => Err(refuse(error.message)),
+        Err(Err(error)) => Err(refuse(format!("could not read {}: {error}", file.path))),
     }
 }
 

@@ -16,7 +16,7 @@ fn shown_bytes(session: &Session) -> (usize, usize) {
     (tools, instructions_bytes(session))
 }
 
-/// The length of our instructions in the request, from their first to their last words; 0 if the host leaves them out.
+/// The length of our instructions in the request, from their first to their last words; 0 if they are not in it.
 fn instructions_bytes(session: &Session) -> usize {
     let request = session.first_request.to_string();
     let Some(begin) = request.find("Delegates coding tasks to ") else { return 0 };
@@ -46,6 +46,10 @@ fn the_model_reads_few_bytes_to_delegate_a_task() {
             println!(
                 "{host:?}, {toolsets}: {tools} + {instructions} + {} + {} = {sum} (results: {})",
                 sizes[0], sizes[1], sizes[2]
+            );
+            assert!(
+                instructions > 0,
+                "{host:?} does not pass the instructions on, or their words have changed"
             );
             assert!(sum < 14_000, "{sum} bytes");
         }

@@ -164,10 +164,9 @@ impl Server {
             let answer = confirmation::ask(context, &object, current_dir);
             outside_backlog(context, report_while(progress, "Waiting for the user", answer)).await
         };
-        if answer != Answer::Accepted {
-            let exec_tool = self.state.toolbox.names().prefixed_name("local_exec");
-            let error = answer.refusal(exec_tool.as_deref()).into();
-            return Err(refuse(RefusedCall { error, ..refused }));
+        let exec_tool = self.state.toolbox.names().prefixed_name("local_exec");
+        if let Some(error) = answer.refusal(exec_tool.as_deref()) {
+            return Err(refuse(RefusedCall { error: error.into(), ..refused }));
         }
         confirmation::set_confirmed(&mut object);
         self.admit(spec, object).await.map_err(refuse)

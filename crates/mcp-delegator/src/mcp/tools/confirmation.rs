@@ -109,12 +109,13 @@ impl Answer {
         }
     }
 
-    /// The error of a call that was not confirmed. `exec_tool` starts the same task without a confirmation.
+    /// The error of a call, unless it was confirmed. `exec_tool` starts the same task without a confirmation.
     ///
     /// After a user's decision the error must not suggest how to bypass the user.
-    pub fn refusal(self, exec_tool: Option<&str>) -> AppError {
+    pub fn refusal(self, exec_tool: Option<&str>) -> Option<AppError> {
         let without_user = |time: AnswerTime| time.filter(|time| *time < MIN_READING_TIME);
-        match self {
+        Some(match self {
+            Answer::Accepted => return None,
             Answer::Declined(time) => match without_user(time) {
                 Some(time) => unavailable(&refused_by_client("declined", time), exec_tool),
                 None => AppError::new(
@@ -132,8 +133,8 @@ impl Answer {
                 )
                 .suggest("Ask the user what to do; repeat the call only if the user agrees to it."),
             },
-            Answer::Accepted | Answer::Unavailable => unavailable("it cannot ask a user", exec_tool),
-        }
+            Answer::Unavailable => unavailable("it cannot ask a user", exec_tool),
+        })
     }
 }
 
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn a_client_without_a_user_gets_the_alternatives() {
         for answer in [Answer::Declined(QUICK), Answer::Dismissed(QUICK), Answer::Unavailable] {
-            let error = answer.refusal(Some("_codex_local_exec"));
+            let error = answer.refusal(Some("_codex_local_exec")).unwrap();
             assert!(error.message.contains("confirmation is not available"), "{error:?}");
             assert!(!error.message.contains("the user declined"), "{error:?}");
             let next = &error.suggestion.as_ref().unwrap().text;
@@ -188,17 +189,22 @@ mod tests {
             }
             assert!(!error.context.contains_key("is_declined"), "{error:?}");
         }
-        let text = Answer::Unavailable.refusal(None).suggestion.unwrap().text;
+        let text = Answer::Unavailable.refusal(None).unwrap().suggestion.unwrap().text;
         assert!(!text.contains("exec"), "{text}");
+    }
+
+    #[test]
+    fn an_accepted_call_is_not_refused() {
+        assert!(Answer::Accepted.refusal(None).is_none());
     }
 
     #[test]
     fn a_decision_of_the_user_comes_without_alternatives() {
         for time in [SLOW, None] {
-            let declined = Answer::Declined(time).refusal(Some("_codex_local_exec"));
+            let declined = Answer::Declined(time).refusal(Some("_codex_local_exec")).unwrap();
             assert!(declined.message.contains("the user declined"), "{declined:?}");
             assert_eq!(declined.context["is_declined"], true);
-            let dismissed = Answer::Dismissed(time).refusal(Some("_codex_local_exec"));
+            let dismissed = Answer::Dismissed(time).refusal(Some("_codex_local_exec")).unwrap();
             assert!(!dismissed.message.contains("declined"), "{dismissed:?}");
             for error in [declined, dismissed] {
                 let next = error.suggestion.unwrap().text;

@@ -153,8 +153,8 @@ fn text_block(block: &Block, style: TextStyle) -> String {
     }
 }
 
-/// Facts that only programs and models use: a person names a task by its id, and reads lists without cursors.
-const FOR_PROGRAMS: [&str; 5] = ["thread", "runs in", "more", "ref", "failure"];
+/// Facts that only programs and models use: a person names a task by its id.
+const FOR_PROGRAMS: [&str; 3] = ["thread", "runs in", "failure"];
 
 fn text_facts(facts: &[(String, String)], style: TextStyle) -> String {
     // The summary of a failed task quotes its error.
