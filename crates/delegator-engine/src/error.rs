@@ -89,7 +89,7 @@ pub enum EngineError {
     },
     /// Nothing was restored.
     #[error(
-        "{} changed by the task {} changed again since: {}",
+        "{} that would be restored {} changed again since: {}",
         if paths.len() == 1 { "a file" } else { "files" },
         if paths.len() == 1 { "was" } else { "were" },
         paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")

@@ -1,7 +1,7 @@
 //! Applies a prepared restore: files first, then the index, then, on request, HEAD and its branch.
 //!
 //! git's own index lock is held throughout, so no other git command changes the index meanwhile. After the files are
-//! written they are compared with the restore point; any difference is an error. A failure half-way is reported as
+//! written they are compared with their target versions; any difference is an error. A failure half-way is reported as
 //! [`RestoreError::Incomplete`] with the undo point. Nothing may change before the undo point exists.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,10 @@ impl PreparedRestore {
         result.map_err(|problem| RestoreError::Incomplete {
             problem: problem.to_string(),
             undo: undo.reference.clone(),
-        })
+        })?;
+        // Without it only the whole tree can be undone, and an error then says so.
+        let _ = self.store_end_state(undo);
+        Ok(())
     }
 
     /// Changes made since the undo point was created are not in it, so they must not be overwritten.

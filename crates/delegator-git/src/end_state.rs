@@ -1,4 +1,4 @@
-//! The state of a work tree after a task, stored beside the restore point of the state before.
+//! The state of a work tree after a task or a restore, stored beside the restore point of the state before.
 //!
 //! With both states a restore can tell the task's changes from later ones. Only differences are stored: the versions of
 //! changed files, the content of those that can be merged, directories and permissions, and the index if it changed. One
@@ -18,12 +18,13 @@ use crate::diff::NewVersion;
 use crate::directory_modes::Survey;
 use crate::error::GitError;
 use crate::index_file::IndexFile;
-use crate::listing::{RepoPath, join_records, on_disk, records};
+use crate::listing::{GITLINK, RepoPath, join_records, on_disk, records};
 use crate::repository::Head;
+use crate::restore_plan::{PreparedRestore, SURVEY_TIME};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::state::{FileVersion, known_directories, take_survey};
+use crate::state::{FileVersion, known_directories, take_survey, tree_files};
 use crate::store::end_name;
 use crate::write_restore_point::pack_into;
 
@@ -95,31 +96,15 @@ impl Baseline {
         let files = IndexFile::parse(bytes, scratch.id_bytes())?;
         let known = known_directories(files.entries.iter().map(|entry| (&entry.path, entry.is_submodule())));
         let survey = take_survey(scratch, &known, time);
-        let (index, index_bytes) = self.index_after(point, compared)?;
-        let sections: [Vec<u8>; 6] = [
-            versions.iter().flat_map(version_record).collect(),
-            compared.unread.iter().flat_map(|(path, stamp)| stamp_record(path, *stamp)).collect(),
-            join_records(agent.unattributed.iter().map(Vec::as_slice)),
-            survey.directories_to_bytes(),
-            survey.modes_to_bytes(),
-            index_bytes,
-        ];
-        let header = Header {
-            version: FORMAT,
-            point: point.commit.clone(),
+        let record = EndRecord {
+            versions,
+            unread: &compared.unread,
+            survey: &survey,
+            index: self.index_after(point, compared)?,
             head: compared.head_after.clone(),
-            ran_commands: agent.ran_commands,
-            moved_head: agent.moved_head,
-            is_partial: survey.is_partial,
-            index,
-            lengths: sections.each_ref().map(Vec::len),
+            agent,
         };
-        let mut stored = serde_json::to_vec(&header).map_err(|_| unreadable())?;
-        stored.push(b'\n');
-        stored.extend(sections.concat());
-        self.pack_merge_bases(point, versions)?;
-        scratch.store().write_end(&point.reference, &stored)?;
-        Ok(true)
+        record.store(scratch, &point.reference, &point.commit).map(|()| true)
     }
 
     /// The index after the task, if it differs from the one in the restore point.
@@ -141,25 +126,96 @@ impl Baseline {
             None => (EndIndex::Missing, Vec::new()),
         })
     }
+}
 
-    /// Packs the content of modified files: it is the base of a merge. An added file cannot be merged.
-    fn pack_merge_bases(&self, point: &PointOfBaseline, versions: &[NewVersion]) -> Result<(), GitError> {
-        let top = &self.scratch.repository.top_level;
-        let is_small = |path: &RepoPath| {
-            fs::symlink_metadata(on_disk(top, path)).is_ok_and(|found| found.len() <= MAX_MERGED_BYTES)
-        };
-        let modified = versions.iter().filter(|changed| changed.existed && is_small(&changed.path));
-        let modified = modified.filter_map(|changed| changed.version.as_ref());
-        let regular = modified.filter(|(mode, _)| mode.starts_with("100"));
-        let objects: BTreeSet<String> = regular.map(|(_, id)| id.clone()).collect();
-        if objects.is_empty() {
-            return Ok(());
+impl PreparedRestore {
+    /// Stores the state after the restore beside its undo point, so that an undo reverts only what the restore changed.
+    pub(crate) fn store_end_state(&self, undo: &RestorePoint) -> Result<(), GitError> {
+        let scratch = &self.scratch;
+        let mut files = tree_files(scratch, &self.present.captured.tree)?;
+        let mut versions = Vec::new();
+        for path in self.actions.remove.iter().chain(&self.actions.write) {
+            let version = self.target.files.get(path).cloned();
+            let old = match version.clone() {
+                Some(version) => files.insert(path.clone(), version),
+                None => files.remove(path),
+            };
+            versions.push(NewVersion { path: path.clone(), version, existed: old.is_some() });
         }
-        let (scratch, store) = (&self.scratch, self.scratch.store());
-        let others = [scratch.path("objects"), scratch.repository_objects()];
-        let base = store.pack_base(&end_name(&point.reference));
-        pack_into(scratch, (&store.objects(), &others), &base, &objects).map(drop)
+        let known = known_directories(files.iter().map(|(path, (mode, _))| (path, mode == GITLINK)));
+        let index = match IndexFile::read(scratch)?.bytes {
+            _ if !self.plan.index_differs => (EndIndex::AsBefore, Vec::new()),
+            Some(bytes) => (EndIndex::File, bytes),
+            None => (EndIndex::Missing, Vec::new()),
+        };
+        let record = EndRecord {
+            versions: &versions,
+            unread: &[],
+            survey: &take_survey(scratch, &known, SURVEY_TIME),
+            index,
+            head: Some(scratch.repository.head(&scratch.git)?),
+            agent: &AgentChanges { unattributed: BTreeSet::new(), ran_commands: true, moved_head: true },
+        };
+        record.store(scratch, &undo.reference, &undo.commit)
     }
+}
+
+/// What is stored.
+struct EndRecord<'a> {
+    versions: &'a [NewVersion],
+    unread: &'a [(RepoPath, Option<Stamp>)],
+    survey: &'a Survey,
+    index: (EndIndex, Vec<u8>),
+    head: Option<Head>,
+    agent: &'a AgentChanges,
+}
+
+impl EndRecord<'_> {
+    fn store(self, scratch: &Scratch, reference: &str, commit: &str) -> Result<(), GitError> {
+        let (index, index_bytes) = self.index;
+        let sections: [Vec<u8>; 6] = [
+            self.versions.iter().flat_map(version_record).collect(),
+            self.unread.iter().flat_map(|(path, stamp)| stamp_record(path, *stamp)).collect(),
+            join_records(self.agent.unattributed.iter().map(Vec::as_slice)),
+            self.survey.directories_to_bytes(),
+            self.survey.modes_to_bytes(),
+            index_bytes,
+        ];
+        let header = Header {
+            version: FORMAT,
+            point: commit.to_owned(),
+            head: self.head,
+            ran_commands: self.agent.ran_commands,
+            moved_head: self.agent.moved_head,
+            is_partial: self.survey.is_partial,
+            index,
+            lengths: sections.each_ref().map(Vec::len),
+        };
+        let mut stored = serde_json::to_vec(&header).map_err(|_| unreadable())?;
+        stored.push(b'\n');
+        stored.extend(sections.concat());
+        pack_merge_bases(scratch, reference, self.versions)?;
+        scratch.store().write_end(reference, &stored)
+    }
+}
+
+/// Packs the content of modified files: it is the base of a merge. An added file cannot be merged.
+fn pack_merge_bases(scratch: &Scratch, reference: &str, versions: &[NewVersion]) -> Result<(), GitError> {
+    let top = &scratch.repository.top_level;
+    let is_small = |path: &RepoPath| {
+        fs::symlink_metadata(on_disk(top, path)).is_ok_and(|found| found.len() <= MAX_MERGED_BYTES)
+    };
+    let modified = versions.iter().filter(|changed| changed.existed && is_small(&changed.path));
+    let modified = modified.filter_map(|changed| changed.version.as_ref());
+    let regular = modified.filter(|(mode, _)| mode.starts_with("100"));
+    let objects: BTreeSet<String> = regular.map(|(_, id)| id.clone()).collect();
+    if objects.is_empty() {
+        return Ok(());
+    }
+    let store = scratch.store();
+    let others = [scratch.path("objects"), scratch.repository_objects()];
+    let base = store.pack_base(&end_name(reference));
+    pack_into(scratch, (&store.objects(), &others), &base, &objects).map(drop)
 }
 
 impl EndState {

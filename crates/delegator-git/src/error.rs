@@ -66,6 +66,12 @@ pub enum RestoreError {
         top_level.display()
     )]
     NoEndState { top_level: PathBuf },
+    #[error(
+        "the state of {} after the restore is not stored, because the restore did not finish; so its changes cannot be \
+         distinguished from later ones",
+        top_level.display()
+    )]
+    UnfinishedRestore { top_level: PathBuf },
     #[error("{what} changed while the restore was being prepared; nothing was restored. Try again")]
     ConcurrentChange { what: String },
     #[error(

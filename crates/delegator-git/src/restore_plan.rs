@@ -14,7 +14,7 @@ use crate::capture::{Limits, Purpose, capture};
 use crate::directory_modes::ancestors;
 use crate::end_state::EndState;
 use crate::error::{GitError, RestoreError};
-use crate::index_file::IndexFile;
+use crate::index_file::{Entry, IndexFile};
 use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
 use crate::repository::{Head, Repository, find_repository};
 use crate::restore_point::RestorePoint;
@@ -75,8 +75,8 @@ pub struct PreparedRestore {
 }
 
 /// More than for creating a restore point: a restore should be complete.
-const SURVEY_TIME: Duration = Duration::from_secs(60);
-/// The index with the files to write, as they were.
+pub(crate) const SURVEY_TIME: Duration = Duration::from_secs(60);
+/// The index with the files to write, in their target versions.
 pub(crate) const TARGET_INDEX: &str = "target";
 
 /// Checks whether and how a restore point can be restored. Adds nothing to the repository.
@@ -117,8 +117,12 @@ fn find_target(
     let top_level = &scratch.repository.top_level;
     let end = match scope {
         RestoreScope::WholeTree => None,
-        RestoreScope::TaskChanges => {
-            let missing = || RestoreError::NoEndState { top_level: top_level.clone() };
+        RestoreScope::TaskChanges | RestoreScope::RestoreChanges => {
+            let top_level = top_level.clone();
+            let missing = || match scope {
+                RestoreScope::RestoreChanges => RestoreError::UnfinishedRestore { top_level },
+                _ => RestoreError::NoEndState { top_level },
+            };
             Some(EndState::read(scratch, point)?.ok_or_else(missing)?)
         }
     };
@@ -147,6 +151,10 @@ fn find_target(
                 present: &present,
                 untouchable: &untouchable,
                 top_level,
+                later: match scope {
+                    RestoreScope::RestoreChanges => KeepReason::ChangedAfterRestore,
+                    _ => KeepReason::ChangedLater,
+                },
             };
             task_changes(scratch, point, &states, head)?
         }
@@ -287,8 +295,12 @@ fn check_objects_exist(
 ) -> Result<(), RestoreError> {
     let files = actions.write.iter().filter_map(|path| target.files.get(path)).map(|(_, id)| id.clone());
     let mut needed: BTreeSet<String> = files.collect();
-    if let IndexTarget::Saved(index) = &target.index {
-        needed.extend(index.own_objects());
+    match &target.index {
+        IndexTarget::Unchanged => {}
+        IndexTarget::Saved(index) => needed.extend(index.own_objects()),
+        IndexTarget::Edited(edits) => {
+            needed.extend(edits.entries.iter().filter(|entry| !entry.is_submodule()).map(Entry::id));
+        }
     }
     let count = needed.len();
     match existing_objects(scratch, needed)?.len() == count {

@@ -23,6 +23,8 @@ pub enum RestoreScope {
     WholeTree,
     /// The changes of the task. Refused where later changes overlap.
     TaskChanges,
+    /// The changes of a restore, if the restore point is its undo point. Refused where later changes overlap.
+    RestoreChanges,
 }
 
 /// Why a path that differs is left unchanged.
@@ -34,6 +36,7 @@ pub enum KeepReason {
     IgnoredBefore,
     FileInPlaceOfDirectory,
     ChangedLater,
+    ChangedAfterRestore,
     NotByAgent,
 }
 
@@ -46,6 +49,7 @@ impl fmt::Display for KeepReason {
             KeepReason::IgnoredBefore => "it was ignored before the task",
             KeepReason::FileInPlaceOfDirectory => "a file in place of a directory",
             KeepReason::ChangedLater => "changed after the task",
+            KeepReason::ChangedAfterRestore => "changed after the restore",
             KeepReason::NotByAgent => "changed during the task, but nothing attributes it to the agent",
         })
     }

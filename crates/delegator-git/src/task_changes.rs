@@ -32,6 +32,8 @@ pub(crate) struct ThreeStates<'a> {
     pub(crate) present: &'a State,
     pub(crate) untouchable: &'a Untouchable,
     pub(crate) top_level: &'a Path,
+    /// Why a file stays that changed only later.
+    pub(crate) later: KeepReason,
 }
 
 /// Builds the target.
@@ -129,7 +131,10 @@ impl FileTargets {
         };
         let keep = match decision {
             FileDecision::Same => return self.add_mode(states, path, [before, after, now]),
-            FileDecision::Later => Some(KeepReason::ChangedLater),
+            FileDecision::Later => {
+                // A file that was left out before may have changed at any time.
+                Some(states.untouchable.reason(path, [before, now]).unwrap_or(states.later))
+            }
             _ => states.untouchable.reason(path, [before, now]).or_else(|| {
                 let is_unattributed = states.end.agent.unattributed.contains(path);
                 is_unattributed.then_some(KeepReason::NotByAgent)

@@ -162,8 +162,13 @@ fn later_work_of_the_user_survives_a_restore() {
     assert_eq!((stage.read("code.txt"), stage.read("later.txt")), ("mine\n".into(), "the user's\n".into()));
     let undo = format!("mcp-delegator restore {id} --dry-run --undo");
     assert_eq!(done["data"]["undo_command"], undo, "{done}");
-    stage.run_json(&["restore", &id, "--undo", "--confirm-destructive"]);
+    stage.world.write("project/after.txt", "the user's\n");
+    let undone = stage.run_json(&["restore", &id, "--undo", "--confirm-destructive"]);
+    let after = json!([{"path": "after.txt", "reason": "changed after the restore"}]);
+    assert_eq!(undone["data"]["kept"], after, "{undone}");
     assert_eq!((stage.read("code.txt"), stage.read("later.txt")), ("agent\n".into(), "the user's\n".into()));
+    stage.run_json(&["restore", &id, "--undo", "--all", "--confirm-destructive"]);
+    assert_eq!((stage.read("code.txt"), stage.exists("after.txt")), ("mine\n".into(), true));
     stage.run_json(&["restore", &id, "--all", "--confirm-destructive"]);
     assert_eq!((stage.read("code.txt"), stage.exists("later.txt")), ("mine\n".into(), false));
 }
@@ -191,7 +196,7 @@ fn overlapping_edits_refuse_a_restore_and_are_named() {
 fn flags_of_restore_that_contradict_each_other_are_refused() {
     let stage = Stage::in_a_repository(&[]);
     let id = stage.run_writing_task();
-    for flags in [["--all", "--undo"], ["--all", "--drop"]] {
+    for flags in [["--undo", "--drop"], ["--all", "--drop"]] {
         let refused = stage.world.run([&["restore", &id, "--dry-run"], &flags[..]].concat());
         assert_eq!(refused.json()["error"]["code"], "INVALID_VALUE", "{refused:?}");
     }

@@ -28,11 +28,11 @@ const RESTORE_TIMEOUT: Duration = Duration::from_secs(300);
 pub struct RestoreRequest {
     /// Only report what would be done.
     pub dry_run: bool,
-    /// Restore the whole work trees, including what changed after the task.
+    /// Restore the whole work trees, including what changed after the task, or after the restore with `undo`.
     pub whole_tree: bool,
     /// Also restore HEAD and its branch.
     pub include_head: bool,
-    /// Restore the state before the last restore instead of the state before the task.
+    /// Revert what the last restore changed instead of what the task changed.
     pub undo: bool,
 }
 
@@ -67,11 +67,11 @@ impl RestoredTree {
 }
 
 impl RestoreRequest {
-    /// The state before a restore is always restored as a whole.
     fn scope(self) -> RestoreScope {
-        match self.whole_tree || self.undo {
-            true => RestoreScope::WholeTree,
-            false => RestoreScope::TaskChanges,
+        match (self.whole_tree, self.undo) {
+            (true, _) => RestoreScope::WholeTree,
+            (false, true) => RestoreScope::RestoreChanges,
+            (false, false) => RestoreScope::TaskChanges,
         }
     }
 }

@@ -141,6 +141,21 @@ fn a_commit_moves_back_only_if_it_may_be_the_agents() {
 }
 
 #[test]
+fn an_undo_leaves_what_changed_after_the_restore() {
+    let world = World::new();
+    let point = world.run_task(&any_change(), || world.write("a", "task\n"));
+    let undo = world.restore_task_changes(&point).unwrap().1.unwrap();
+    world.write("b", "user\n");
+    let (plan, undo_of_undo) = world.undo(&undo).unwrap();
+    assert_eq!(plan.keep, [("b".to_owned(), KeepReason::ChangedAfterRestore)]);
+    assert_eq!((world.read("a").as_deref(), world.read("b").as_deref()), (Some("task\n"), Some("user\n")));
+    world.write("a", "user\n");
+    let (plan, undone) = world.undo(&undo_of_undo.unwrap()).unwrap();
+    assert!(undone.is_none() && plan.overlaps == ["a"], "{plan:?}");
+    assert_eq!(world.read("a").as_deref(), Some("user\n"));
+}
+
+#[test]
 fn entries_that_the_task_staged_are_reverted_and_later_ones_stay() {
     let world = World::new();
     world.write("text", twenty_lines(&[]));
@@ -310,8 +325,40 @@ proptest! {
             }
         }
         prop_assert_eq!(&heads(&world), &head, "HEAD stays");
-        world.restore(&undo, false).unwrap();
-        prop_assert_eq!(&snapshot(&world), &now, "undone");
+        let (plan, _) = world.undo(&undo).unwrap();
+        prop_assert_eq!(&snapshot(&world), &now, "undone: {:?}", plan);
+    }
+
+    #[test]
+    fn an_undo_of_a_whole_restore_is_exact_and_leaves_later_changes(
+        agent_actions in proptest::collection::vec(action(), 1..8),
+        later_actions in proptest::collection::vec(action(), 0..3),
+    ) {
+        let world = copy_template();
+        let point = world.create_point();
+        agent_actions.iter().for_each(|action| apply(&world, action));
+        remove(&world.tree.join("note.o"));
+        let before = snapshot(&world);
+        let (_, undo) = match world.restore(&point, false) {
+            Err(RestoreError::PathBlocked { .. }) => return Ok(()),
+            restored => restored.unwrap(),
+        };
+        let after = snapshot(&world);
+        later_actions.iter().for_each(|action| apply(&world, action));
+        remove(&world.tree.join("note.o"));
+        let now = snapshot(&world);
+        match world.undo(&undo) {
+            Ok((_, Some(_))) => {
+                let result = snapshot(&world);
+                check_tree(&before.tree, &after.tree, &now.tree, &result.tree)?;
+                prop_assert!(now != after || result == before, "{before:?} {result:?}");
+            }
+            Ok((_, None)) | Err(RestoreError::PathBlocked { .. }) => {
+                prop_assert_eq!(&snapshot(&world), &now, "a refused undo changes nothing");
+                prop_assert!(now != after, "without later changes nothing overlaps");
+            }
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        }
     }
 
     #[test]

@@ -182,7 +182,19 @@ impl World {
         &self,
         point: &RestorePoint,
     ) -> Result<(Plan, Option<RestorePoint>), RestoreError> {
-        let scope = RestoreScope::TaskChanges;
+        self.restore_changes(point, RestoreScope::TaskChanges)
+    }
+
+    /// Undoes a restore, but not what changed after it.
+    pub(crate) fn undo(&self, undo: &RestorePoint) -> Result<(Plan, Option<RestorePoint>), RestoreError> {
+        self.restore_changes(undo, RestoreScope::RestoreChanges)
+    }
+
+    fn restore_changes(
+        &self,
+        point: &RestorePoint,
+        scope: RestoreScope,
+    ) -> Result<(Plan, Option<RestorePoint>), RestoreError> {
         let prepared = prepare_restore(&self.runner(), point, scope, &self.temp_dir())?;
         if !prepared.plan.overlaps.is_empty() {
             return Ok((prepared.plan, None));

@@ -74,7 +74,7 @@ pub const SPEC: CommandSpec = CommandSpec {
               edit overlaps, nothing is restored and the files are named. Also left unchanged: what changed during \
               the task but is not attributed to the agent, and files that the restore point excludes. --all restores \
               the whole tree to its state before the task. HEAD and its branch move only with --force. The current \
-              state is saved first: --undo returns to it. Refused while a writing task is active. Works for tasks \
+              state is saved first, for --undo. Refused while a writing task is active. Works for tasks \
               that are no longer in the registry, from within their repository.",
     shape: Shape::Action("tree_restored"),
     other_shape: Some(LIST),
@@ -127,11 +127,9 @@ fn check(input: &Value) -> Vec<Problem> {
         }
         return problems;
     }
-    for (other, fields) in [("drop", &["undo", "all", "force"][..]), ("undo", &["all"])] {
-        if let Some(field) = fields.iter().find(|key| is_true(other) && is_true(key)) {
-            let problem = format!("cannot be given together with {other}");
-            refuse(ErrorCode::InvalidValue, field, &problem, "Give only one of them.");
-        }
+    if let Some(field) = ["undo", "all", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
+        let problem = "cannot be given together with drop";
+        refuse(ErrorCode::InvalidValue, field, problem, "Give only one of them.");
     }
     if !is_true("confirm_destructive") && !is_true("dry_run") {
         let problem = match is_true("drop") {
@@ -223,7 +221,10 @@ fn incomplete_batch(
     }
     let error = AppError::from(EngineError::Restore(source));
     let code = error.code;
-    batch.failed(failed.to_string_lossy(), error.suggest("Run restore again, or set undo to revert it."));
+    batch.failed(
+        failed.to_string_lossy(),
+        error.suggest("Run restore again, or set undo and all to revert it."),
+    );
     for tree in untouched {
         let message = format!("Not restored, because restoring {} failed.", failed.display());
         batch.failed(tree.to_string_lossy(), AppError::new(code, message));

@@ -292,7 +292,9 @@ fn restore_overlap(message: String, paths: &[PathBuf]) -> AppError {
 
 fn restore_error(error: RestoreError, message: String) -> AppError {
     match error {
-        RestoreError::NoEndState { .. } => AppError::new(ErrorCode::WrongState, message).suggest(RESTORE_ALL),
+        RestoreError::NoEndState { .. } | RestoreError::UnfinishedRestore { .. } => {
+            AppError::new(ErrorCode::WrongState, message).suggest(RESTORE_ALL)
+        }
         RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
         RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
         RestoreError::DifferentRepository { .. }
@@ -301,7 +303,7 @@ fn restore_error(error: RestoreError, message: String) -> AppError {
         RestoreError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
         RestoreError::Incomplete { undo, .. } => AppError::new(ErrorCode::IoError, message)
             .context("undo_point", undo)
-            .suggest("Run restore again, or set undo to revert it."),
+            .suggest("Run restore again, or set undo and all to revert it."),
         RestoreError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
         RestoreError::Git(_) => AppError::new(ErrorCode::IoError, message),
     }

@@ -217,12 +217,16 @@ fn undo_command(task: &TaskId, changes: RestoreChanges) -> Option<String> {
     Some(format!("{} --undo{force}", delegator_engine::restore_command(task)))
 }
 
+fn is_later(reason: KeepReason) -> bool {
+    matches!(reason, KeepReason::ChangedLater | KeepReason::ChangedAfterRestore)
+}
+
 /// Summary of a restore in one sentence.
 pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String {
     let count = |list: fn(&RestoredTree) -> usize| trees.iter().map(list).sum::<usize>();
     let written = count(|tree| tree.plan.write.len() + tree.plan.modes.len());
     let removed = count(|tree| tree.plan.remove.len());
-    let is_later = |(_, reason): &&(String, KeepReason)| *reason == KeepReason::ChangedLater;
+    let is_later = |(_, reason): &&(String, KeepReason)| is_later(*reason);
     let later: usize = trees.iter().map(|tree| tree.plan.keep.iter().filter(is_later).count()).sum();
     let sentence = if trees.iter().any(|tree| tree.undo.is_some()) {
         format!("{written} files restored, {removed} removed")
@@ -235,8 +239,8 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
     };
     match later {
         0 => sentence,
-        1 => format!("{sentence}; 1 file changed after the task stays"),
-        later => format!("{sentence}; {later} files changed after the task stay"),
+        1 => format!("{sentence}; 1 file changed later stays"),
+        later => format!("{sentence}; {later} files changed later stay"),
     }
 }
 
@@ -276,7 +280,7 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
             format!("a git operation is in progress and stays in progress: {}", plan.in_progress.join(", "));
         warn("W_RESTORE_003", message);
     }
-    let is_problem = |(_, reason): &&(String, KeepReason)| *reason != KeepReason::ChangedLater;
+    let is_problem = |(_, reason): &&(String, KeepReason)| !is_later(*reason);
     let unchanged = plan.keep.iter().filter(is_problem).count();
     if unchanged > 0 {
         warn("W_RESTORE_004", format!("{unchanged} paths that differ were left unchanged; see kept"));
