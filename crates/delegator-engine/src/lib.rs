@@ -66,8 +66,8 @@ pub use submit::submission::{Submission, SubmitOutcome};
 pub use submit::verification::Verify;
 pub use supervise::check_record::CheckRecord;
 pub use supervise::evidence::{
-    Artifact, Attribution, Branches, Evidence, Files, Finding, FindingKind, Lines, NotHashed, Renamed,
-    RepositoryChanges, Source, UnattributedChanges,
+    Artifact, Attribution, Branches, ChangeCounts, Evidence, Files, Finding, FindingKind, Lines, NotHashed,
+    Renamed, RepositoryChanges, Source, UnattributedChanges,
 };
 pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_report::{Record, SweptProcesses};

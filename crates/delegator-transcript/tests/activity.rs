@@ -114,3 +114,22 @@ fn control_sequences_are_removed_from_activities() {
     let last = reports(stream.as_bytes()).pop().and_then(|report| report.current_activity);
     assert_eq!(last.as_deref(), Some("Running echo hi"));
 }
+
+#[test]
+fn calls_of_unknown_effect_count_before_they_end() {
+    let lines = r#"{"type":"thread.started","thread_id":"t"}
+{"type":"turn.started"}
+{"type":"item.started","item":{"id":"1","type":"mcp_tool_call","server":"s","tool":"t","status":"in_progress"}}
+{"type":"item.started","item":{"id":"2","type":"something_new"}}
+{"type":"item.started","item":{"id":"3","type":"file_change","status":"in_progress","changes":[{"path":"a","kind":"update"}]}}
+{"type":"item.completed","item":{"id":"2","type":"something_new"}}
+{"type":"item.completed","item":{"id":"4","type":"something_new"}}
+{"type":"item.completed","item":{"id":"5","type":"file_change","status":"failed","changes":[{"path":"b","kind":"update"}]}}
+"#;
+    let report = reports(lines.as_bytes()).pop().unwrap();
+    assert_eq!((report.mcp_calls.unfinished, report.unknown_items), (1, 2));
+    assert_eq!(
+        (report.files.modified, report.files.attempted),
+        (vec![], vec!["a".to_owned(), "b".to_owned()])
+    );
+}

@@ -273,6 +273,57 @@ fn changes_during_a_read_only_task_are_not_the_agents() {
     );
 }
 
+/// An event of the agent about an item.
+fn item_event(event: &str, item: &Value) -> Value {
+    json!({"raw": {"text": format!("{}\n", json!({"type": event, "item": item}))}})
+}
+
+#[test]
+fn an_mcp_call_of_a_read_only_task_does_not_make_changes_the_agents() {
+    let call = json!({"id": "m", "type": "mcp_tool_call", "server": "s", "tool": "t", "status": "completed"});
+    let project = Project::repository(&waiting_steps(&[item_event("item.completed", &call)]));
+    let results = results_with_changes_meanwhile(&project, &["--mode", "read-only"], || {
+        project.write("mine.txt", "the user's\n");
+    });
+    assert_eq!(
+        results["data"]["summary"],
+        "Changed nothing; 1 file changed during the task, not attributed to the agent"
+    );
+    let warnings = results["meta"]["warning_details"].as_array().unwrap();
+    assert_eq!((warnings.len(), &warnings[0]["code"]), (1, &json!("W_FILES_003")), "{results}");
+    assert!(warnings[0]["message"].as_str().unwrap().contains("may have been changed by MCP tools"));
+}
+
+#[test]
+fn the_files_of_a_failed_patch_are_the_agents_and_restored() {
+    let patch = |path: &str| json!([{"path": path, "kind": "update"}]);
+    let failed = json!({"id": "f", "type": "file_change", "status": "failed", "changes": patch("code.txt")});
+    let open =
+        json!({"id": "o", "type": "file_change", "status": "in_progress", "changes": patch("old.txt")});
+    let events = [item_event("item.completed", &failed), item_event("item.started", &open)];
+    let project = Project::repository(&waiting_steps(&events));
+    let results = results_with_changes_meanwhile(&project, &WRITE_MODE, || {
+        project.write("code.txt", "half\n");
+        project.write("old.txt", "half\n");
+    });
+    assert_eq!(results["data"]["summary"], "Modified 2 files (+2 −5)");
+    let id = results["data"]["task_id"].as_str().unwrap();
+    let restored = project.stage.run_json(&["restore", id, "--confirm-destructive"]);
+    assert_eq!(restored["data"]["written"], json!(["code.txt", "old.txt"]), "{restored}");
+}
+
+#[test]
+fn the_new_name_of_a_renamed_and_rewritten_file_may_be_the_agents() {
+    let project = Project::repository(&waiting_steps(&[claim("old.txt")]));
+    let results = results_with_changes_meanwhile(&project, &WRITE_MODE, || {
+        std::fs::remove_file(project.stage.world.project().join("old.txt")).unwrap();
+        project.write("new.txt", "nothing in common\n");
+    });
+    let files = &results["data"]["metadata"]["file_operations"];
+    assert_eq!(files["possibly_agent_files"], json!(["new.txt"]), "{results}");
+    assert_eq!(results["data"]["summary"], "Added 1 file and deleted 1 (+1 −3)");
+}
+
 #[test]
 fn the_state_directory_is_not_reported_as_changed() {
     let project = Project::without_git(&[json!({"touch_file": "made.txt"})]);

@@ -95,3 +95,17 @@ fn remedies_for_running_and_absent_tasks_run() {
     std::fs::write(stage.world.project().join("go"), "").unwrap();
     stage.wait(&id);
 }
+
+#[test]
+fn remedies_for_a_denied_write_run() {
+    let change = json!({"id": "f", "type": "file_change", "status": "failed",
+                        "changes": [{"path": "x", "kind": "add"}]});
+    let event = format!("{}\n", json!({"type": "item.completed", "item": change}));
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[json!({"raw": {"text": event}})]));
+    let run = ["local", "run", "x", "--mode", "read-only"];
+    run_all(&stage, "a denied write", &suggested(&stage, &run), "--mode workspace-write");
+    stage.world.write("home/.config/mcp-delegator/config.toml", "max_mode = \"read-only\"\n");
+    let commands = suggested(&stage, &run);
+    run_all(&stage, "a denied write, and max_mode forbids it", &commands, "config show max_mode");
+    assert!(!commands.iter().any(|command| command.contains("workspace-write")), "{commands:?}");
+}

@@ -95,7 +95,8 @@ impl FromStr for TaskIdPrefix {
         let named = TaskLocation::ALL
             .into_iter()
             .find_map(|location| Some((location, lower.strip_prefix(&format!("t-{}-", location.name()))?)));
-        let (location, random) = named.map_or((None, lower.as_str()), |(place, rest)| (Some(place), rest));
+        let (location, random) =
+            named.map_or((None, lower.as_str()), |(location, rest)| (Some(location), rest));
         let random: String = random
             .chars()
             .map(|letter| match letter {

@@ -127,7 +127,8 @@ impl Engine {
     }
 
     /// The tasks to wait for: those that pass the filter and have not ended, and those that ended and whose results no
-    /// caller has read, at most `ended_limit`. In order of submission, the ended ones first.
+    /// caller has read, at most `ended_limit`. The ended ones first, in the order in which they
+    /// ended; then the others, in order of submission.
     pub fn awaited_tasks(&self, filter: &Filter, ended_limit: u32) -> Result<AwaitedTasks, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(AwaitedTasks::default()) };
         let unfinished = unfinished_tasks(&registry, filter)?;

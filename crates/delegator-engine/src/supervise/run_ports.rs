@@ -149,8 +149,8 @@ impl Ports for TaskPorts {
         );
     }
 
-    fn on_command(&self, item: &str, phase: CommandPhase) {
-        self.commands.borrow_mut().record(item, phase, self.engine.now_ms());
+    fn on_command(&self, item: &str, phase: CommandPhase, after_ms: i64) {
+        self.commands.borrow_mut().record(item, phase, after_ms, self.engine.now_ms());
     }
 
     fn on_snapshot(&self, snapshot: &Snapshot) {

@@ -2,8 +2,6 @@
 //!
 //! The sentence is based on evidence; only without evidence on the agent's own report.
 
-use std::collections::BTreeSet;
-
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_transcript::Report;
 
@@ -43,7 +41,7 @@ pub(crate) struct ChangeSummary {
     pub(crate) added: u64,
     pub(crate) deleted: u64,
     pub(crate) renamed: u64,
-    /// Changed files that are not listed one by one.
+    /// Changes that the agent reports, of unknown kind, beyond its list.
     pub(crate) more: u64,
     pub(crate) lines: Option<Lines>,
     /// Some files were not examined.
@@ -78,29 +76,23 @@ impl ChangeSummary {
                 ..ChangeSummary::default()
             };
         };
-        let (files, unattributed) = (&evidence.files, &evidence.unattributed);
-        let unknown: BTreeSet<&String> = unattributed.files.iter().collect();
-        let count = |list: &[String]| list.iter().filter(|path| !unknown.contains(path)).count() as u64;
-        let renamed = files.renamed.iter().filter(|pair| !unknown.contains(&pair.to)).count() as u64;
+        let attributed = &evidence.attributed;
         let history = evidence.history.as_ref();
         let (own, other): (Vec<_>, Vec<_>) =
             history.into_iter().partition(|history| history.attribution != Attribution::Unknown);
         let commits =
             |histories: &[&RepositoryChanges]| histories.iter().map(|history| history.commits).sum();
         ChangeSummary {
-            modified: count(&files.modified),
-            added: count(&files.added).saturating_sub(renamed),
-            deleted: count(&files.deleted).saturating_sub(renamed),
-            renamed,
-            more: files.not_listed,
+            modified: attributed.modified,
+            added: attributed.added,
+            deleted: attributed.deleted,
+            renamed: attributed.renamed,
+            more: 0,
             // An incomplete sum would mislead.
-            lines: (evidence.lines_not_counted == 0).then(|| Lines {
-                added: evidence.lines.added.saturating_sub(unattributed.lines.added),
-                deleted: evidence.lines.deleted.saturating_sub(unattributed.lines.deleted),
-            }),
+            lines: (evidence.lines_not_counted == 0).then_some(attributed.lines),
             is_partial: evidence.is_partial(),
             is_unknown: false,
-            unattributed: unattributed.count,
+            unattributed: evidence.unattributed_count(),
             commits: commits(&own),
             unattributed_commits: commits(&other),
             commands,

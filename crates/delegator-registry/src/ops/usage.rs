@@ -107,7 +107,7 @@ impl Registry {
         })
     }
 
-    /// Durations of the last completed tasks in the directory of this task, with its agent, mode and model; newest first.
+    /// Durations of the last completed tasks in the directory of this task, with its agent, mode and model; in no order.
     pub fn similar_durations_ms(&self, id: &TaskId, limit: u32) -> Result<Vec<u64>, RegistryError> {
         self.read(|db| query_all(db, SIMILAR_DURATIONS, (id.as_str(), MAX_SCANNED, limit), |row| row.get(0)))
     }

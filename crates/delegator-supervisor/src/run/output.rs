@@ -121,6 +121,8 @@ pub(crate) struct EventReader<'a, R> {
     framer: Framer,
     sink: RedactingStore<'a>,
     ports: &'a dyn Ports,
+    /// When the pipe was last empty: later events were printed after that.
+    empty_at_ms: i64,
 }
 
 impl<'a, R: Read + AsFd> EventReader<'a, R> {
@@ -138,16 +140,25 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
             framer: Framer::new(LineLimits::STANDARD),
             sink,
             ports,
+            empty_at_ms: ports.now_ms(),
         }
+    }
+
+    pub(crate) fn record_empty(&mut self) {
+        self.empty_at_ms = self.ports.now_ms();
     }
 
     /// Reads once. Returns the number of bytes, and whether they count as activity.
     pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let EventReader { pipe, summarizer, framer, sink, ports } = self;
-        let Some(bytes) = pipe.read(buffer) else { return (0, false) };
+        let EventReader { pipe, summarizer, framer, sink, ports, empty_at_ms } = self;
+        let Some(bytes) = pipe.read(buffer) else {
+            self.record_empty();
+            return (0, false);
+        };
         let mut is_activity = false;
         let lines_before = framer.lines();
-        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line, *ports));
+        let on_command = |item: &str, phase: CommandPhase| ports.on_command(item, phase, *empty_at_ms);
+        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line, on_command));
         // In the middle of a long line, the agent is still writing it.
         is_activity |= framer.lines() == lines_before;
         sink.append(bytes);
@@ -173,7 +184,11 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
 }
 
 /// Processes a line. All output counts as activity, except blank lines and reconnect messages.
-fn is_activity_line(summarizer: &mut LineSummarizer, line: &Line<'_>, ports: &dyn Ports) -> bool {
+fn is_activity_line(
+    summarizer: &mut LineSummarizer,
+    line: &Line<'_>,
+    on_command: impl Fn(&str, CommandPhase),
+) -> bool {
     let is_blank = matches!(line.body, LineBody::Whole(bytes) if bytes.trim_ascii().is_empty());
     let mut is_retry = false;
     let observed = summarizer.push_line_with(line, |effect| {
@@ -182,8 +197,8 @@ fn is_activity_line(summarizer: &mut LineSummarizer, line: &Line<'_>, ports: &dy
             && matches!(item.details, ItemDetails::CommandExecution(_))
         {
             match phase {
-                ItemPhase::Started => ports.on_command(&item.id.resolve(), CommandPhase::Started),
-                ItemPhase::Completed => ports.on_command(&item.id.resolve(), CommandPhase::Ended),
+                ItemPhase::Started => on_command(&item.id.resolve(), CommandPhase::Started),
+                ItemPhase::Completed => on_command(&item.id.resolve(), CommandPhase::Ended),
                 ItemPhase::Updated => {}
             }
         }

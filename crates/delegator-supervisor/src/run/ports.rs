@@ -115,8 +115,8 @@ pub trait Ports {
     /// The agent announced its thread. Called once.
     fn on_thread(&self, _thread_id: &str) {}
 
-    /// The agent reported that a command started or ended; `item` identifies the command.
-    fn on_command(&self, _item: &str, _phase: CommandPhase) {}
+    /// The agent reported, not before `after_ms`, that a command started or ended; `item` identifies the command.
+    fn on_command(&self, _item: &str, _phase: CommandPhase, _after_ms: i64) {}
 
     /// The progress changed; called at most once a second. The texts are redacted.
     fn on_snapshot(&self, _snapshot: &Snapshot) {}

@@ -91,6 +91,11 @@ impl OpenItems {
         Some(latest.activity(workdir))
     }
 
+    /// Number of MCP tool calls among them.
+    pub(super) fn mcp_calls(&self) -> u64 {
+        self.open.iter().filter(|open| open.kind == ActivityKind::Calling).count() as u64
+    }
+
     pub(super) fn report(&self, workdir: Option<&str>) -> Vec<OpenItem> {
         let item = |open: &OpenEntry| OpenItem { id: open.id.clone(), activity: open.activity(workdir) };
         self.open.iter().map(item).collect()

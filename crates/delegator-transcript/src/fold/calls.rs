@@ -11,6 +11,8 @@ pub(super) struct CallLog {
     pub(super) mcp: McpCalls,
     pub(super) web_searches: u64,
     pub(super) sub_agents: u64,
+    /// Items of unknown types.
+    pub(super) unknown: u64,
 }
 
 impl CallLog {

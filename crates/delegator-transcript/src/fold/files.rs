@@ -1,9 +1,10 @@
 //! Computes the net effect of all file changes that the agent reported.
 //!
 //! A file added and then edited is added; one added and then deleted is in no list; one deleted and written again is
-//! modified. A failed patch changes nothing. Repeated changes, which occur after a reconnect, change nothing either.
+//! modified. A failed or unfinished patch changes nothing, but may have written some of its files, so these are listed
+//! separately. Repeated changes, which occur after a reconnect, change nothing either.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,11 +23,16 @@ pub struct FileOperations {
     /// Changes to files that exceed the bounds and are not listed.
     pub not_listed: u64,
     pub failed_patches: u64,
+    /// Further files of patches that failed or did not end. The agent may have changed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempted: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Files {
     by_path: BTreeMap<String, Existence>,
+    /// The files of all patches that were started or failed.
+    attempted: BTreeSet<String>,
     not_listed: u64,
     pub(super) failed_patches: u64,
 }
@@ -55,8 +61,20 @@ impl Files {
         }
     }
 
+    /// Records the files of a patch that has started or failed.
+    pub(super) fn attempt(&mut self, changes: &[FileChange<'_>]) {
+        for change in changes {
+            let path = change.path.resolve();
+            if self.attempted.len() < MAX_FILES && path.len() <= MAX_PATH_BYTES {
+                self.attempted.insert(path.into_owned());
+            }
+        }
+    }
+
     pub(super) fn report(&self) -> FileOperations {
+        let attempted = self.attempted.iter().filter(|path| !self.by_path.contains_key(*path));
         let mut report = FileOperations {
+            attempted: attempted.cloned().collect(),
             not_listed: self.not_listed,
             failed_patches: self.failed_patches,
             ..FileOperations::default()
@@ -100,6 +118,21 @@ mod tests {
         assert_eq!(listed(&[Update, Delete]), (0, 0, 1));
         assert_eq!(listed(&[Delete, Add]), (0, 1, 0));
         assert_eq!(listed(&[Update, Update]), (0, 1, 0));
+    }
+
+    #[test]
+    fn files_of_failed_and_unfinished_patches_are_listed_separately() {
+        let change = |path| [FileChange { path: Text::plain(path), kind: ChangeKind::Update }];
+        let mut files = Files::default();
+        for path in ["done", "failed", "open"] {
+            files.attempt(&change(path));
+        }
+        files.apply(&change("done"));
+        let report = files.report();
+        assert_eq!(
+            (report.modified, report.attempted),
+            (vec!["done".into()], vec!["failed".into(), "open".into()])
+        );
     }
 
     #[test]

@@ -191,7 +191,14 @@ impl Fold {
         match phase {
             // An item that is repeated after a reconnect does not start again.
             ItemPhase::Started if self.repeats.has_finished(&item.id) => {}
-            ItemPhase::Started => self.open_items.start(item),
+            ItemPhase::Started => {
+                self.open_items.start(item);
+                match &item.details {
+                    ItemDetails::FileChange { changes } => self.files.attempt(changes),
+                    ItemDetails::Other { .. } => self.calls.unknown += 1,
+                    _ => {}
+                }
+            }
             ItemPhase::Updated => {}
             ItemPhase::Completed => {
                 let was_open = self.open_items.complete(&item.id);
@@ -202,6 +209,9 @@ impl Fold {
                 if self.repeats.record_finished(item, was_open) {
                     return;
                 }
+                // An unknown item was counted when it started.
+                self.calls.unknown +=
+                    u64::from(!was_open && matches!(item.details, ItemDetails::Other { .. }));
                 self.on_item_completed(item);
             }
         }
@@ -219,7 +229,10 @@ impl Fold {
             ItemDetails::FileChange { changes } if status == ItemStatus::Completed => {
                 self.files.apply(changes)
             }
-            ItemDetails::FileChange { .. } => self.files.failed_patches += 1,
+            ItemDetails::FileChange { changes } => {
+                self.files.attempt(changes);
+                self.files.failed_patches += 1;
+            }
             ItemDetails::McpToolCall(call) => self.calls.mcp_call(call, status),
             ItemDetails::WebSearch { .. } => self.calls.web_searches += 1,
             ItemDetails::CollabToolCall(call) => self.calls.collab_call(call, status),
@@ -311,6 +324,10 @@ impl Fold {
         }
     }
 
+    fn current_progress(&self) -> Option<Progress> {
+        (self.turns > 0).then(|| self.progress.report())
+    }
+
     fn report(&self, translator: &Translator) -> Report {
         let final_message = self.final_message.as_ref().map(|message| FinalMessage {
             text: message.resolve(),
@@ -327,16 +344,17 @@ impl Fold {
             turn: self.turn,
             turns: self.turns,
             outcome: self.outcome(translator),
-            progress: (self.turns > 0).then(|| self.progress.report()),
+            progress: self.current_progress(),
             current_activity: self.activity(translator.dialect()),
             final_message,
             files: self.files.report(),
             commands: self.commands.report(),
             tests: self.commands.tests(),
             failures: self.failures.report(self.options.workdir.as_deref()),
-            mcp_calls: self.calls.mcp.clone(),
+            mcp_calls: McpCalls { unfinished: self.open_items.mcp_calls(), ..self.calls.mcp.clone() },
             web_searches: self.calls.web_searches,
             sub_agents: self.calls.sub_agents,
+            unknown_items: self.calls.unknown,
             plan: self.plan.iter().map(step).collect(),
             plan_steps_not_listed: self.plan_steps_not_listed,
             usage: self.usage.map(|total| usage::report(total, self.options.usage_before)),

@@ -48,6 +48,9 @@ pub struct Report {
     pub web_searches: u64,
     /// Number of sub-agents started.
     pub sub_agents: u64,
+    /// Number of items of unknown types, finished or not: what they did is unknown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_items: u64,
     /// The agent's current plan.
     pub plan: Vec<PlanStep>,
     /// Plan steps that exceed the bound and are not listed.
@@ -129,13 +132,20 @@ pub struct FinalMessage {
     pub truncated: bool,
 }
 
-/// Finished MCP tool calls.
+/// MCP tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpCalls {
     pub finished: u64,
     pub failed: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
     /// Per tool, for the first 100 tools.
     pub by_tool: Vec<ToolCalls>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Finished calls of one tool.

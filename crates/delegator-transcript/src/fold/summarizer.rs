@@ -1,6 +1,6 @@
 //! The whole pipeline in one object: lines or bytes in, report out.
 
-use super::{Fold, FoldOptions, Report};
+use super::{Fold, FoldOptions, Progress, Report};
 use crate::event::{Event, IdleEvent, ThreadEvent};
 use crate::framer::{Framer, Line, LineLimits};
 use crate::map::{Dialect, Effect, Translator};
@@ -78,6 +78,11 @@ impl LineSummarizer {
     /// The thread id, once known.
     pub fn thread_id(&self) -> Option<&str> {
         self.fold.thread_id.as_deref()
+    }
+
+    /// The progress of the last turn; absent before the first.
+    pub fn progress(&self) -> Option<Progress> {
+        self.fold.current_progress()
     }
 
     /// The dialect, once known.

@@ -113,7 +113,13 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         engine.mark_read(&task.id)?;
     }
     let mut report = match task.state.is_terminal() {
-        true => json!(TaskResult::of(&task, &files, None, context.screen.presentation.call_syntax())),
+        true => json!(TaskResult::of(
+            &task,
+            &files,
+            None,
+            context.config.settings.max_mode,
+            context.screen.presentation.call_syntax()
+        )),
         false => {
             let now_ms = jiff::Timestamp::now().as_millisecond();
             json!(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms))

@@ -3,6 +3,7 @@
 //! A path is resolved from the top of its tree, one component at a time, without following links. Its type is checked
 //! before it is opened: a pipe, a device or a link is never opened.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,6 +15,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::Attribution;
 use super::paths::{TreePaths, display_path};
 
 /// Limits for listing and reading.
@@ -37,6 +39,7 @@ pub struct Artifact {
     pub size: u64,
     pub sha256: Option<String>,
     pub not_hashed: Option<NotHashed>,
+    pub attribution: Attribution,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,17 +53,18 @@ pub enum NotHashed {
 
 /// Collects the regular files among changed paths, within one budget for all trees.
 #[derive(Debug)]
-pub(super) struct Artifacts {
+pub(super) struct Artifacts<'a> {
     pub(super) found: Vec<Artifact>,
     /// Changed files beyond the budget.
     pub(super) not_listed: u64,
     budget: Budget,
     bytes_left: u64,
+    attributions: &'a BTreeMap<String, Attribution>,
 }
 
-impl Artifacts {
-    pub(super) fn new(budget: Budget) -> Artifacts {
-        Artifacts { found: Vec::new(), not_listed: 0, budget, bytes_left: budget.total_bytes }
+impl<'a> Artifacts<'a> {
+    pub(super) fn new(budget: Budget, attributions: &'a BTreeMap<String, Attribution>) -> Artifacts<'a> {
+        Artifacts { found: Vec::new(), not_listed: 0, budget, bytes_left: budget.total_bytes, attributions }
     }
 
     /// Adds the paths that are below the working directory.
@@ -100,7 +104,9 @@ impl Artifacts {
             Ok(digest) => (Some(digest), None),
             Err(reason) => (None, Some(reason)),
         };
-        self.found.push(Artifact { path: display_path(listed_as), size, sha256, not_hashed });
+        let path = display_path(listed_as);
+        let attribution = self.attributions.get(&path).copied().unwrap_or(Attribution::Unknown);
+        self.found.push(Artifact { path, size, sha256, not_hashed, attribution });
     }
 }
 
@@ -151,7 +157,8 @@ mod tests {
         let workdir =
             open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-        let mut artifacts = Artifacts::new(SMALL);
+        let attributions = BTreeMap::new();
+        let mut artifacts = Artifacts::new(SMALL, &attributions);
         artifacts.add_below(&workdir, &paths);
         let facts = |file: Artifact| (file.path, file.size, file.sha256.is_some());
         (artifacts.found.into_iter().map(facts).collect(), artifacts.not_listed)

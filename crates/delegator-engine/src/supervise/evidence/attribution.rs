@@ -16,7 +16,7 @@ pub enum Attribution {
     /// An event or a command of the agent explains it.
     #[default]
     Agent,
-    /// The agent could have made it, but reports no events by which this could be verified.
+    /// The agent could have made it, but its events do not show whether it did.
     PossiblyAgent,
     /// Nothing that the agent did explains it.
     Unknown,
@@ -37,12 +37,18 @@ impl Attribution {
 pub(super) struct AgentActions {
     /// Paths that its events name, relative to the working directory.
     pub(super) named: BTreeSet<String>,
+    /// Paths of its patches that failed or did not end, which may have written some files nevertheless.
+    pub(super) attempted: BTreeSet<String>,
     /// Whether its commands could write; false if its sandbox is read-only.
     pub(super) may_write: bool,
     /// Whether its events name every change and every command.
     pub(super) has_complete_events: bool,
-    /// It made calls that its events do not report in detail: of MCP tools, of other agents, or refused ones.
+    /// It called MCP tools, whose servers its sandbox does not restrict.
+    pub(super) called_mcp_tools: bool,
+    /// It made calls in its sandbox that its events do not report in detail: of other agents, or refused ones.
     pub(super) made_other_calls: bool,
+    /// It renamed a file, and the new name is not known.
+    pub(super) renamed_a_file: bool,
     pub(super) commands: CommandTimes,
     /// When the task began.
     pub(super) since_ms: i64,
@@ -50,13 +56,23 @@ pub(super) struct AgentActions {
 
 impl AgentActions {
     /// `changed_ms` is the time of the last change of a file; `None` if the file is gone.
-    pub(super) fn attribute(&self, path: &str, changed_ms: Option<i64>) -> Attribution {
-        if self.named.contains(path) || self.commands_explain(changed_ms) {
+    pub(super) fn attribute(&self, path: &str, changed_ms: Option<i64>, is_added: bool) -> Attribution {
+        let was_attempted = self.may_write && self.attempted.contains(path);
+        if self.named.contains(path) || was_attempted || self.commands_explain(changed_ms) {
             Attribution::Agent
-        } else if self.made_other_calls || (self.may_write && !self.has_complete_events) {
+        } else if is_added && self.renamed_a_file {
             Attribution::PossiblyAgent
         } else {
-            Attribution::Unknown
+            self.without_explanation()
+        }
+    }
+
+    /// Whose a change is that no event and no command explains.
+    fn without_explanation(&self) -> Attribution {
+        let may_write_unnoticed = self.may_write && (self.made_other_calls || !self.has_complete_events);
+        match self.called_mcp_tools || may_write_unnoticed {
+            true => Attribution::PossiblyAgent,
+            false => Attribution::Unknown,
         }
     }
 
@@ -70,12 +86,9 @@ impl AgentActions {
     /// Whose commits were made, by the time of the newest one, which is in whole seconds.
     pub(super) fn attribute_commits(&self, newest_ms: i64) -> Attribution {
         let is_explained = [newest_ms, newest_ms + 999].iter().any(|at_ms| self.commands.contains(*at_ms));
-        if self.may_write && is_explained {
-            Attribution::Agent
-        } else if self.made_other_calls || (self.may_write && !self.has_complete_events) {
-            Attribution::PossiblyAgent
-        } else {
-            Attribution::Unknown
+        match self.may_write && is_explained {
+            true => Attribution::Agent,
+            false => self.without_explanation(),
         }
     }
 
@@ -88,7 +101,7 @@ impl AgentActions {
 
     /// Whether changes that no event can name, such as those of the index, may be the agent's.
     pub(super) fn may_change_anything(&self) -> bool {
-        self.made_other_calls || (self.may_write && !(self.commands.is_empty() && self.has_complete_events))
+        self.without_explanation() != Attribution::Unknown || (self.may_write && !self.commands.is_empty())
     }
 }
 
@@ -101,15 +114,15 @@ mod tests {
     /// An agent with events that edited `named` and ran a command from 10 s to 20 s.
     fn agent() -> AgentActions {
         let mut commands = CommandTimes::default();
-        commands.record("1", CommandPhase::Started, 10_000);
-        commands.record("1", CommandPhase::Ended, 20_000);
+        commands.record("1", CommandPhase::Started, 10_000, 10_000);
+        commands.record("1", CommandPhase::Ended, 20_000, 20_000);
         AgentActions {
             named: BTreeSet::from(["named".to_owned()]),
             may_write: true,
             has_complete_events: true,
-            made_other_calls: false,
             commands,
             since_ms: 5_000,
+            ..AgentActions::default()
         }
     }
 
@@ -123,10 +136,10 @@ mod tests {
             ("deleted", None, Attribution::Agent),
             ("in a renamed directory", Some(1_000), Attribution::Agent),
         ] {
-            assert_eq!(agent().attribute(path, changed_ms), expected, "{path} {changed_ms:?}");
+            assert_eq!(agent().attribute(path, changed_ms, false), expected, "{path} {changed_ms:?}");
         }
         let without_commands = AgentActions { commands: CommandTimes::default(), ..agent() };
-        assert_eq!(without_commands.attribute("deleted", None), Attribution::Unknown);
+        assert_eq!(without_commands.attribute("deleted", None, false), Attribution::Unknown);
         assert!(!without_commands.may_change_anything() && agent().may_change_anything());
         assert_eq!(agent().attribute_commits(9_000), Attribution::Agent);
         assert_eq!(agent().attribute_commits(25_000), Attribution::Unknown);
@@ -138,20 +151,33 @@ mod tests {
     #[test]
     fn a_read_only_sandbox_rules_out_the_agent() {
         let read_only = AgentActions { may_write: false, ..agent() };
-        assert_eq!(read_only.attribute("other", Some(15_000)), Attribution::Unknown);
+        assert_eq!(read_only.attribute("other", Some(15_000), false), Attribution::Unknown);
         assert_eq!(
-            read_only.attribute("named", Some(15_000)),
+            read_only.attribute("named", Some(15_000), false),
             Attribution::Agent,
             "the event contradicts it"
         );
-        let with_tools = AgentActions { may_write: false, made_other_calls: true, ..agent() };
-        assert_eq!(with_tools.attribute("other", Some(15_000)), Attribution::PossiblyAgent);
+        let with_tools = AgentActions { may_write: false, called_mcp_tools: true, ..agent() };
+        assert_eq!(with_tools.attribute("other", Some(15_000), false), Attribution::PossiblyAgent);
+        let attempted = BTreeSet::from(["other".to_owned()]);
+        let in_sandbox = AgentActions { may_write: false, made_other_calls: true, attempted, ..agent() };
+        assert_eq!(in_sandbox.attribute("other", Some(15_000), false), Attribution::Unknown);
+    }
+
+    #[test]
+    fn patches_that_failed_and_renames_without_a_new_name_explain_changes() {
+        let attempted = BTreeSet::from(["other".to_owned()]);
+        let failed = AgentActions { attempted, ..agent() };
+        assert_eq!(failed.attribute("other", Some(30_000), false), Attribution::Agent);
+        let renamed = AgentActions { renamed_a_file: true, ..agent() };
+        assert_eq!(renamed.attribute("new", Some(30_000), true), Attribution::PossiblyAgent);
+        assert_eq!(renamed.attribute("new", Some(30_000), false), Attribution::Unknown, "not added");
     }
 
     #[test]
     fn an_agent_without_events_may_have_changed_anything() {
         let plain = AgentActions { may_write: true, ..AgentActions::default() };
-        assert_eq!(plain.attribute("any", Some(1)), Attribution::PossiblyAgent);
+        assert_eq!(plain.attribute("any", Some(1), false), Attribution::PossiblyAgent);
         assert!(plain.may_change_anything());
     }
 }

@@ -1,14 +1,14 @@
 //! When the commands of an agent ran. Pure.
 //!
-//! A command may have written anything that its sandbox allows, from its start to its end. The times are those at which
-//! the supervisor read the agent's events.
+//! A command may have written anything that its sandbox allows, from its start to its end. An event is as old as the
+//! time since the supervisor last found no event to read, which is long on a busy machine.
 
 use std::collections::BTreeMap;
 
 use delegator_supervisor::run::CommandPhase;
 
-/// The supervisor may read the event of a start later than the command starts.
-const READ_DELAY_MS: i64 = 1_000;
+/// An agent may print the event of a start later than the command starts.
+const PRINT_DELAY_MS: i64 = 1_000;
 /// Beyond this number, the last period is extended.
 const MAX_PERIODS: usize = 1_000;
 /// Open commands that are tracked; agents have a handful.
@@ -18,21 +18,23 @@ const MAX_OPEN: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CommandTimes {
     periods: Vec<(i64, i64)>,
-    /// The start of every command that has not ended.
+    /// The earliest possible start of every command that has not ended.
     open: BTreeMap<String, i64>,
 }
 
 impl CommandTimes {
-    pub(crate) fn record(&mut self, item: &str, phase: CommandPhase, now_ms: i64) {
+    /// Records an event that the agent printed between `after_ms` and `now_ms`.
+    pub(crate) fn record(&mut self, item: &str, phase: CommandPhase, after_ms: i64, now_ms: i64) {
+        let began_ms = after_ms.min(now_ms.saturating_sub(PRINT_DELAY_MS));
         match phase {
             CommandPhase::Started if self.open.len() < MAX_OPEN => {
-                self.open.entry(item.to_owned()).or_insert(now_ms);
+                self.open.entry(item.to_owned()).or_insert(began_ms);
             }
             CommandPhase::Started => {}
             CommandPhase::Ended => {
                 // An agent may report the end only.
-                let began_ms = self.open.remove(item).unwrap_or(now_ms);
-                self.add(began_ms.saturating_sub(READ_DELAY_MS), now_ms);
+                let began_ms = self.open.remove(item).unwrap_or(began_ms);
+                self.add(began_ms, now_ms);
             }
         }
     }
@@ -54,7 +56,7 @@ impl CommandTimes {
     /// Whether a command ran at this time.
     pub(super) fn contains(&self, at_ms: i64) -> bool {
         let is_within = |(began, ended): &(i64, i64)| (*began..=*ended).contains(&at_ms);
-        self.periods.iter().any(is_within) || self.open.values().any(|began| began - READ_DELAY_MS <= at_ms)
+        self.periods.iter().any(is_within) || self.open.values().any(|began| *began <= at_ms)
     }
 }
 
@@ -74,7 +76,7 @@ mod tests {
             ("3", CommandPhase::Ended, 30_000),
             ("4", CommandPhase::Started, 40_000),
         ] {
-            times.record(item, phase, at);
+            times.record(item, phase, at, at);
         }
         for (at, expected) in [
             (8_000, false),
@@ -89,5 +91,13 @@ mod tests {
             assert_eq!(times.contains(at), expected, "{at}");
         }
         assert_eq!(times.periods.len(), 2, "periods that touch are one");
+    }
+
+    #[test]
+    fn a_command_whose_events_were_read_late_covers_the_delay() {
+        let mut times = CommandTimes::default();
+        times.record("1", CommandPhase::Started, 10_000, 20_000);
+        times.record("1", CommandPhase::Ended, 10_000, 20_000);
+        assert!(times.contains(10_500) && !times.contains(9_500));
     }
 }

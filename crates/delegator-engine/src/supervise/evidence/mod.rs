@@ -57,6 +57,8 @@ pub struct Evidence {
     pub lines: Lines,
     /// Changed files whose lines could not be counted.
     pub lines_not_counted: u64,
+    /// The changes that are the agent's, or may be.
+    pub attributed: ChangeCounts,
     pub unattributed: UnattributedChanges,
     pub history: Option<RepositoryChanges>,
     /// Paths that were changed but not read, or not examined at all.
@@ -69,34 +71,37 @@ pub struct Evidence {
     pub took_ms: [u64; 2],
 }
 
+/// Counts of changed files, of all and not only of those listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeCounts {
+    pub modified: u64,
+    /// `added` and `deleted` do not count renamed files.
+    pub added: u64,
+    pub deleted: u64,
+    pub renamed: u64,
+    /// The lines that could be counted.
+    pub lines: Lines,
+}
+
+impl ChangeCounts {
+    pub fn files(&self) -> u64 {
+        self.modified + self.added + self.deleted + self.renamed
+    }
+}
+
 /// The changes that are not certainly the agent's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnattributedChanges {
     /// Nothing that the agent did explains these changes.
     pub files: Vec<String>,
-    /// All of `files`, and those beyond the length of the list. A renamed file counts once.
-    pub count: u64,
-    pub lines: Lines,
-    /// The agent could have made these changes, but reports no events by which this could be verified.
+    /// The agent could have made these changes, but its events do not show whether it did.
     pub possibly_agent: Vec<String>,
 }
 
 impl Evidence {
-    /// Whose change of a file it is.
-    pub fn attribution_of(&self, path: &str) -> Attribution {
-        let is_in = |list: &[String]| list.iter().any(|listed| listed == path);
-        if is_in(&self.unattributed.files) {
-            Attribution::Unknown
-        } else if is_in(&self.unattributed.possibly_agent) {
-            Attribution::PossiblyAgent
-        } else {
-            Attribution::Agent
-        }
-    }
-
-    /// The number of changed files that are, or may be, the agent's.
-    pub fn attributed_count(&self) -> u64 {
-        self.files.count().saturating_sub(self.unattributed.count)
+    /// The number of changed files that nothing attributes to the agent; a renamed file counts once.
+    pub fn unattributed_count(&self) -> u64 {
+        self.files.count().saturating_sub(self.attributed.files())
     }
 
     /// Whether some files were not examined, not read, or their lines not counted.

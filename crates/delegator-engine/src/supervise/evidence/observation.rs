@@ -15,7 +15,7 @@ use delegator_git::{AgentChanges, Baseline, ChangeKind, LeftOut, LeftOutReason, 
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 use delegator_supervisor::run::RunResult;
-use delegator_transcript::{Dialect, Report};
+use delegator_transcript::{Dialect, Report, StreamOutcome};
 
 use super::artifacts::{Artifacts, Budget};
 use super::attribution::AgentActions;
@@ -25,7 +25,7 @@ use super::paths::display_path;
 use super::reconcile::{Claim, ClaimLocation, Claims, ObservedChanges, reconcile};
 use super::tree::{TreeChanges, TreeObservation};
 use super::{
-    Attribution, CommandTimes, Evidence, EvidenceAndFindings, Files, MAX_LEFT_OUT, MAX_LISTED, Source,
+    Attribution, ChangeCounts, CommandTimes, Evidence, EvidenceAndFindings, MAX_LEFT_OUT, MAX_LISTED, Source,
     UnattributedChanges,
 };
 use crate::submit::work_tree::work_tree_of;
@@ -173,7 +173,7 @@ impl Observation {
         }));
         let changed = merged.files.modified.iter().chain(&merged.files.added).chain(&merged.files.deleted);
         let claims = self.claims(&result.report, &changed.map(String::as_str).collect());
-        let actions = self.agent_actions(result, &claims, &merged.files, commands);
+        let actions = self.agent_actions(result, &claims, &merged.changes, commands);
         let attributed = self.attribute(&actions, &merged.changes);
         if let Some((history, newest_ms)) = merged.history.as_mut().zip(newest_commit_ms(&changes)) {
             history.attribution = actions.attribute_commits(newest_ms);
@@ -185,63 +185,70 @@ impl Observation {
             other_writers: if attributed.changed.is_empty() { Vec::new() } else { other_writers() },
             is_whole,
             named: actions.named.clone(),
-            changed: attributed.changed,
+            changed: attributed.changed.clone(),
         };
         findings.extend(reconcile(&claims, &observed));
         findings.extend(merged.findings());
-        self.store_end_states(&changes, &merged.changes, &observed, &actions);
-        (Some(self.evidence(merged, attributed.unattributed, began)), findings)
+        findings.extend(self.store_end_states(&changes, &merged.changes, &attributed.changed, &actions));
+        (Some(self.evidence(merged, attributed, began)), findings)
     }
 
     fn agent_actions(
         &self,
         result: &RunResult,
         claims: &Claims,
-        files: &Files,
+        changes: &[Change],
         commands: CommandTimes,
     ) -> AgentActions {
         let report = &result.report;
+        let attempted = report.files.attempted.iter();
+        let attempted = attempted.filter_map(|name| self.trees.iter().find_map(|tree| tree.locate(name)));
+        let mcp_calls = &report.mcp_calls;
+        // Codex may print no event for a command that it had started when it was ended.
+        let was_interrupted = report.outcome == StreamOutcome::Interrupted;
         AgentActions {
-            named: claims.named(&files.renamed),
+            named: claims.named(changes),
+            attempted: attempted.map(|(path, _)| display_path(&path)).collect(),
             may_write: self.may_write,
-            has_complete_events: claims.is_whole,
+            has_complete_events: claims.is_whole && !was_interrupted,
+            called_mcp_tools: mcp_calls.finished + mcp_calls.unfinished > 0,
             // Codex prints no event for a command that its sandbox stopped.
-            made_other_calls: report.mcp_calls.finished > 0
-                || report.sub_agents > 0
-                || (self.may_write && result.refused.count > 0),
+            made_other_calls: report.sub_agents + report.unknown_items > 0 || result.refused.count > 0,
+            renamed_a_file: claims.has_rename_without_new_name(changes),
             commands,
             since_ms: self.since_ms,
         }
     }
 
     fn attribute(&self, actions: &AgentActions, changes: &[Change]) -> AttributedChanges {
-        let mut attributed = AttributedChanges::default();
+        let mut attributed =
+            AttributedChanges { is_enforced: !self.may_write, ..AttributedChanges::default() };
         for change in changes {
             let found = std::fs::symlink_metadata(self.trees[0].view.workdir.join(&change.path));
             let changed_ms = found.ok().map(|found| {
                 found.ctime().saturating_mul(1000).saturating_add(found.ctime_nsec() / 1_000_000)
             });
             let path = display_path(&change.path);
-            let attribution = actions.attribute(&path, changed_ms);
+            let attribution = actions.attribute(&path, changed_ms, change.kind == ChangeKind::Added);
             attributed.add(change, attribution);
         }
         attributed
     }
 
     /// Stores the state after the task in each work tree that has a restore point. Without it, a restore can only restore
-    /// the whole tree, so errors are ignored.
+    /// the whole tree, so an error is a finding.
     fn store_end_states(
-        &self,
+        &mut self,
         changes: &[Result<TreeChanges, String>],
         files: &[Change],
-        observed: &ObservedChanges,
+        changed: &BTreeMap<String, Attribution>,
         actions: &AgentActions,
-    ) {
-        let is_unknown =
-            |path: &Path| observed.changed.get(&display_path(path)) == Some(&Attribution::Unknown);
+    ) -> Vec<Finding> {
+        let is_unknown = |path: &Path| changed.get(&display_path(path)) == Some(&Attribution::Unknown);
         let paths = files.iter().flat_map(|change| [Some(&change.path), change.from.as_ref()]).flatten();
         let unattributed: Vec<&PathBuf> = paths.filter(|path| is_unknown(path)).collect();
-        for (tree, changes) in self.trees.iter().zip(changes) {
+        let mut findings = Vec::new();
+        for (tree, changes) in self.trees.iter_mut().zip(changes) {
             let Some(compared) = changes.as_ref().ok().and_then(|changes| changes.compared.as_ref()) else {
                 continue;
             };
@@ -251,32 +258,39 @@ impl Observation {
                 ran_commands: actions.may_change_anything(),
                 moved_head: actions.may_have_moved_head(&compared.commits.made_at),
             };
-            if tree.store_end_state(compared, &agent) {
-                crash_point(CrashPoint::EndStateStored);
+            match tree.store_end_state(compared, &agent) {
+                Ok(true) => crash_point(CrashPoint::EndStateStored),
+                Ok(false) => {}
+                Err(finding) => findings.push(finding),
             }
         }
+        findings
     }
 
     /// The agent's claims. A claimed file without an observed change is looked up in the ignore rules of git.
     fn claims(&self, report: &Report, changed: &BTreeSet<&str>) -> Claims {
-        let named = report.files.added.iter().chain(&report.files.modified).chain(&report.files.deleted);
-        let mut claims: Vec<(PathBuf, ClaimLocation)> = Vec::new();
-        for name in named {
-            claims.push(match self.trees.iter().find_map(|tree| tree.locate(name)) {
+        let changed_files = report.files.added.iter().chain(&report.files.modified);
+        let named = changed_files.map(|name| (name, false));
+        let named = named.chain(report.files.deleted.iter().map(|name| (name, true)));
+        let mut claims: Vec<(PathBuf, ClaimLocation, bool)> = Vec::new();
+        for (name, is_deletion) in named {
+            let (path, location) = match self.trees.iter().find_map(|tree| tree.locate(name)) {
                 Some((path, true)) => (path, ClaimLocation::Examined),
                 Some((path, false)) => (path, ClaimLocation::NotExamined),
                 None => (PathBuf::from(name), ClaimLocation::Outside),
-            });
+            };
+            claims.push((path, location, is_deletion));
         }
-        let unobserved = claims.iter().filter(|(path, location)| {
+        let unobserved = claims.iter().filter(|(path, location, _)| {
             *location == ClaimLocation::Examined && !changed.contains(display_path(path).as_str())
         });
-        let unobserved: Vec<&Path> = unobserved.map(|(path, _)| path.as_path()).collect();
+        let unobserved: Vec<&Path> = unobserved.map(|(path, ..)| path.as_path()).collect();
         let ignored: BTreeSet<PathBuf> =
             self.trees.iter().flat_map(|tree| tree.ignored(unobserved.iter().copied())).collect();
-        let claims = claims.into_iter().map(|(path, location)| Claim {
+        let claims = claims.into_iter().map(|(path, location, is_deletion)| Claim {
             location: if ignored.contains(&path) { ClaimLocation::Ignored } else { location },
             path: display_path(&path),
+            is_deletion,
         });
         Claims {
             files: claims.collect(),
@@ -285,8 +299,8 @@ impl Observation {
         }
     }
 
-    fn evidence(&self, merged: Merged, unattributed: UnattributedChanges, began: Instant) -> Evidence {
-        let mut artifacts = Artifacts::new(Budget::default());
+    fn evidence(&self, merged: Merged, attributed: AttributedChanges, began: Instant) -> Evidence {
+        let mut artifacts = Artifacts::new(Budget::default(), &attributed.changed);
         let still_there = merged.changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
         let still_there: Vec<PathBuf> = still_there.map(|change| change.path.clone()).collect();
         artifacts.add_below(&self.workdir, &still_there);
@@ -300,7 +314,8 @@ impl Observation {
             files: merged.files,
             lines: merged.lines,
             lines_not_counted: merged.lines_not_counted,
-            unattributed,
+            attributed: attributed.counts,
+            unattributed: attributed.unattributed,
             left_out_count: merged.left_out.len(),
             left_out: merged.left_out.into_iter().take(MAX_LEFT_OUT).collect(),
             history: merged.history,
@@ -314,26 +329,30 @@ impl Observation {
 /// Whose changes the changed files are.
 #[derive(Debug, Default)]
 struct AttributedChanges {
+    /// The agent's sandbox prevents writing, so a change that may be the agent's does not count as its own.
+    is_enforced: bool,
     changed: BTreeMap<String, Attribution>,
+    counts: ChangeCounts,
     unattributed: UnattributedChanges,
 }
 
 impl AttributedChanges {
     fn add(&mut self, change: &Change, attribution: Attribution) {
-        let UnattributedChanges { files, count, lines, possibly_agent } = &mut self.unattributed;
-        let list = match attribution {
-            Attribution::Agent => None,
-            Attribution::PossiblyAgent => Some(possibly_agent),
-            Attribution::Unknown => {
-                let (added, deleted) = change.lines.unwrap_or_default();
-                lines.added = lines.added.saturating_add(added);
-                lines.deleted = lines.deleted.saturating_add(deleted);
-                *count += 1;
-                Some(files)
-            }
+        let is_counted = match attribution {
+            Attribution::Agent => true,
+            Attribution::PossiblyAgent => !self.is_enforced,
+            Attribution::Unknown => false,
         };
+        if is_counted {
+            self.counts.add(change);
+        }
         let paths = [Some(&change.path), change.from.as_ref()].into_iter().flatten();
         let paths: Vec<String> = paths.map(|path| display_path(path)).collect();
+        let list = match attribution {
+            Attribution::Agent => None,
+            Attribution::PossiblyAgent => Some(&mut self.unattributed.possibly_agent),
+            Attribution::Unknown => Some(&mut self.unattributed.files),
+        };
         if let Some(list) = list.filter(|list| list.len() < MAX_LISTED) {
             list.extend(paths.iter().cloned());
         }
@@ -341,8 +360,47 @@ impl AttributedChanges {
     }
 }
 
+impl ChangeCounts {
+    fn add(&mut self, change: &Change) {
+        let count = match &change.kind {
+            ChangeKind::Modified => &mut self.modified,
+            ChangeKind::Added => &mut self.added,
+            ChangeKind::Deleted => &mut self.deleted,
+            ChangeKind::Renamed { .. } => &mut self.renamed,
+        };
+        *count += 1;
+        let (added, deleted) = change.lines.unwrap_or_default();
+        self.lines.added = self.lines.added.saturating_add(added);
+        self.lines.deleted = self.lines.deleted.saturating_add(deleted);
+    }
+}
+
 /// When the newest commit in the tree of the working directory was made.
 fn newest_commit_ms(changes: &[Result<TreeChanges, String>]) -> Option<i64> {
     let compared = changes.first()?.as_ref().ok()?.compared.as_ref()?;
     compared.commits.made_at.iter().max().map(|seconds| seconds.saturating_mul(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_beyond_the_lists_are_counted_by_attribution() {
+        let change = |number: usize| Change {
+            path: format!("f{number}").into(),
+            kind: ChangeKind::Added,
+            lines: Some((1, 0)),
+            from: None,
+        };
+        let mut attributed = AttributedChanges { is_enforced: true, ..AttributedChanges::default() };
+        for number in 0..MAX_LISTED + 5 {
+            attributed.add(&change(number), Attribution::Unknown);
+        }
+        attributed.add(&change(MAX_LISTED + 5), Attribution::PossiblyAgent);
+        assert_eq!((attributed.counts.files(), attributed.unattributed.files.len()), (0, MAX_LISTED));
+        assert_eq!(attributed.changed[&format!("f{}", MAX_LISTED + 4)], Attribution::Unknown);
+        attributed.add(&change(MAX_LISTED + 6), Attribution::Agent);
+        assert_eq!((attributed.counts.added, attributed.counts.lines.added), (1, 1));
+    }
 }

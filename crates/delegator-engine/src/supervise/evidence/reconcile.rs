@@ -4,11 +4,15 @@
 //! task, and other writers in the same tree. Unnamed changes by commands are normal and have their own kind.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use delegator_domain::task::TaskId;
+use delegator_git::ChangeKind;
 
+use super::Attribution;
 use super::finding::{Finding, FindingKind};
-use super::{Attribution, Renamed};
+use super::merge::Change;
+use super::paths::display_path;
 
 /// A file that the agent claims to have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +20,8 @@ pub(super) struct Claim {
     /// Relative to the working directory, as in the evidence.
     pub(super) path: String,
     pub(super) location: ClaimLocation,
+    /// Whether it claims to have deleted the file.
+    pub(super) is_deletion: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +43,21 @@ pub(super) struct Claims {
 
 impl Claims {
     /// The claimed paths. Codex reports a renamed file by its old name only, so that claim covers the new name as well.
-    pub(super) fn named(&self, renamed: &[Renamed]) -> BTreeSet<String> {
+    pub(super) fn named(&self, changes: &[Change]) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.files.iter().map(|claim| claim.path.clone()).collect();
-        let new = renamed.iter().filter(|pair| names.contains(&pair.from)).map(|pair| pair.to.clone());
-        let new: Vec<String> = new.collect();
+        let is_named = |from: &Path| names.contains(&display_path(from));
+        let renamed = changes.iter().filter(|change| change.from.as_deref().is_some_and(is_named));
+        let new: Vec<String> = renamed.map(|change| display_path(&change.path)).collect();
         names.extend(new);
         names
+    }
+
+    /// Whether the agent renamed a file, and git does not know the new name, because the content changed too much.
+    pub(super) fn has_rename_without_new_name(&self, changes: &[Change]) -> bool {
+        let changed: BTreeSet<&str> =
+            self.files.iter().filter(|claim| !claim.is_deletion).map(|claim| claim.path.as_str()).collect();
+        let is_deleted = |change: &Change| change.kind == ChangeKind::Deleted;
+        changes.iter().any(|change| is_deleted(change) && changed.contains(&*display_path(&change.path)))
     }
 }
 
@@ -69,18 +84,30 @@ pub(super) fn reconcile(claims: &Claims, observed: &ObservedChanges) -> Vec<Find
         let changed = observed.changed.iter().filter(move |(_, attribution)| wanted(**attribution));
         changed.map(|(path, _)| path.as_str()).collect::<Vec<&str>>()
     };
-    let attributed = changed_by(|attribution| attribution != Attribution::Unknown);
     let by_agent = changed_by(|attribution| attribution == Attribution::Agent);
-    let unnamed: Vec<&str> = by_agent.into_iter().filter(|path| !observed.named.contains(*path)).collect();
-    if observed.was_read_only && !attributed.is_empty() {
+    let possible = changed_by(|attribution| attribution == Attribution::PossiblyAgent);
+    let unnamed: Vec<&str> =
+        by_agent.iter().copied().filter(|path| !observed.named.contains(*path)).collect();
+    if observed.was_read_only && !by_agent.is_empty() {
         let message = "the task was read-only, but its agent changed files";
-        findings.push(Finding::new(FindingKind::ReadOnlyChanged, message).about(attributed));
+        findings.push(Finding::new(FindingKind::ReadOnlyChanged, message).about(by_agent));
     } else if !unnamed.is_empty() {
         let message = format!(
             "{} changed during the task that the agent did not name, probably by its commands",
             count_files(&unnamed)
         );
         findings.push(Finding::new(FindingKind::ByCommands, message).about(unnamed));
+    }
+    if observed.is_enforced && !possible.is_empty() {
+        let message = format!(
+            "{} changed during the task, not by the agent: its sandbox was read-only; \
+             they may have been changed by MCP tools that it called",
+            count_files(&possible)
+        );
+        findings.push(Finding::new(FindingKind::NotAttributed, message).about(possible));
+    } else if observed.was_read_only && !possible.is_empty() {
+        let message = "the task was read-only, but its agent may have changed files";
+        findings.push(Finding::new(FindingKind::ReadOnlyChanged, message).about(possible));
     }
     let unknown = changed_by(|attribution| attribution == Attribution::Unknown);
     if !unknown.is_empty() {
@@ -137,12 +164,15 @@ fn unobserved_claims(claims: &Claims, observed: &ObservedChanges) -> Vec<Finding
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn claims(files: &[(&str, ClaimLocation)]) -> Claims {
         let claim = |(path, location): &(&str, ClaimLocation)| Claim {
             path: (*path).to_owned(),
             location: *location,
+            is_deletion: false,
         };
         Claims { files: files.iter().map(claim).collect(), is_whole: true }
     }
@@ -235,13 +265,27 @@ mod tests {
         assert_eq!(kinds(&claims(&[]), &possible), [], "an agent that prints text names no file");
     }
 
+    fn change(path: &str, kind: ChangeKind, from: Option<&str>) -> Change {
+        Change { path: path.into(), kind, lines: None, from: from.map(PathBuf::from) }
+    }
+
     #[test]
     fn claiming_the_old_name_of_a_rename_covers_the_new_name() {
-        let pair = Renamed { from: "a".to_owned(), to: "b".to_owned() };
-        let named = claims(&[("a", ClaimLocation::Examined)]).named(std::slice::from_ref(&pair));
+        let renamed = [change("b", ChangeKind::Renamed { from: b"a".to_vec() }, Some("a"))];
+        let named = claims(&[("a", ClaimLocation::Examined)]).named(&renamed);
         assert_eq!(named, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
-        let named = claims(&[("b", ClaimLocation::Examined)]).named(&[pair]);
+        let named = claims(&[("b", ClaimLocation::Examined)]).named(&renamed);
         assert_eq!(named, BTreeSet::from(["b".to_owned()]));
+    }
+
+    #[test]
+    fn a_changed_file_that_is_gone_was_renamed() {
+        let gone = [change("a", ChangeKind::Deleted, None), change("b", ChangeKind::Added, None)];
+        let mut claims = claims(&[("a", ClaimLocation::Examined)]);
+        assert!(claims.has_rename_without_new_name(&gone));
+        assert!(!claims.has_rename_without_new_name(&gone[1..]));
+        claims.files[0].is_deletion = true;
+        assert!(!claims.has_rename_without_new_name(&gone));
     }
 
     #[test]
@@ -255,6 +299,9 @@ mod tests {
             let kinds = kinds(&claims(&[]), &read_only(attribution, false));
             assert_eq!(kinds, [FindingKind::ReadOnlyChanged]);
         }
+        let findings = reconcile(&claims(&[]), &read_only(Attribution::PossiblyAgent, true));
+        assert_eq!((findings.len(), findings[0].kind), (1, FindingKind::NotAttributed));
+        assert!(findings[0].message.contains("may have been changed by MCP tools that it called"));
         let findings = reconcile(&claims(&[]), &read_only(Attribution::Unknown, true));
         assert_eq!((findings.len(), findings[0].kind), (1, FindingKind::NotAttributed));
         assert!(findings[0].message.contains("its sandbox was read-only"));

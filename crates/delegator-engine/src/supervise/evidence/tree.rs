@@ -16,6 +16,9 @@ use crate::upkeep::restore_record::first_line;
 /// Time limit for the comparison of one tree at the end of a task.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Time limit for git to store the state of one tree after a task.
+const STORE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Time limit for recording directories and permissions after a task.
 const SURVEY_TIME: Duration = Duration::from_secs(5);
 
@@ -115,10 +118,21 @@ impl TreeObservation {
         }
     }
 
-    /// Stores the state after the task beside the restore point. Returns whether it was stored.
-    pub(super) fn store_end_state(&self, compared: &Comparison, agent: &AgentChanges) -> bool {
-        let stored = self.baseline().map(|baseline| baseline.store_end_state(compared, agent, SURVEY_TIME));
-        matches!(stored, Some(Ok(true)))
+    /// Stores the state after the task beside the restore point. Returns whether there is a restore point.
+    pub(super) fn store_end_state(
+        &mut self,
+        compared: &Comparison,
+        agent: &AgentChanges,
+    ) -> Result<bool, Finding> {
+        let Before::Git(baseline) = &mut self.before else { return Ok(false) };
+        // The comparison of other trees may have used up the time of this one.
+        baseline.set_time_limit(STORE_TIMEOUT);
+        baseline.store_end_state(compared, agent, SURVEY_TIME).map_err(|error| {
+            let message =
+                "the state after the task could not be stored; a restore restores the whole work tree";
+            let finding = Finding::new(FindingKind::Partial, message);
+            finding.about([&*display_path(&self.view.top)]).because(&first_line(&error.to_string()))
+        })
     }
 
     /// A path that the agent claims to have changed, relative to the working directory, and whether it is examined. `None`

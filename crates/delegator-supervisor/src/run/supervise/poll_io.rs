@@ -48,6 +48,9 @@ impl Run<'_> {
             self.limit_timers.exclude_pause(overslept);
             self.sampler.reset();
         }
+        if let (Some(events), false) = (&mut self.stdout, ready.stdout || was_paused) {
+            events.record_empty();
+        }
         let mut is_drained = true;
         if let (Some(events), true) = (&mut self.stdout, ready.stdout) {
             is_drained = false;

@@ -163,7 +163,13 @@ pub fn foreground_output(
     }
     let data = ExecutionAck {
         summary: Some(task_data::summary(&task)),
-        report: Some(TaskReport::of(&task, &files, None, context.screen.presentation.call_syntax())),
+        report: Some(TaskReport::of(
+            &task,
+            &files,
+            None,
+            context.config.settings.max_mode,
+            context.screen.presentation.call_syntax(),
+        )),
         ..acknowledgement
     };
     let mut output = match task_error(&task, &files) {

@@ -285,7 +285,13 @@ pub fn task_result(
             is_requested: include_output,
         })
     });
-    Ok(TaskResult::of(task, files, streams.transpose()?, context.screen.presentation.call_syntax()))
+    Ok(TaskResult::of(
+        task,
+        files,
+        streams.transpose()?,
+        context.config.settings.max_mode,
+        context.screen.presentation.call_syntax(),
+    ))
 }
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.

@@ -18,17 +18,27 @@ use crate::output::documents::document::{Block, Document, scalar};
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DeniedWrite {
     pub reason: &'static str,
-    /// The call that lets the agent write.
+    /// How to let the agent write.
     pub suggestion: String,
 }
 
 const REASON: &str = "The agent tried to write, which mode read-only does not allow.";
 const CONTINUE: &str = "Go on. You may write now.";
 
-pub fn of_task(task: &Task, record: Option<&Record>, syntax: CallSyntax<'_>) -> Option<DeniedWrite> {
+pub fn of_task(
+    task: &Task,
+    record: Option<&Record>,
+    max_mode: Mode,
+    syntax: CallSyntax<'_>,
+) -> Option<DeniedWrite> {
     let has_tried = task.mode == Mode::ReadOnly && record.is_some_and(tried_to_write);
     let mode = Mode::WorkspaceWrite.name();
     let suggestion = || match &task.thread_id {
+        _ if max_mode < Mode::WorkspaceWrite => Suggestion::with_call(
+            "max_mode does not allow writing. The user must raise it in their own configuration first; \
+             where it is set: {call}",
+            NextCall::new(&["config", "show"]).with("key", "max_mode"),
+        ),
         Some(_) => Suggestion::with_call(
             "If it may write in its directory, continue it: {call}",
             NextCall::new(&["local", "resume"])

@@ -145,7 +145,7 @@ pub fn artifacts(evidence: &Evidence) -> Vec<ArtifactData> {
         size: file.size,
         sha256: file.sha256.clone(),
         not_hashed: file.not_hashed,
-        attributed_to: evidence.attribution_of(&file.path).name(),
+        attributed_to: file.attribution.name(),
     };
     evidence.artifacts.iter().map(artifact).collect()
 }

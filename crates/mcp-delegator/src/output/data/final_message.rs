@@ -102,7 +102,7 @@ pub fn note_size_limit(task: &mut Map<String, Value>, before: usize) {
     facts["shown_bytes"] = shown.into();
 }
 
-/// ` (the first 7988 of 9000 bytes)` for a heading; empty if the message is complete.
+/// ` (7988 of 9000 bytes)` for a heading; empty if the message is complete.
 pub fn extent(task: &Value) -> String {
     let facts = &task[TRUNCATION];
     match (facts["shown_bytes"].as_u64(), facts["total_bytes"].as_u64()) {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::output::data::progress::Progress;
-use crate::output::data::task::{RunTimes, state_names, truncate_chars};
+use crate::output::data::task::{RunTimes, seconds_since, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
 use crate::output::outcome::{ListCursors, PagedList};
 use crate::output::values::UtcTime;
@@ -207,7 +207,7 @@ impl RunningTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
             started_ts: UtcTime::from_ms(started_ms),
-            elapsed_seconds: (now_ms - started_ms).max(0).unsigned_abs() / 1000,
+            elapsed_seconds: seconds_since(started_ms, now_ms),
             progress: snapshot.and_then(Progress::of_snapshot),
             containment: task.containment,
             title: task.title,
@@ -237,9 +237,8 @@ impl ListedTask {
 
     pub fn running(running: &delegator_engine::RunningTask, now_ms: i64) -> ListedTask {
         let (task, snapshot) = (&running.task, running.snapshot.as_ref());
-        let elapsed_ms = task.started_at_ms.map(|started| (now_ms - started).max(0).unsigned_abs());
         ListedTask {
-            duration_seconds: elapsed_ms.map(|ms| ms / 1000),
+            duration_seconds: task.started_at_ms.map(|started_ms| seconds_since(started_ms, now_ms)),
             progress: snapshot.and_then(Progress::of_snapshot),
             ..ListedTask::of(task)
         }

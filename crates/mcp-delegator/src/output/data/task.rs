@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{ExitStatus, State, TaskEnd};
+use delegator_domain::task::{ExitStatus, Mode, State, TaskEnd};
 use delegator_engine::{Record, Snapshot, TaskFiles};
 use delegator_registry::{EndRecord, Task};
 use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
@@ -207,6 +207,7 @@ impl TaskResult {
         task: &Task,
         files: &TaskFiles,
         shown: Option<OutputExcerpt>,
+        max_mode: Mode,
         syntax: CallSyntax<'_>,
     ) -> TaskResult {
         let record = files.record.as_ref();
@@ -215,7 +216,7 @@ impl TaskResult {
             state: task.state.public_name(),
             summary: summary(task),
             working_dir: task.working_dir.clone(),
-            report: TaskReport::of(task, files, shown.as_ref(), syntax),
+            report: TaskReport::of(task, files, shown.as_ref(), max_mode, syntax),
             output: match shown {
                 Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
                     let sizes =
@@ -234,6 +235,7 @@ impl TaskReport {
         task: &Task,
         files: &TaskFiles,
         shown: Option<&OutputExcerpt>,
+        max_mode: Mode,
         syntax: CallSyntax<'_>,
     ) -> TaskReport {
         let record = files.record.as_ref();
@@ -258,7 +260,7 @@ impl TaskReport {
             git: evidence.and_then(|evidence| evidence.history.as_ref()).map(files::git_changes),
             restore_point: restore_point::of_task(&task.id, files.restore_point.as_ref()),
             verification: verification::of_task(task, record, shown.map(|shown| shown.budget)),
-            denied_write: denied_write::of_task(task, record, syntax),
+            denied_write: denied_write::of_task(task, record, max_mode, syntax),
         }
     }
 }
@@ -420,7 +422,12 @@ impl From<RunTimes> for WaitFacts {
 
 /// How long a task has been running; `None` before its start.
 pub fn elapsed_seconds(task: &Task, now_ms: i64) -> Option<u64> {
-    task.started_at_ms.map(|started_ms| (now_ms - started_ms).max(0).unsigned_abs() / 1000)
+    task.started_at_ms.map(|started_ms| seconds_since(started_ms, now_ms))
+}
+
+/// 0 if the clock was set back.
+pub fn seconds_since(started_ms: i64, now_ms: i64) -> u64 {
+    (now_ms - started_ms).max(0).unsigned_abs() / 1000
 }
 
 impl UnfinishedTask {

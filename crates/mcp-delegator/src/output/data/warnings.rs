@@ -48,7 +48,7 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
         let message = format!("the agent completed, but {failed} tests failed in its last test run");
         return Some(Warning::new("W_TESTS_002", message));
     }
-    let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.attributed_count());
+    let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.attributed.files());
     let ran_none =
         tests.is_none() && !commands.list.iter().any(|command| looks_like_test_run(&command.command));
     // The commands of an agent that prints text are unknown.
