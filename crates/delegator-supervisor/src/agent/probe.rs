@@ -7,8 +7,10 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::environment::Variables;
 use super::verification::VerifyPlan;
@@ -75,16 +77,25 @@ pub(super) fn exit_and_output<'a>(
     let deadline = Instant::now() + limit;
     let output = read_until_exit(&child, reader, limit);
     // The end of the output may precede the exit.
+    let has_exited = wait_for_exit(&child, deadline);
+    let status = kill_group_and_wait(&mut child);
+    Ok((has_exited? && status?.success(), output?))
+}
+
+/// Whether the program exits before the deadline.
+fn wait_for_exit(child: &Child, deadline: Instant) -> io::Result<bool> {
     let pidfd = open_pidfd(i32::try_from(child.id()).map_err(io::Error::other)?)?;
-    let has_exited = match &pidfd {
-        Some(pidfd) => !matches!(wait_readable(&[pidfd], deadline)?, Readiness::TimedOut),
-        None => true,
-    };
-    if !has_exited {
-        let _ = child.kill();
+    match &pidfd {
+        Some(pidfd) => Ok(!matches!(wait_readable(&[pidfd], deadline)?, Readiness::TimedOut)),
+        None => Ok(true),
     }
-    let status = child.wait()?;
-    Ok((has_exited && status.success(), output?))
+}
+
+/// Kills the program and what it started, unless that has left its process group. The status of a program that has
+/// exited stays the same.
+fn kill_group_and_wait(child: &mut Child) -> io::Result<ExitStatus> {
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    child.wait()
 }
 
 /// Runs a plan that creates `forbidden`. Succeeds if the command ran and the file does not exist.
@@ -110,8 +121,7 @@ pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Re
 fn read_output(mut child: Child, pipe: impl Read + AsFd, limit: Duration) -> Result<String, ProbeError> {
     let outcome = read_until_exit(&child, pipe, limit);
     // It has printed its output, or never will.
-    let _ = child.kill();
-    child.wait()?;
+    kill_group_and_wait(&mut child)?;
     outcome
 }
 
@@ -199,6 +209,21 @@ mod tests {
         assert_eq!(run("echo a; exit 1"), (false, "a\n".to_owned()));
         // The output ends before the program.
         assert!(!run("exec >/dev/null 2>&1; (exit 3)").0);
+    }
+
+    #[test]
+    fn what_the_program_started_is_killed() {
+        let path = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let args = ["-c", "sleep 600 & echo $!"].map(OsStr::new);
+        let limit = Duration::from_secs(20);
+        let (_, output) = exit_and_output(Path::new("/bin/sh"), args, &path, limit).unwrap();
+        let stat = format!("/proc/{}/stat", output.trim());
+        let is_running = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        let deadline = Instant::now() + limit;
+        while is_running() {
+            assert!(Instant::now() < deadline, "the background process still runs");
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -34,9 +34,8 @@ impl Run<'_> {
         let now = self.now();
         let Some(events) = &self.stdout else { return };
         let state = (events.pipe.received(), self.stderr.pipe.received());
-        let estimate = estimate(now, self.spec.typical_duration);
         let is_new = self.last_snapshot_bytes.unwrap_or_default() != state
-            || at_least(self.percent, estimate) != self.percent;
+            || self.percent_at(events.summarizer.progress(), now) != self.percent;
         if is_new && self.last_snapshot_at.is_none_or(|last| now >= last + TICK) {
             let snapshot = self.snapshot(events, now);
             self.last_snapshot_bytes = Some(state);
@@ -44,6 +43,10 @@ impl Run<'_> {
             self.percent = snapshot.percent;
             self.ports.on_snapshot(&snapshot);
         }
+    }
+
+    fn percent_at(&self, progress: Option<Progress>, now: Duration) -> Option<Percent> {
+        next_percent(self.percent, progress, now, self.spec.typical_duration)
     }
 
     /// The progress now.
@@ -54,7 +57,6 @@ impl Run<'_> {
     fn snapshot(&self, events: &EventReader<'_, ChildStdout>, now: Duration) -> Snapshot {
         let report = events.summarizer.report();
         let redact = |text: String| self.spec.redactor.redact_str(&text).into_owned();
-        let current = planned(report.progress).or_else(|| estimate(now, self.spec.typical_duration));
         let mut plan = report.plan;
         for step in &mut plan {
             step.text = redact(std::mem::take(&mut step.text));
@@ -62,7 +64,7 @@ impl Run<'_> {
         Snapshot {
             thread_id: report.thread_id.map(redact),
             turn: report.turn,
-            percent: at_least(self.percent, current),
+            percent: self.percent_at(report.progress, now),
             steps: report.progress.and_then(|progress| progress.steps),
             current_activity: report.current_activity.map(redact),
             plan,
@@ -94,6 +96,15 @@ fn estimate(elapsed: Duration, typical: Option<Duration>) -> Option<Percent> {
     let percent = (elapsed.as_millis() * 100).checked_div(typical?.as_millis())?;
     let value = u8::try_from(percent).unwrap_or(MAX_ESTIMATED).min(MAX_ESTIMATED);
     Some(Percent { value, source: PercentSource::History })
+}
+
+fn next_percent(
+    last: Option<Percent>,
+    progress: Option<Progress>,
+    elapsed: Duration,
+    typical: Option<Duration>,
+) -> Option<Percent> {
+    at_least(last, planned(progress).or_else(|| estimate(elapsed, typical)))
 }
 
 /// The current percentage, unless the last one was higher.
@@ -144,6 +155,18 @@ mod tests {
         let steps = Some(PlanSteps { completed: 3, total: 3 });
         let done = planned(Some(Progress { percent: Some(100), steps }));
         assert_eq!(done, percent(99, PercentSource::Plan));
+    }
+
+    #[test]
+    fn an_estimate_never_changes_the_percentage_of_a_plan() {
+        let steps = Some(PlanSteps { completed: 1, total: 2 });
+        let half = Some(Progress { percent: Some(50), steps });
+        let at = |last, seconds| {
+            next_percent(last, half, Duration::from_secs(seconds), Some(Duration::from_secs(100)))
+        };
+        let first = at(None, 10);
+        assert_eq!(first, percent(50, PercentSource::Plan));
+        assert_eq!(at(first, 90), first, "the time alone makes no new snapshot");
     }
 
     #[test]
