@@ -44,9 +44,9 @@ impl Terminal {
         self.type_line(command);
         for (question, answer) in answers {
             // Questions are wrapped like other text.
-            let is_asked =
+            let is_shown =
                 |screen: &str| screen.split_whitespace().collect::<Vec<_>>().join(" ").ends_with(question);
-            self.wait_for(question, is_asked);
+            self.wait_for(question, is_shown);
             self.type_line(answer);
         }
         let screen = self.wait_for(command, |screen| {
