@@ -46,7 +46,7 @@ pub use delegator_git::{
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
 pub use delegator_supervisor::agent::{
-    Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, dialect_of,
+    Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, VerifyCommand, dialect_of,
     is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot};

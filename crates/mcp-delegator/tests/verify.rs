@@ -30,7 +30,7 @@ fn run_with_check(stage: &Stage, script: &str) -> (String, Value) {
 #[test]
 fn a_passing_verify_command_verifies_the_task() {
     let stage = stage();
-    let run = stage.world.run(["local", "run", "do it", "--verify", "sh -c 'echo \"all  fine\"; pwd'"]);
+    let run = stage.world.run(["local", "run", "do it", "--verify", "echo \"all  fine\"; pwd"]);
     let response = run.json();
     assert_eq!(run.exit, Some(0), "{response}");
     let data = &response["data"];
@@ -41,12 +41,12 @@ fn a_passing_verify_command_verifies_the_task() {
         (&json!("verified"), &json!(0)),
         "{response}"
     );
-    assert_eq!(verification["command"], json!(["sh", "-c", "echo \"all  fine\"; pwd"]));
+    assert_eq!(verification["command"], "echo \"all  fine\"; pwd");
     assert_eq!(verification["is_sandboxed"], false);
     assert!(verification.get("reason").is_none(), "{verification}");
     let project = std::fs::canonicalize(stage.world.project()).unwrap();
     assert_eq!(verification["output_tail"], format!("all  fine\n{}\n", project.display()));
-    assert!(data["summary"].as_str().unwrap().contains("; verified by `sh -c "), "{data}");
+    assert!(data["summary"].as_str().unwrap().contains("; verified by `echo \"all  fine\"; pwd`"), "{data}");
     let id = data["task_id"].as_str().unwrap();
     let log = stage.task_dir(id).join("verify.log");
     assert_eq!(read_text(&log), verification["output_tail"].as_str().unwrap());
@@ -97,7 +97,7 @@ fn a_failing_verify_command_leaves_the_task_completed_and_unverified() {
 #[test]
 fn a_missing_verify_program_fails_verification() {
     let stage = stage();
-    let id = stage.exec(&["--verify", "no-such-program --flag"]);
+    let id = stage.exec(&["--verify", "no-such-program", "--verify=--flag"]);
     let verification = stage.wait(&id)["data"]["verification"].take();
     assert_eq!(
         (&verification["status"], &verification["reason"]),
@@ -286,7 +286,7 @@ fn a_secret_in_the_verify_command_is_used_and_not_stored() {
     let id = stage.exec(&["--verify", "test hunter2-hunter2 = hunter2-hunter2"]);
     let verification = stage.wait(&id)["data"]["verification"].take();
     assert_eq!(verification["status"], "verified", "{verification}");
-    assert_eq!(verification["command"][1], "[REDACTED:env]", "{verification}");
+    assert_eq!(verification["command"], "test [REDACTED:env] = [REDACTED:env]", "{verification}");
     for entry in std::fs::read_dir(stage.task_dir(&id)).unwrap().flatten() {
         let bytes = std::fs::read(entry.path()).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "{}", entry.path().display());
@@ -297,24 +297,39 @@ fn a_secret_in_the_verify_command_is_used_and_not_stored() {
 }
 
 #[test]
-fn a_verify_text_is_split_into_args_without_expansion() {
+fn a_string_is_a_shell_command_line_and_a_list_a_program() {
     let stage = stage();
-    for (given, args) in [
-        (vec!["--verify", "printf '%s|' \"a b\" $HOME *"], json!(["printf", "%s|", "a b", "$HOME", "*"])),
-        (vec!["--verify", "[\"printf\", \"x y\"]"], json!(["printf", "x y"])),
-        (vec!["--verify", "true"], json!(["true"])),
-        (vec!["--verify", "printf", "--verify", "two words"], json!(["printf", "two words"])),
+    for (given, command, status) in [
+        (vec!["--verify", "true && false"], json!("true && false"), "verify_failed"),
+        (vec!["--verify", "true | false"], json!("true | false"), "verify_failed"),
+        (vec!["--verify", "true\nfalse"], json!("true\nfalse"), "verify_failed"),
+        (vec!["--verify", "echo 'open"], json!("echo 'open"), "verify_failed"),
+        (vec!["--verify", "no-such-program"], json!("no-such-program"), "verify_failed"),
+        (
+            vec!["--verify", "[ \"$(printf '%s' a b)\" = ab ]"],
+            json!("[ \"$(printf '%s' a b)\" = ab ]"),
+            "verified",
+        ),
+        (vec!["--verify", "[\"printf\", \"x y\"]"], json!(["printf", "x y"]), "verified"),
+        (
+            vec!["--verify", "test", "--verify", "&&", "--verify", "=", "--verify", "a b"],
+            json!(["test", "&&", "=", "a b"]),
+            "verify_failed",
+        ),
+        (vec!["--verify", "printf", "--verify", "two words"], json!(["printf", "two words"]), "verified"),
     ] {
-        let verification = stage.wait(&stage.exec(&given))["data"]["verification"].take();
-        assert_eq!(
-            (&verification["command"], &verification["status"]),
-            (&args, &json!("verified")),
-            "{verification}"
-        );
+        let data = stage.wait(&stage.exec(&given))["data"].take();
+        let verification = &data["verification"];
+        assert_eq!((&verification["command"], &verification["status"]), (&command, &json!(status)), "{data}");
     }
-    for (given, problem) in [("echo 'open", "unclosed quote"), (" ", "blank")] {
-        let run = stage.world.run(["local", "exec", "do it", "--verify", given]);
+    let first_line = stage.wait(&stage.exec(&["--verify", "true && true"]))["data"]["summary"].to_string();
+    assert!(first_line.contains("verified by `true && true`"), "{first_line}");
+    for given in [vec![" "], vec!["[]"], vec!["cargo test", "--quiet"], vec!["[1]"], vec!["[\"cargo test\"]"]]
+    {
+        let flags = given.iter().map(|word| format!("--verify={word}"));
+        let args = ["local", "exec", "do it"].map(str::to_owned).into_iter().chain(flags);
+        let run = stage.world.run(args.collect::<Vec<_>>());
         assert_eq!(run.exit, Some(2), "{run:?}");
-        assert!(run.stdout.contains(problem), "{run:?}");
+        assert!(run.stdout.contains("one string") && run.stdout.contains("list"), "{run:?}");
     }
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_supervisor::agent::{
-    Agent, SandboxRequest, Variables, VerifyRequest, allowed_variables, probe_sandbox, task_marker,
+    Agent, SandboxRequest, Variables, VerifyCommand, VerifyRequest, allowed_variables, probe_sandbox,
+    task_marker,
 };
 use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The verify command of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
-    /// The program and its arguments; never empty.
-    pub command: Vec<String>,
+    pub command: VerifyCommand,
     /// The user allows to run it without a sandbox if there is none.
     #[serde(rename = "may_be_open")]
     pub allow_unsandboxed: bool,
@@ -36,10 +36,8 @@ pub struct Verify {
 }
 
 impl Verify {
-    /// `None` for an empty command.
-    pub fn from_command(command: &[String], allow_unsandboxed: bool) -> Option<Verify> {
-        let command = command.to_vec();
-        (!command.is_empty()).then_some(Verify { command, allow_unsandboxed, is_sandboxed: false })
+    pub fn new(command: VerifyCommand, allow_unsandboxed: bool) -> Verify {
+        Verify { command, allow_unsandboxed, is_sandboxed: false }
     }
 }
 
@@ -138,21 +136,11 @@ fn probe(
     let forbidden = PathBuf::from(temporary).join(format!("sandbox-of-{name}"));
     let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
     let request = VerifyRequest {
-        command: script.chain([forbidden.display().to_string()]).collect(),
+        command: VerifyCommand::Program(script.chain([forbidden.display().to_string()]).collect()),
         sandbox: Some(sandbox),
         env_policy: EnvPolicy::InheritNone,
         marker,
     };
     let plan = agent.verify_plan(&request, variables).map_err(|error| error.to_string())?;
     probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_command_is_no_verify_command() {
-        assert_eq!(Verify::from_command(&[], true), None);
-    }
 }

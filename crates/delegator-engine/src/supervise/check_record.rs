@@ -4,7 +4,7 @@
 
 use delegator_domain::task::{ExitStatus, Verification};
 use delegator_supervisor::run::{StreamSummary, VerificationResult};
-use delegator_transcript::{TestReport, shell, test_report};
+use delegator_transcript::{TestReport, test_report};
 use serde::{Deserialize, Serialize};
 
 use crate::submit::verification::Verify;
@@ -37,7 +37,7 @@ impl CheckRecord {
             Some(ExitStatus::Signal(signal)) => (None, Some(signal)),
             None => (None, None),
         };
-        let command = redact(&shell::join(&verify.command));
+        let command = redact(&verify.command.text());
         let tests = test_report(&command, &result.last_output, exit_code);
         CheckRecord {
             outcome: result.outcome,

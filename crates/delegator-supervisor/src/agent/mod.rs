@@ -39,7 +39,7 @@ pub use local_time::local_time;
 pub use locate::{LocateError, locate};
 pub use probe::{ProbeError, probe_sandbox};
 pub use threads::ThreadLookup;
-pub use verification::{SandboxRequest, VerifyPlan, VerifyRequest};
+pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest};
 
 use crate::run::ending::EndingRecipe;
 

@@ -7,14 +7,46 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use delegator_domain::task::{EnvPolicy, Mode};
+use delegator_transcript::shell;
+use serde::{Deserialize, Serialize};
 
 use super::environment::{CORE_NAMES, MARKER, Variables};
+
+/// The shell of the command lines.
+pub(super) const SHELL: &str = "/bin/sh";
+
+/// A command as the caller gave it: in JSON a string or a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum VerifyCommand {
+    /// A command line for a POSIX shell.
+    Shell(String),
+    /// A program and its arguments, started without a shell; never empty.
+    Program(Vec<String>),
+}
+
+impl VerifyCommand {
+    /// The program to start and its arguments.
+    pub fn argv(&self) -> Vec<String> {
+        match self {
+            VerifyCommand::Shell(line) => [SHELL, "-c", line].map(str::to_owned).to_vec(),
+            VerifyCommand::Program(words) => words.clone(),
+        }
+    }
+
+    /// The command as text: a command line unchanged, the words of a list quoted where necessary.
+    pub fn text(&self) -> String {
+        match self {
+            VerifyCommand::Shell(line) => line.clone(),
+            VerifyCommand::Program(words) => shell::join(words),
+        }
+    }
+}
 
 /// A requested verification. Values are validated before.
 #[derive(Debug, Clone)]
 pub struct VerifyRequest {
-    /// Program and arguments; never empty.
-    pub command: Vec<String>,
+    pub command: VerifyCommand,
     /// `None`: the task has no sandbox, or the user permits running without one.
     pub sandbox: Option<SandboxRequest>,
     pub env_policy: EnvPolicy,
@@ -45,14 +77,14 @@ pub struct VerifyPlan {
     /// First line printed from inside the sandbox.
     pub sentinel: Option<String>,
     /// The command as requested.
-    pub command: Vec<String>,
+    pub command: VerifyCommand,
 }
 
 /// The command itself, with its environment derived from the agent's.
 pub(super) fn unsandboxed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
     let environment = command_environment(agent, &request.env_policy, &request.marker);
     let command = request.command.clone();
-    let mut args = command.iter().map(OsString::from);
+    let mut args = command.argv().into_iter().map(OsString::from);
     let program = args.next().map(PathBuf::from).unwrap_or_default();
     VerifyPlan { program, args: args.collect(), environment, sentinel: None, command }
 }
@@ -79,7 +111,7 @@ mod tests {
     #[test]
     fn without_a_sandbox_the_command_runs_unchanged() {
         let request = VerifyRequest {
-            command: ["cargo", "test", "-- $(x)"].map(str::to_owned).to_vec(),
+            command: VerifyCommand::Program(["cargo", "test", "-- $(x)"].map(str::to_owned).to_vec()),
             sandbox: None,
             env_policy: EnvPolicy::InheritNone,
             marker: "T:0".to_owned(),
@@ -93,5 +125,13 @@ mod tests {
         let names: Vec<_> = plan.environment.iter().map(|(name, _)| name.to_str().unwrap()).collect();
         assert_eq!(names, ["PATH", MARKER]);
         assert_eq!(plan.environment[1].1, "T:0", "the mark of this task, whatever stood there");
+    }
+
+    #[test]
+    fn a_command_line_is_one_argument_of_a_shell() {
+        let command = VerifyCommand::Shell("a 'b c' | d\ne".to_owned());
+        assert_eq!(command.argv(), ["/bin/sh", "-c", "a 'b c' | d\ne"]);
+        assert_eq!(command.text(), "a 'b c' | d\ne");
+        assert_eq!(VerifyCommand::Program(vec!["a".to_owned(), "b c".to_owned()]).text(), "a 'b c'");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::{TaskId, TaskLocation};
-use delegator_supervisor::agent::{Variables, VerifyPlan};
+use delegator_supervisor::agent::{Variables, VerifyCommand, VerifyPlan};
 use delegator_supervisor::process::marks::find_marked;
 use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Check {
                 args: args.map(Into::into).collect(),
                 environment,
                 sentinel: self.sentinel,
-                command: self.command,
+                command: VerifyCommand::Program(self.command),
             },
             min_time: Duration::from_millis(self.min_time_ms),
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use delegator_config::built_in_default;
 use delegator_domain::history_rewriting;
 use delegator_domain::task::{EnvPolicyName, Mode, TaskId};
+use delegator_engine::VerifyCommand;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -33,6 +34,11 @@ fn variable_names() -> Value {
 
 fn non_empty_strings() -> Value {
     json!({"type": "string", "minLength": 1})
+}
+
+/// The schema of a [`VerifyCommand`], without a type: clients refuse a list of types. `validation` checks the forms.
+fn commands(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"items": {"type": "string"}})
 }
 
 /// The schema of a text that is one of these names.
@@ -156,10 +162,10 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true, "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
-    /// Command that checks the work; a string or a list of words
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = non_empty_strings(), "x-words" = true, "default" = null))]
-    pub verify: Vec<String>,
+    /// Command that checks the work; a string runs in sh, a list is a program and its arguments
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "commands", extend("x-command" = true))]
+    pub verify: Option<VerifyCommand>,
     /// JSON Schema of the agent's final message
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-advanced" = true))]

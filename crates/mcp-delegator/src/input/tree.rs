@@ -282,7 +282,7 @@ fn value_name(property: &Property) -> &'static str {
     match property.name.as_str() {
         name if name.ends_with("_dir") || name.ends_with("_dirs") || name == "images" => "PATH",
         name if name.ends_with("_id") || name.ends_with("_ids") => "ID",
-        _ if property.is_argv => "COMMAND",
+        _ if property.is_command => "COMMAND",
         _ => "VALUE",
     }
 }
@@ -332,7 +332,7 @@ fn help_text(property: &Property) -> String {
     let text = description_with_bounds(property);
     match property.kind {
         _ if property.required => format!("{text} [required]"),
-        _ if property.is_argv => format!("{text} [repeatable, once for each word]"),
+        _ if property.is_command => format!("{text} [a list: repeat it for each word]"),
         PropertyType::List | PropertyType::Pairs => format!("{text} [repeatable]"),
         _ => text,
     }

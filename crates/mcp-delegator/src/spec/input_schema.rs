@@ -14,7 +14,7 @@
 //! | `x-length` | the description states the allowed length |
 //! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
 //! | `x-several` | the list input that takes the values if several are given by position |
-//! | `x-words` | an argv list; one string is split like a shell would |
+//! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
 //! | `x-unbuilt` | declared, but not available in this version |
 //! | `x-consent` | the user's consent on the command line; a tool call has no such input |
 //! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
@@ -72,8 +72,8 @@ pub struct Property {
     pub command_line_only: bool,
     /// The user's consent on the command line; a tool call has no such input.
     pub is_consent: bool,
-    /// An argv list: one string with spaces is split like a shell would.
-    pub is_argv: bool,
+    /// A command: one string for a shell, or a list of a program and its arguments.
+    pub is_command: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
     /// The schema of the value, without our markers.
@@ -100,12 +100,8 @@ impl Property {
         self.schema.get("default")
     }
 
-    /// The schema for callers: without the modes above `max_mode`. A command is one string or a list; it has no type,
-    /// because clients refuse a list of types.
+    /// The schema for callers: without the modes above `max_mode`.
     pub fn published_schema(&self, max_mode: Mode) -> Value {
-        if self.is_argv {
-            return json!({"minLength": 1});
-        }
         let mut schema = self.schema.clone();
         if let (MODE, Some(Value::Array(modes))) = (self.name.as_str(), schema.get_mut("enum")) {
             let is_permitted = |mode: Mode| mode <= max_mode;
@@ -250,7 +246,8 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
             .is_some_and(|v| v == Value::Bool(true))
     };
     let (positional, stdin, is_source) = (marker("x-positional"), marker("x-stdin"), marker("x-source"));
-    let (advanced, unavailable, is_argv) = (marker("x-advanced"), marker("x-unbuilt"), marker("x-words"));
+    let (advanced, unavailable, is_command) =
+        (marker("x-advanced"), marker("x-unbuilt"), marker("x-command"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
     let mut text = |key: &str| {
@@ -274,7 +271,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         unavailable,
         command_line_only,
         is_consent,
-        is_argv,
+        is_command,
         shows_length,
         schema,
     }
@@ -286,10 +283,12 @@ fn one_line(text: &str) -> String {
 }
 
 fn property_type(schema: &Value) -> PropertyType {
+    if schema.get("items").is_some() {
+        return PropertyType::List;
+    }
     match schema.get("type").and_then(Value::as_str) {
         Some("boolean") => PropertyType::Flag,
         Some("integer") => PropertyType::Integer,
-        Some("array") => PropertyType::List,
         Some("object") => match schema.get("additionalProperties").and_then(|of| of.get("type")) {
             Some(kind) if kind == "string" => PropertyType::Pairs,
             _ => PropertyType::Object,

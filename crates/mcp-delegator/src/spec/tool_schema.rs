@@ -78,11 +78,7 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
 
 /// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
 fn property_schema(property: &Property, max_mode: Mode) -> Value {
-    let published = property.published_schema(max_mode);
-    let mut schema = match property.is_argv {
-        true => published,
-        false => type_keys_only(&published),
-    };
+    let mut schema = type_keys_only(&property.published_schema(max_mode));
     if let Some(object) = schema.as_object_mut() {
         let is_off = property.schema.get("default") == Some(&Value::Bool(false));
         let notes = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];
@@ -171,7 +167,7 @@ fn option_entry(property: &Property) -> String {
     let choices: Vec<(&str, bool)> =
         property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();
     match choices.as_slice() {
-        [] if property.is_argv => append_notes(&property.name, &["a command".to_owned()]),
+        [] if property.is_command => append_notes(&property.name, &["a command".to_owned()]),
         [] => append_notes(&property.name, &notes(property)),
         choices => format!("{} {}", property.name, choices_text(choices)),
     }

@@ -346,19 +346,27 @@ fn an_unavailable_input_may_have_its_default_value() {
 }
 
 #[test]
-fn a_check_command_may_be_a_string() {
+fn a_malformed_verify_command_is_refused_with_both_forms() {
     let stage = quick_stage().variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
     let mut client = Client::connect(&stage, V2025_11);
     let started = |client: &mut Client, verify: Value| {
         client
             .envelope("_codex_local_exec", json!({"task": "do it", "idempotency_key": "v", "verify": verify}))
     };
-    let as_text = started(&mut client, json!("sh -c 'exit 0'"));
-    let as_list = started(&mut client, json!(["sh", "-c", "exit 0"]));
-    assert_eq!(as_list["meta"]["replayed"], true, "{as_text} {as_list}");
-    for (text, problem) in [("sh 'x", "has an unclosed quote"), (" ", "must not be blank")] {
-        let refused = started(&mut client, json!(text));
+    for (verify, problem) in [
+        (json!(" "), "must not be blank"),
+        (json!([]), "must not be an empty list"),
+        (json!(5), "must be a string or a list of strings"),
+        (json!({}), "must be a string or a list of strings"),
+        (
+            json!(["true && false"]),
+            "the first word of a list is the program; give one string for a command line",
+        ),
+    ] {
+        let refused = started(&mut client, verify);
         assert_eq!(refused["error"]["details"]["problems"][0]["problem"], problem, "{refused}");
+        let message = refused["error"].to_string();
+        assert!(message.contains("a command line for sh, or a list of strings"), "{refused}");
     }
 }
 

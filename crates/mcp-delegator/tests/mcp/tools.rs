@@ -205,7 +205,7 @@ fn verify_is_a_string_or_a_list() {
             let accepted = client.envelope(&name, json!({"task": "x", "verify": verify}));
             let waited =
                 client.envelope("_codex_local_wait", json!({"task_id": accepted["data"]["task_id"]}));
-            assert_eq!(waited["data"]["verification"]["command"], json!(["true", "--flag"]), "{waited}");
+            assert_eq!(waited["data"]["verification"]["command"], verify, "{waited}");
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Two gaps are closed by a constant shell script inside the sandbox: Codex needs `CODEX_HOME`, which the command may
 //! not see, so the script unsets it; and a sandbox that failed to start looks like a failed command, so the script
-//! first prints a sentinel line. The command's arguments are never part of a script.
+//! first prints a sentinel line. The command's arguments are never part of that script.
 //!
 //! A project's own `.codex` could widen the sandbox, see [`super::project_trust`]. Here the directory is untrusted even
 //! without one: the agent may have created it meanwhile, and a verification needs nothing that trust provides.
@@ -20,10 +20,9 @@ use super::project_trust::{ProjectTrust, projects_setting};
 use super::toml_text;
 use super::version::CodexVersion;
 use crate::agent::environment::Variables;
-use crate::agent::verification::{SandboxRequest, VerifyPlan, VerifyRequest, command_environment};
+use crate::agent::verification::{SHELL, SandboxRequest, VerifyPlan, VerifyRequest, command_environment};
 
 const CODEX_HOME: &str = "CODEX_HOME";
-const SHELL: &str = "/bin/sh";
 const SENTINEL_SCRIPT: &str = r#"printf '%s\n' "$0"; exec "$@""#;
 const SENTINEL_SCRIPT_UNSET_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
 
@@ -43,7 +42,7 @@ pub(super) fn plan(
     let mut args = sandbox_args(sandbox, version);
     let script = if home.is_some() { SENTINEL_SCRIPT_UNSET_HOME } else { SENTINEL_SCRIPT };
     args.push(&["--", SHELL, "-c", script, &sentinel]);
-    args.0.extend(request.command.iter().map(OsString::from));
+    args.0.extend(request.command.argv().into_iter().map(OsString::from));
     VerifyPlan {
         program: program.to_owned(),
         args: args.0,
@@ -79,6 +78,7 @@ mod tests {
 
     use super::*;
     use crate::agent::environment::MARKER;
+    use crate::agent::verification::VerifyCommand;
 
     fn agent_variables() -> Variables {
         let variables = [
@@ -92,7 +92,8 @@ mod tests {
     }
 
     fn plan_for(sandbox: SandboxRequest, env_policy: EnvPolicy) -> VerifyPlan {
-        let command = vec!["cargo".to_owned(), "test".to_owned(), "-- $(x)".to_owned()];
+        let words = ["cargo", "test", "-- $(x)"].map(str::to_owned);
+        let command = VerifyCommand::Program(words.to_vec());
         let request = VerifyRequest { command, sandbox: None, env_policy, marker: "T:0".to_owned() };
         let version = CodexVersion::NEWEST_MEASURED;
         plan(Path::new("/opt/codex"), version, &request, &sandbox, &agent_variables())

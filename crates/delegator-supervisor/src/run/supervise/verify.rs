@@ -7,7 +7,6 @@ use std::io;
 use std::time::Duration;
 
 use delegator_domain::task::{TaskEnd, Verification};
-use delegator_transcript::shell;
 
 use super::super::limits::{ActivitySource, Limits};
 use super::super::ports::{Ports, RunResult, RunSpec, Snapshot, StreamSummary, VerificationResult};
@@ -25,7 +24,7 @@ pub(super) fn verify(
     ports: &dyn Ports,
 ) {
     let Some(verification) = spec.verify.take().filter(|_| result.end == TaskEnd::Completed) else { return };
-    let command_text = spec.redactor.redact_str(&shell::join(&verification.plan.command)).into_owned();
+    let command_text = spec.redactor.redact_str(&verification.plan.command.text()).into_owned();
     if let Some(last_snapshot) = last_snapshot {
         ports.on_snapshot(&Snapshot {
             current_activity: Some(format!("Verifying: {command_text}")),

@@ -217,7 +217,7 @@ fn build_settings(
         without_group: configured.containment == Containment::Subreaper,
         hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
-        verify: Verify::from_command(&agent.verify, configured.verify_unsandboxed),
+        verify: agent.verify.clone().map(|command| Verify::new(command, configured.verify_unsandboxed)),
     }
 }
 

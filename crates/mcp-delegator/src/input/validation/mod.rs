@@ -4,6 +4,7 @@
 //! command's own checks and its preflight checks, and reports *all* problems together. It must not change anything:
 //! a call is confirmed or run only after its input is valid.
 
+mod command;
 mod nul;
 mod paths;
 mod spelling;
@@ -104,6 +105,7 @@ pub fn validate(
         problems.extend(found.into_iter().filter(|problem| !reported.contains(&problem.field)));
     };
     add_new(nul::nul_problems(inputs, &input));
+    add_new(command::command_problems(inputs, &input));
     let violations = input_validator.violations(&input);
     add_new(match origin.surface {
         Surface::CommandLine => with_example(spec, violations),

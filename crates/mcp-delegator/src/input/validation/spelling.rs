@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use delegator_transcript::shell;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem, truncate_text};
@@ -42,7 +41,7 @@ pub(super) fn normalize_names(
         } else if let Some(first) = sources.get(&name) {
             problems.push(duplicate_input(&name, first, &source));
         } else {
-            let value = split_command(inputs, &name, to_integer(inputs, &name, value), problems);
+            let value = to_integer(inputs, &name, value);
             normalized.insert(name.clone(), value);
             sources.insert(name, source);
         }
@@ -63,19 +62,6 @@ fn to_integer(inputs: &InputSchema, name: &str, value: Value) -> Value {
         Some(number) if is_integer && number.fract() == 0.0 && number.abs() < 9e15 => (number as i64).into(),
         _ => value,
     }
-}
-
-/// Splits a command that is given in one string into its words, like a shell would, without expansion.
-fn split_command(inputs: &InputSchema, name: &str, value: Value, problems: &mut Vec<Problem>) -> Value {
-    let is_argv = inputs.get(name).is_some_and(|property| property.is_argv);
-    let Some(text) = value.as_str().filter(|_| is_argv) else { return value };
-    let problem = match shell::split(text) {
-        Some(words) if !words.is_empty() => return words.into(),
-        Some(_) => "must not be blank",
-        None => "has an unclosed quote",
-    };
-    problems.push(Problem::new(ErrorCode::InvalidValue, name, problem).value(text.into()));
-    value
 }
 
 fn unknown_input(inputs: &InputSchema, key: &str, name: &str) -> Problem {

@@ -1,10 +1,10 @@
 //! The verification of a task's work in our JSON and in documents. It is our own result, separate from the agent's report.
 
 use delegator_domain::task::Verification;
-use delegator_engine::Record;
+use delegator_engine::{Record, VerifyCommand};
 use delegator_registry::Task;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{AppError, ErrorCode};
@@ -21,7 +21,9 @@ const MAX_TAIL_BYTES: usize = 64 << 10;
 pub struct VerificationData {
     #[schemars(extend("enum" = ["verified", "verify_failed", "not_run"]))]
     pub status: &'static str,
-    pub command: Vec<String>,
+    /// As it was given: a command line, or a program and its arguments.
+    #[schemars(with = "Value")]
+    pub command: VerifyCommand,
     #[serde(flatten)]
     pub run: Option<VerifyRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,9 +72,8 @@ pub fn of_task(task: &Task, record: Option<&Record>, budget: Option<usize>) -> O
     })
 }
 
-fn verify_command(task: &Task) -> Option<Vec<String>> {
-    let words = task.input.get("verify")?.as_array().filter(|words| !words.is_empty())?;
-    Some(words.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+fn verify_command(task: &Task) -> Option<VerifyCommand> {
+    VerifyCommand::deserialize(task.input.get("verify")?).ok()
 }
 
 /// Warns if the agent completed but its work was not verified.
