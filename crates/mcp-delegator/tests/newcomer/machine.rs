@@ -106,5 +106,7 @@ fn folder() -> PathBuf {
             && tempfile::tempdir_in(folder).is_ok()
     };
     let found = folders.into_iter().flatten().find(is_usable);
-    found.expect("a writable folder with a short path that is not a temporary directory: set HOME to one")
+    found.unwrap_or_else(|| {
+        panic!("no writable folder with a short path outside temporary directories: set HOME to one")
+    })
 }
