@@ -399,7 +399,7 @@ fn a_wait_for_several_tasks_shows_the_whole_result_of_each() {
 }
 
 #[test]
-fn a_wait_by_label_returns_unread_and_unfinished_tasks() {
+fn a_wait_by_label_returns_recent_and_unfinished_tasks_and_is_repeatable() {
     let stage = stage();
     let submit = |task: &str, label: &str| {
         let response = stage.run_json(&["local", "exec", task, "--labels", label, "--labels", "kind=x"]);
@@ -417,16 +417,25 @@ fn a_wait_by_label_returns_unread_and_unfinished_tasks() {
     wait_until("both have ended", || counts() == 2);
     let (slow, _other) = (submit("wait", "batch=7"), submit("wait", "batch=8"));
     let any = stage.run_json(&["local", "wait", "--labels", "batch=7", "--until", "any"]);
-    assert_eq!((ids(&any, "/data/tasks"), &any["meta"]["pending"]), (vec![quick], &json!([slow])), "{any}");
+    assert_eq!(
+        (ids(&any, "/data/tasks"), &any["meta"]["pending"]),
+        (vec![quick.clone()], &json!([slow])),
+        "{any}"
+    );
     let expired = ["local", "wait", "--labels", "batch=7", "--labels", "kind=x", "--timeout-sec", "1"];
     let expired = stage.run_json(&expired);
-    assert_eq!(ids(&expired, "/meta/failure_data/tasks"), [slow.as_str()], "{expired}");
+    let all = [read.as_str(), &quick, &slow];
+    assert_eq!(ids(&expired, "/meta/failure_data/tasks"), all, "{expired}");
     std::fs::write(stage.world.project().join("go"), "").unwrap();
-    let last = stage.run_json(&["local", "wait", "--labels", "batch=7"]);
-    assert_eq!(ids(&last, "/data/tasks"), [slow.as_str()], "{last}");
-    let none = run(&stage, &["local", "wait", "--labels", "batch=7", "--format", "human"]);
+    for _ in 0..2 {
+        let last = stage.run_json(&["local", "wait", "--labels", "batch=7"]);
+        assert_eq!(ids(&last, "/data/tasks"), all, "{last}");
+    }
+    let any = stage.run_json(&["local", "wait", "--labels", "batch=7", "--until", "any"]);
+    assert_eq!(ids(&any, "/data/tasks"), [read.as_str()], "{any}");
+    let none = run(&stage, &["local", "wait", "--labels", "batch=9", "--format", "human"]);
     assert_eq!(none.exit, Some(5), "{none:?}");
-    let hint = "mcp-delegator status --labels batch=7";
+    let hint = "mcp-delegator status --labels batch=9";
     assert!(none.stderr.contains(hint), "{none:?}");
     assert_eq!(run(&stage, &hint.split(' ').skip(1).collect::<Vec<_>>()).exit, Some(0));
     let both = run(&stage, &["local", "wait", &slow, "--labels", "batch=7"]);

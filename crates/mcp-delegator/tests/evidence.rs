@@ -460,6 +460,10 @@ fn changes_of_parallel_writers_are_marked_as_shared() {
         let at = at.unwrap_or_else(|| panic!("{results}"));
         assert_eq!(file_warning_contexts(&results)[at]["task_ids"], json!([both[other]]), "{results}");
     }
+    // Either task may have written these files, so a restore of one leaves them.
+    let restored = project.stage.run_json(&["restore", &both[0], "--confirm-destructive"]);
+    assert_eq!(restored["data"]["removed"], json!([]), "{restored}");
+    assert!(restored["data"]["kept"].to_string().contains("by-"), "{restored}");
 }
 
 #[test]

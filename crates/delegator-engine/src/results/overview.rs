@@ -48,7 +48,7 @@ pub struct Overview {
 #[derive(Debug, Default)]
 pub struct AwaitedTasks {
     pub ids: Vec<TaskId>,
-    /// There are more ended tasks than the limit; they stay unread.
+    /// There are more ended tasks than the limit.
     pub has_more_ended: bool,
 }
 
@@ -126,16 +126,30 @@ impl Engine {
         }
     }
 
-    /// The tasks to wait for: those that pass the filter and have not ended, and those that ended and whose results no
-    /// caller has read, at most `ended_limit`. The ended ones first, in the order in which they
-    /// ended; then the others, in order of submission.
-    pub fn awaited_tasks(&self, filter: &Filter, ended_limit: u32) -> Result<AwaitedTasks, EngineError> {
+    /// The tasks to wait for: those that pass the filter and have not ended, and those that ended at or after
+    /// `ended_since_ms`, at most the `ended_limit` last ones. The ended ones first, in order of their end;
+    /// then the others, in order of submission.
+    ///
+    /// With `unread_first`, ended tasks whose results a caller has read are left out if others remain.
+    pub fn awaited_tasks(
+        &self,
+        filter: &Filter,
+        ended_since_ms: i64,
+        ended_limit: u32,
+        unread_first: bool,
+    ) -> Result<AwaitedTasks, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(AwaitedTasks::default()) };
         let unfinished = unfinished_tasks(&registry, filter)?;
         // Read second, so that a task that ends in between is in one of the lists.
-        let mut ids = registry.unread_matching(filter, ended_limit.saturating_add(1))?;
-        let has_more_ended = ids.len() > ended_limit as usize;
-        ids.truncate(ended_limit as usize);
+        let ended = registry.list_ended(filter, ended_since_ms, ended_limit, None)?;
+        let has_more_ended = ended.next.is_some();
+        let mut ended = ended.tasks;
+        ended.reverse();
+        let is_unread = |task: &Task| task.ended.as_ref().is_some_and(|ended| ended.read_at_ms.is_none());
+        if unread_first && (!unfinished.is_empty() || ended.iter().any(is_unread)) {
+            ended.retain(is_unread);
+        }
+        let mut ids: Vec<TaskId> = ended.into_iter().map(|task| task.id).collect();
         for task in unfinished.into_iter().rev() {
             if !ids.contains(&task.id) {
                 ids.push(task.id);

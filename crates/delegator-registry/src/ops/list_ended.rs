@@ -2,7 +2,6 @@
 //!
 //! The statement names the index for each filter, as in `list`.
 
-use delegator_domain::task::TaskId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -47,20 +46,6 @@ impl Registry {
         let next = tasks.last().filter(|_| has_more).and_then(|last| Some(last.ended.as_ref()?.order));
         Ok(EndedPage { tasks, total, next })
     }
-}
-
-impl Registry {
-    /// Ended tasks that match the filter and whose results no caller has read; the first to end first.
-    pub fn unread_matching(&self, filter: &Filter, limit: u32) -> Result<Vec<TaskId>, RegistryError> {
-        let (sql, values) = select_unread(filter, limit);
-        self.read(|db| query_all(db, &sql, params_from_iter(values), row::id_from))
-    }
-}
-
-pub(crate) fn select_unread(filter: &Filter, limit: u32) -> (String, Vec<Value>) {
-    let mut terms = WhereTerms::of(filter);
-    terms.add::<i64>("ended_order IS NOT NULL AND read_at_ms IS NULL", []);
-    statement(terms, filter, "id", "ORDER BY ended_order LIMIT ?", Some(limit))
 }
 
 /// A label is looked up row by row, and rows are wide. So read the matching rows once, for both the page and the total.

@@ -143,9 +143,8 @@ fn ended_tasks_are_listed_by_index() {
         }
     }
     let labelled = Filter { labels, ..any() };
-    for (sql, values) in [list_ended::select_orders(&labelled, 1), list_ended::select_unread(&labelled, 5)] {
-        assert_uses_index(&db, &sql, Some(values), "SEARCH labels USING PRIMARY KEY");
-    }
+    let (sql, values) = list_ended::select_orders(&labelled, 1);
+    assert_uses_index(&db, &sql, Some(values), "SEARCH labels USING PRIMARY KEY");
     let (sql, values) = list_ended::count(&any(), 1);
     assert_uses_index(&db, &sql, Some(values), "COVERING INDEX tasks_ended");
     let (sql, values) = list_ended::select(&any(), 1, 5, Some(9));

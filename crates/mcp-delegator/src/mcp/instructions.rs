@@ -1,5 +1,7 @@
 //! The server instructions that a client shows its model: the workflow with the served tools, in under two kilobytes.
 
+use delegator_domain::task::Mode;
+
 use crate::mcp::codex_compat::CompatTool;
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::spec::formats::Format;
@@ -8,9 +10,13 @@ pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
     let has = |name: &str| toolbox.serves(name);
     let workflow = workflow(toolbox);
+    let run_note = match toolbox.max_mode() {
+        Mode::ReadOnly => "is exec and wait in one call, for short tasks.",
+        _ => "is exec and wait in one call, for short tasks; to write it needs confirm: true.",
+    };
     let further: Vec<String> = [
         ("local_results", "returns the result again, with output and events on request."),
-        ("local_run", "is exec and wait in one call, for short tasks; to write it needs confirm: true."),
+        ("local_run", run_note),
         ("local_resume", "{task_id, task} continues the agent's thread."),
         ("local_cancel", "ends a task."),
         ("local_status", "lists tasks."),
@@ -54,9 +60,12 @@ fn workflow(toolbox: &Toolbox) -> Vec<String> {
     let has = |name: &str| toolbox.serves(name);
     let mut steps: Vec<String> = Vec::new();
     if has("local_exec") {
+        let modes = match toolbox.max_mode() {
+            Mode::ReadOnly => "Agents only read files.",
+            _ => "mode read-only (default) only reads; workspace-write edits files.",
+        };
         steps.push(format!(
-            "{prefix}local_exec {{task, working_dir, mode, verify}} returns a task_id at once. mode read-only (default) \
-             only reads; workspace-write edits files. The agent does not know your conversation: say what to do, where \
+            "{prefix}local_exec {{task, working_dir, mode, verify}} returns a task_id at once. {modes} The agent does not know your conversation: say what to do, where \
              and how to check it. verify is a command that checks the work."
         ));
     }
@@ -72,8 +81,6 @@ fn workflow(toolbox: &Toolbox) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use delegator_domain::task::Mode;
-
     use super::*;
     use crate::mcp::tools::toolbox::{ToolSelection, Toolbox};
 
@@ -106,6 +113,14 @@ mod tests {
             instructions_for(ToolSelection { default_format: Format::Json, ..default_selection() })
                 .contains("Responses are JSON")
         );
+    }
+
+    #[test]
+    fn instructions_mention_only_permitted_modes() {
+        let with_limit = |max_mode| instructions_for(ToolSelection { max_mode, ..default_selection() });
+        let text = with_limit(Mode::ReadOnly);
+        assert!(!text.contains("workspace-write") && !text.contains("confirm"), "{text}");
+        assert!(with_limit(Mode::WorkspaceWrite).contains("workspace-write edits files"));
     }
 
     #[test]

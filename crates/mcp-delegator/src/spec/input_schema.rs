@@ -100,6 +100,11 @@ impl Property {
         self.schema.get("default")
     }
 
+    /// The input without the modes above `max_mode`.
+    pub fn limited_to(&self, max_mode: Mode) -> Property {
+        Property { schema: self.published_schema(max_mode), ..self.clone() }
+    }
+
     /// The schema for callers: without the modes above `max_mode`.
     pub fn published_schema(&self, max_mode: Mode) -> Value {
         let mut schema = self.schema.clone();

@@ -68,6 +68,27 @@ fn a_refused_form_refuses_the_call_and_claims_no_decision_of_a_user() {
 }
 
 #[test]
+fn an_error_of_the_client_is_reported() {
+    let stage = quick_stage();
+    for response in
+        [json!({"error": {"code": -32603, "message": "boom"}}), json!({"result": {"action": "maybe"}})]
+    {
+        let mut client = Client::connect_with(&stage, V2025_11, &[], elicitation_capability());
+        let call = client.start_call(RUN, writing_call());
+        let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
+        let mut reply = json!({"jsonrpc": "2.0", "id": question["id"]});
+        reply.as_object_mut().unwrap().extend(response.as_object().unwrap().clone());
+        client.send(&reply);
+        let result = client.response(call)["result"].clone();
+        assert_refused(&result);
+        let message = result["structuredContent"]["error"]["message"].as_str().unwrap();
+        let reason = if response.get("error").is_some() { "error -32603: boom" } else { "no valid action" };
+        assert!(message.contains(reason) && !message.contains("cannot ask a user"), "{message}");
+        assert_nothing_was_started(&mut client);
+    }
+}
+
+#[test]
 fn a_slow_answer_of_the_user_is_not_bypassed() {
     let stage = quick_stage();
     let mut client = Client::connect_with(&stage, V2026_07, &[], elicitation_capability());
@@ -169,7 +190,13 @@ fn without_elicitation_a_call_needs_confirm() {
         let refused = client.call(RUN, writing_call());
         assert_refused(&refused);
         let text = refused["content"][0]["text"].as_str().unwrap();
-        for part in ["confirmation is not available", "confirm: true", "_codex_local_exec", "read-only"] {
+        for part in [
+            "confirmation is not available",
+            "confirm: true",
+            "_codex_local_exec",
+            "without confirm",
+            "read-only",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let mut confirmed = writing_call();

@@ -370,6 +370,25 @@ fn a_malformed_verify_command_is_refused_with_both_forms() {
     }
 }
 
+#[test]
+fn refused_values_are_named_with_what_is_permitted() {
+    let stage = quick_stage().variable("MCP_DELEGATOR_MAX_MODE", "read-only");
+    let mut client = Client::connect(&stage, V2025_11);
+    for (tool, arguments, parts) in [
+        ("_codex_local_exec", json!({"task": "x", "mode": "full"}), vec!["must be one of read-only."]),
+        ("_codex_local_wait", json!({"task_ids": []}), vec!["task_ids", "must not be empty"]),
+        ("_codex_local_wait", json!({"task_id": "dvc"}), vec!["\"dvc\" is not a task id: T-local-"]),
+        ("_codex_local_wait", json!({"task_ids": ["../../x"]}), vec!["\"../../x\" is not a task id"]),
+        ("_codex_local_status", json!({"state": "done"}), vec!["queued", "working", "completed", "timeout"]),
+    ] {
+        let refused = client.envelope(tool, arguments);
+        let message = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
+        for part in parts {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+}
+
 /// Follows the cursors of a tool's list and returns all items; each response fits the limit.
 fn follow_cursors(client: &mut Client, tool: &str, list: &str) -> (usize, Vec<Value>) {
     let (mut items, mut arguments, mut pages) = (Vec::new(), json!({"format": "json"}), 0);

@@ -146,7 +146,7 @@ fn baseline(context: ObservationContext<'_>, directory: &Path) -> Result<Option<
 
 impl Observation {
     /// Examines the trees again, after all processes of the task are gone. `other_writers` returns the tasks that wrote in
-    /// the same trees meanwhile; it is called only if something changed.
+    /// the same trees meanwhile.
     pub(crate) fn finish(
         mut self,
         result: &RunResult,
@@ -182,14 +182,14 @@ impl Observation {
             not_listed: merged.files.not_listed,
             was_read_only: self.was_read_only,
             is_enforced: !self.may_write,
-            other_writers: if attributed.changed.is_empty() { Vec::new() } else { other_writers() },
+            other_writers: other_writers(),
             is_whole,
             named: actions.named.clone(),
             changed: attributed.changed.clone(),
         };
         findings.extend(reconcile(&claims, &observed));
         findings.extend(merged.findings());
-        findings.extend(self.store_end_states(&changes, &merged.changes, &attributed.changed, &actions));
+        findings.extend(self.store_end_states(&changes, &merged.changes, &observed, &actions));
         (Some(self.evidence(merged, attributed, began)), findings)
     }
 
@@ -241,10 +241,16 @@ impl Observation {
         &mut self,
         changes: &[Result<TreeChanges, String>],
         files: &[Change],
-        changed: &BTreeMap<String, Attribution>,
+        observed: &ObservedChanges,
         actions: &AgentActions,
     ) -> Vec<Finding> {
-        let is_unknown = |path: &Path| changed.get(&display_path(path)) == Some(&Attribution::Unknown);
+        // If other tasks wrote in the same trees, only what an event names is certainly this agent's.
+        let is_shared = !observed.other_writers.is_empty();
+        let is_unknown = |path: &Path| {
+            let name = display_path(path);
+            let attribution = observed.changed.get(&name);
+            attribution == Some(&Attribution::Unknown) || (is_shared && !observed.named.contains(&name))
+        };
         let paths = files.iter().flat_map(|change| [Some(&change.path), change.from.as_ref()]).flatten();
         let unattributed: Vec<&PathBuf> = paths.filter(|path| is_unknown(path)).collect();
         let mut findings = Vec::new();
@@ -255,8 +261,8 @@ impl Observation {
             let in_tree = unattributed.iter().filter_map(|path| tree.view.tree_path(path)).collect();
             let agent = AgentChanges {
                 unattributed: in_tree,
-                ran_commands: actions.may_change_anything(),
-                moved_head: actions.may_have_moved_head(&compared.commits.made_at),
+                ran_commands: !is_shared && actions.may_change_anything(),
+                moved_head: !is_shared && actions.may_have_moved_head(&compared.commits.made_at),
             };
             match tree.store_end_state(compared, &agent) {
                 Ok(true) => crash_point(CrashPoint::EndStateStored),

@@ -99,7 +99,7 @@ const MIN_USAGE_ROWS: u32 = 50;
 /// Enough for five lines of the displayed length, and for most longer ones.
 const VERBOSE_BYTES: u64 = 64 << 10;
 /// How long an ended task is recent.
-const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
+pub const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 
 fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;

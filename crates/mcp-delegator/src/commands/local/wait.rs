@@ -22,6 +22,7 @@ use crate::commands::context::Context;
 use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
+use crate::commands::local::status::RECENT_MS;
 use crate::commands::local::tasks::{
     Targets, engine, first_ended, mark_read, refresh, report_paused_queue, resolve_targets, resolve_task,
     task_result,
@@ -46,7 +47,7 @@ pub struct Wait {
     #[serde(default)]
     #[schemars(extend("default" = null))]
     pub task_ids: Vec<TaskRef>,
-    /// All tasks with these labels that have not ended, or ended and are unread
+    /// All tasks with these labels that have not ended, or ended within 24 hours
     #[serde(default)]
     #[schemars(extend("x-advanced" = true, "default" = null))]
     pub labels: BTreeMap<String, String>,
@@ -114,7 +115,8 @@ pub struct ResolvedWait {
 
 /// Ended tasks that one call with `labels` returns.
 const MAX_ENDED: u32 = 100;
-const MORE_ENDED: &str = "more tasks with these labels have ended and are unread: repeat the call";
+const MORE_ENDED: &str =
+    "more tasks with these labels ended within 24 hours; only the last 100 are listed, status lists all";
 
 fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
@@ -123,7 +125,7 @@ fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
         Some(given) => targets.push(resolve_task(&engine, given).map(|id| (id.to_string(), Ok(id)))?),
         None if input.labels.is_empty() => targets = resolve_targets(&engine, &input.task_ids),
         None => {
-            let awaited = labelled_tasks(&engine, &input.labels)?;
+            let awaited = labelled_tasks(&engine, &input.labels, input.until)?;
             targets.extend(awaited.ids.into_iter().map(|id| (id.to_string(), Ok(id))));
             warnings.extend(awaited.has_more_ended.then(|| Warning::new("W_WAIT_001", MORE_ENDED)));
         }
@@ -139,14 +141,20 @@ fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     Ok(Started::Waiting(TaskWait { ids, goal: wait.input.until, timeout }, AfterWait::Wait(wait)))
 }
 
-/// The tasks with these labels; an error if there are none.
-fn labelled_tasks(engine: &Engine, labels: &BTreeMap<String, String>) -> Result<AwaitedTasks, AppError> {
+/// The tasks with these labels; an error if there are none. A wait for any of them prefers unread ones, so that repeated
+/// calls return one result after the other.
+fn labelled_tasks(
+    engine: &Engine,
+    labels: &BTreeMap<String, String>,
+    until: WaitGoal,
+) -> Result<AwaitedTasks, AppError> {
     let filter = Filter { labels: labels.clone(), ..Filter::default() };
-    let awaited = engine.awaited_tasks(&filter, MAX_ENDED)?;
+    let since_ms = Timestamp::now().as_millisecond() - RECENT_MS;
+    let awaited = engine.awaited_tasks(&filter, since_ms, MAX_ENDED, until == WaitGoal::Any)?;
     if !awaited.ids.is_empty() {
         return Ok(awaited);
     }
-    let message = "No task with these labels is queued or running, and none has an unread result.";
+    let message = "No task with these labels is queued or running, and none ended within 24 hours.";
     let status = NextCall::new(&["local", "status"]).with("labels", json!(labels));
     Err(AppError::new(ErrorCode::TaskNotFound, message)
         .suggest(Suggestion::with_call("List the tasks with these labels: {call}", status)))

@@ -14,6 +14,7 @@ mod violations;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use delegator_domain::task::Mode;
 use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -71,13 +72,13 @@ impl InputValidator {
     }
 
     /// Empty input for a command without required inputs is valid; this avoids compiling the schema.
-    fn violations(&self, input: &Value) -> Vec<Problem> {
+    fn violations(&self, input: &Value, max_mode: Mode) -> Vec<Problem> {
         let has_required = self.inputs.properties.iter().any(|property| property.required);
         if !has_required && input.as_object().is_some_and(Map::is_empty) {
             return Vec::new();
         }
         let validator = self.validator.get_or_init(|| violations::validator(&self.inputs));
-        violations::schema_problems(&self.inputs, validator.as_ref(), input)
+        violations::schema_problems(&self.inputs, validator.as_ref(), input, max_mode)
     }
 }
 
@@ -106,7 +107,11 @@ pub fn validate(
     };
     add_new(nul::nul_problems(inputs, &input));
     add_new(command::command_problems(inputs, &input));
-    let violations = input_validator.violations(&input);
+    let max_mode = match (origin.surface, preflight_context) {
+        (Surface::Server, Some(around)) => around.config.settings.max_mode,
+        _ => Mode::DangerFullAccess,
+    };
+    let violations = input_validator.violations(&input, max_mode);
     add_new(match origin.surface {
         Surface::CommandLine => with_example(spec, violations),
         Surface::Server => violations,
@@ -181,22 +186,28 @@ pub fn refuse_command_line_only_inputs(
 /// A call must have exactly one of the alternatives of the command.
 fn alternatives_problem(spec: &CommandSpec, input: &Value) -> Option<Problem> {
     let rule = spec.alternatives_rule()?;
-    let is_given = |name: &&&str| match input.get(**name) {
-        Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(items)) => !items.is_empty(),
-        // A value of the wrong type counts as given; the schema reports its type.
-        value => value.is_some_and(|value| *value != Value::Bool(false)),
+    let is_empty = |name: &&&str| match input.get(**name) {
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(items)) => items.is_empty(),
+        _ => false,
     };
+    // A value of the wrong type counts as given; the schema reports its type.
+    let is_given =
+        |name: &&&str| !is_empty(name) && input.get(**name).is_some_and(|value| *value != Value::Bool(false));
+    let empty = spec.exactly_one_of.iter().find(is_empty);
     let given: Vec<&&str> = spec.exactly_one_of.iter().filter(is_given).collect();
     let problem = match (given.as_slice(), spec.exactly_one_of) {
         ([first, second, ..], _) => {
             let problem = format!("cannot be given together with {first}");
             Problem::new(ErrorCode::InvalidValue, **second, problem)
         }
-        ([], [first, others @ ..]) => {
-            let problem = format!("is missing, and so is {}", others.join(", "));
-            Problem::new(ErrorCode::MissingArgument, *first, problem)
-        }
+        ([], [first, others @ ..]) => match empty {
+            Some(empty) => Problem::new(ErrorCode::InvalidValue, *empty, "must not be empty"),
+            None => {
+                let problem = format!("is missing, and so is {}", others.join(", "));
+                Problem::new(ErrorCode::MissingArgument, *first, problem)
+            }
+        },
         _ => return None,
     };
     Some(problem.suggest(Some(rule)))

@@ -2,11 +2,12 @@
 //!
 //! It converts the validator's violations into problems with a clear message and a suggestion, at most one per input.
 
+use delegator_domain::task::Mode;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
-use crate::error::{ErrorCode, Problem};
+use crate::error::{ErrorCode, Problem, truncate_text};
 use crate::spec::{InputSchema, Property};
 
 /// Compiles the schema; `None` if it is invalid.
@@ -20,6 +21,7 @@ pub(super) fn schema_problems(
     inputs: &InputSchema,
     validator: Option<&Validator>,
     input: &Value,
+    max_mode: Mode,
 ) -> Vec<Problem> {
     let Some(validator) = validator else {
         return vec![Problem::new(
@@ -40,7 +42,7 @@ pub(super) fn schema_problems(
                 let path = error.instance_path().as_str().trim_start_matches('/').to_owned();
                 let name = path.split('/').next().unwrap_or_default();
                 violation_problem(
-                    inputs.get(name),
+                    inputs.get(name).map(|property| property.limited_to(max_mode)).as_ref(),
                     &path,
                     kind,
                     &error.instance().clone(),
@@ -123,7 +125,7 @@ fn explain(property: Option<&Property>, kind: &ValidationErrorKind, value: &Valu
             let length = value.as_str().map_or(0, |text| text.chars().count());
             format!("must have at most {limit} characters, not {length}")
         }
-        ValidationErrorKind::Pattern { .. } => pattern_text(property),
+        ValidationErrorKind::Pattern { .. } => pattern_text(property, value),
         _ => fallback.to_owned(),
     }
 }
@@ -136,14 +138,18 @@ fn range_text(property: Option<&Property>, bound: &str) -> String {
     }
 }
 
-fn pattern_text(property: Option<&Property>) -> String {
+fn pattern_text(property: Option<&Property>, value: &Value) -> String {
+    let given = truncate_text(value.as_str().unwrap_or_default());
     match property.map(|property| property.name.as_str()) {
         Some("task_id" | "task_ids") => {
-            "is not a task id: T-local- or T-cloud- and 10 letters or digits, of which the first 4 are enough"
-                .to_owned()
+            format!(
+                "{given:?} is not a task id: T-local- or T-cloud- and 10 letters or digits, of which the first 4 are enough"
+            )
         }
         Some("thread_id") => {
-            "is not a thread id: use letters, digits, - and _, beginning with a letter or digit".to_owned()
+            format!(
+                "{given:?} is not a thread id: use letters, digits, - and _, beginning with a letter or digit"
+            )
         }
         Some("model") => {
             "must be 1 to 128 letters, digits or ._:/@+-, must not begin with - and must not be a path"

@@ -19,7 +19,7 @@ use crate::error::panic::catch_panics;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
 use crate::mcp::tools::confirmation::{self, Answer};
 use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
-use crate::mcp::tools::waiting::{ProgressReporter, report_while, wait_for_tasks};
+use crate::mcp::tools::waiting::{ProgressReporter, report_seconds_while, report_while, wait_for_tasks};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
 use crate::mcp::transport::listeners::wait_for_listener;
 use crate::spec::CommandSpec;
@@ -162,7 +162,9 @@ impl Server {
             }
         } else {
             let answer = confirmation::ask(context, &object, current_dir);
-            outside_backlog(context, report_while(progress, "Waiting for the user", answer)).await
+            let limit = confirmation::ANSWER_TIMEOUT;
+            let reported = report_seconds_while(progress, "Waiting for the user to confirm", limit, answer);
+            outside_backlog(context, reported).await
         };
         let exec_tool = self.state.toolbox.names().prefixed_name("local_exec");
         if let Some(error) = answer.refusal(exec_tool.as_deref()) {

@@ -17,7 +17,7 @@ use rmcp::model::{
     CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, InputRequest, InputRequiredResult, ServerRequest,
 };
-use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::service::{PeerRequestOptions, RequestContext, ServiceError};
 use serde_json::{Map, Value};
 
 use crate::error::{AppError, ErrorCode, Problem};
@@ -29,15 +29,21 @@ const CONFIRM: &str = "confirm";
 /// A user needs longer to read the question and decide. A faster answer comes from the client itself.
 const MIN_READING_TIME: Duration = Duration::from_secs(1);
 
+/// Time for the user to answer. Without an answer the call ends, and nothing was started.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// How the question to the user ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     Accepted,
     Declined(AnswerTime),
     /// The form was closed without a decision.
     Dismissed(AnswerTime),
-    /// The client cannot ask, or responded with an error.
+    /// The client cannot ask.
     Unavailable,
+    /// The client's response is an error, or is not an answer; the text states which.
+    Failed(String),
+    TimedOut,
 }
 
 /// The time from the question to the answer; `None` if it is unknown.
@@ -68,7 +74,10 @@ pub fn input_required(object: &Map<String, Value>, current_dir: &Path) -> InputR
 /// The answer in a repeated call.
 pub fn answer_in(call: &CallToolRequestParams) -> Option<Answer> {
     let answer = call.input_responses.as_ref()?.get(CONFIRM)?;
-    let answer: ElicitResult = serde_json::from_value(answer.clone()).ok()?;
+    let answer: ElicitResult = match serde_json::from_value(answer.clone()) {
+        Ok(answer) => answer,
+        Err(error) => return Some(Answer::Failed(format!("its answer is not valid: {error}"))),
+    };
     let sent_ms: Option<i64> = call.request_state.as_ref().and_then(|state| state.parse().ok());
     let elapsed_ms = sent_ms.and_then(|sent| Timestamp::now().as_millisecond().checked_sub(sent));
     let elapsed = elapsed_ms.and_then(|elapsed| u64::try_from(elapsed).ok()).map(Duration::from_millis);
@@ -84,8 +93,9 @@ pub async fn ask(
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(object, current_dir)));
     let options = PeerRequestOptions::no_options();
     let sent = Instant::now();
-    let Ok(mut pending) = context.peer.send_cancellable_request(request, options).await else {
-        return Answer::Unavailable;
+    let mut pending = match context.peer.send_cancellable_request(request, options).await {
+        Ok(pending) => pending,
+        Err(error) => return Answer::Failed(error.to_string()),
     };
     tokio::select! {
         biased;
@@ -95,8 +105,17 @@ pub async fn ask(
         }
         answer = &mut pending.rx => match answer {
             Ok(Ok(ClientResult::ElicitResult(answer))) => Answer::of(&answer.action, Some(sent.elapsed())),
-            _ => Answer::Unavailable,
+            Ok(Ok(_)) => Answer::Failed("its answer has no valid action".to_owned()),
+            Ok(Err(ServiceError::McpError(error))) => {
+                Answer::Failed(format!("it responded with the error {}: {}", error.code.0, error.message))
+            }
+            Ok(Err(error)) => Answer::Failed(error.to_string()),
+            Err(_) => Answer::Failed("the connection was closed".to_owned()),
         },
+        () = tokio::time::sleep(ANSWER_TIMEOUT) => {
+            let _ = pending.cancel(Some("The time for an answer is over.".to_owned())).await;
+            Answer::TimedOut
+        }
     }
 }
 
@@ -112,12 +131,12 @@ impl Answer {
     /// The error of a call, unless it was confirmed. `exec_tool` starts the same task without a confirmation.
     ///
     /// After a user's decision the error must not suggest how to bypass the user.
-    pub fn refusal(self, exec_tool: Option<&str>) -> Option<AppError> {
-        let without_user = |time: AnswerTime| time.filter(|time| *time < MIN_READING_TIME);
+    pub fn refusal(&self, exec_tool: Option<&str>) -> Option<AppError> {
+        let without_reading = |time: &AnswerTime| time.filter(|time| *time < MIN_READING_TIME);
         Some(match self {
             Answer::Accepted => return None,
-            Answer::Declined(time) => match without_user(time) {
-                Some(time) => unavailable(&refused_by_client("declined", time), exec_tool),
+            Answer::Declined(time) => match without_reading(time) {
+                Some(time) => quickly_refused("declined", time, exec_tool),
                 None => AppError::new(
                     ErrorCode::ConfirmationRequired,
                     "The client reports that the user declined the call. Nothing was started.",
@@ -125,30 +144,58 @@ impl Answer {
                 .context("is_declined", true)
                 .suggest("Do not repeat this call; ask the user what to do instead."),
             },
-            Answer::Dismissed(time) => match without_user(time) {
-                Some(time) => unavailable(&refused_by_client("dismissed the question", time), exec_tool),
+            Answer::Dismissed(time) => match without_reading(time) {
+                Some(time) => quickly_refused("dismissed the question", time, exec_tool),
                 None => AppError::new(
                     ErrorCode::ConfirmationRequired,
                     "The confirmation was closed without an answer. Nothing was started.",
                 )
                 .suggest("Ask the user what to do; repeat the call only if the user agrees to it."),
             },
-            Answer::Unavailable => unavailable("it cannot ask a user", exec_tool),
+            Answer::Failed(problem) => {
+                unconfirmed(&format!("the client could not ask the user: {problem}"), &recipe(exec_tool))
+            }
+            Answer::TimedOut => AppError::new(
+                ErrorCode::ConfirmationRequired,
+                format!(
+                    "The user did not answer the confirmation within {} s. Nothing was started.",
+                    ANSWER_TIMEOUT.as_secs()
+                ),
+            )
+            .suggest(
+                "Ask the user whether to start the task; repeat the call only if the user agrees to it.",
+            ),
+            Answer::Unavailable => {
+                let problem = "confirmation is not available in this client: it cannot ask a user";
+                unconfirmed(problem, &recipe(exec_tool))
+            }
         })
     }
 }
 
-fn refused_by_client(action: &str, time: Duration) -> String {
-    format!("it {action} after {} ms, before a user could read the question", time.as_millis())
+/// The error after a refusal that may come from the user or from a client without one: true in both cases.
+fn quickly_refused(action: &str, time: Duration, exec_tool: Option<&str>) -> AppError {
+    let problem = format!("the client {action} after {} ms", time.as_millis());
+    let suggestion = format!(
+        "If the user declined, do not repeat the call in any form. If no user saw the question (headless client), \
+         confirmation is not available here. {}",
+        recipe(exec_tool)
+    );
+    unconfirmed(&problem, &suggestion)
 }
 
-/// The error if no user can confirm: why, and which call needs no confirmation form.
-fn unavailable(reason: &str, exec_tool: Option<&str>) -> AppError {
-    let exec = exec_tool.map(|tool| format!(" or call {tool} with the same inputs")).unwrap_or_default();
-    let suggestion = format!(
+/// The calls that need no confirmation form.
+fn recipe(exec_tool: Option<&str>) -> String {
+    let exec = exec_tool
+        .map(|tool| format!(" or call {tool} with the same inputs, without confirm"))
+        .unwrap_or_default();
+    format!(
         "If the user has agreed to this change, call again with confirm: true{exec}. Otherwise use mode read-only."
-    );
-    let problem = format!("is not true, and confirmation is not available in this client: {reason}");
+    )
+}
+
+fn unconfirmed(reason: &str, suggestion: &str) -> AppError {
+    let problem = format!("is not true, and the call was not confirmed: {reason}");
     AppError::from_problems(vec![
         Problem::new(ErrorCode::ConfirmationRequired, CONFIRM, problem).suggest(Some(suggestion)),
     ])
@@ -179,14 +226,25 @@ mod tests {
 
     #[test]
     fn a_client_without_a_user_gets_the_alternatives() {
-        for answer in [Answer::Declined(QUICK), Answer::Dismissed(QUICK), Answer::Unavailable] {
+        let failed = Answer::Failed("it responded with the error -32603: boom".to_owned());
+        for answer in [Answer::Declined(QUICK), Answer::Dismissed(QUICK), Answer::Unavailable, failed] {
             let error = answer.refusal(Some("_codex_local_exec")).unwrap();
-            assert!(error.message.contains("confirmation is not available"), "{error:?}");
             assert!(!error.message.contains("the user declined"), "{error:?}");
             let next = &error.suggestion.as_ref().unwrap().text;
-            for part in ["If the user has agreed", "confirm: true", "_codex_local_exec", "read-only"] {
+            let parts = [
+                "If the user has agreed",
+                "confirm: true",
+                "_codex_local_exec",
+                "without confirm",
+                "read-only",
+            ];
+            for part in parts {
                 assert!(next.contains(part), "{part}: {next}");
             }
+            let is_quick = matches!(answer, Answer::Declined(_) | Answer::Dismissed(_));
+            assert_eq!(next.starts_with("If the user declined, do not repeat the call"), is_quick, "{next}");
+            assert_eq!(error.message.contains("after 20 ms"), is_quick, "{error:?}");
+            assert_eq!(error.message.contains("boom"), matches!(answer, Answer::Failed(_)), "{error:?}");
             assert!(!error.context.contains_key("is_declined"), "{error:?}");
         }
         let text = Answer::Unavailable.refusal(None).unwrap().suggestion.unwrap().text;
@@ -196,6 +254,13 @@ mod tests {
     #[test]
     fn an_accepted_call_is_not_refused() {
         assert!(Answer::Accepted.refusal(None).is_none());
+    }
+
+    #[test]
+    fn a_question_without_an_answer_comes_without_alternatives() {
+        let error = Answer::TimedOut.refusal(Some("_codex_local_exec")).unwrap();
+        assert!(error.message.contains("within 600 s. Nothing was started."), "{error:?}");
+        assert!(!error.suggestion.unwrap().text.contains("exec"));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! One call has one scale, chosen by the first notification about its tasks: percent of `total` 100 (of several tasks, the
 //! ended ones), or, if a task has no known percentage, seconds since its start of `total` its hard limit. Only before
 //! the tasks are known there is no `total`. Every value is greater than the one before, as MCP requires, and less than `total`: while nothing
-//! new is known, values grow by fractions below 1.
+//! new is known, values grow by fractions below 1. A wait for the user before the tasks counts its own seconds.
+
+use std::time::Duration;
 
 use delegator_engine::{Percent, PercentSource, Snapshot};
 use delegator_registry::Task;
@@ -19,6 +21,8 @@ pub struct TaskPosition {
     percent: Option<Percent>,
     /// What the tasks do now, for a person.
     activity: String,
+    /// Something else is awaited, before the tasks: it does not choose the scale.
+    is_before_tasks: bool,
 }
 
 /// A part of a whole.
@@ -32,6 +36,12 @@ impl TaskPosition {
     /// A position of which only a text is known.
     pub fn unknown(activity: impl Into<String>) -> TaskPosition {
         TaskPosition { activity: activity.into(), ..TaskPosition::default() }
+    }
+
+    /// A wait for something else than tasks, such as the user.
+    pub fn before_tasks(activity: &str, elapsed: Duration, limit: Duration) -> TaskPosition {
+        let time = Share { part: elapsed.as_secs_f64(), total: limit.as_secs_f64() };
+        TaskPosition { time: Some(time), is_before_tasks: true, ..TaskPosition::unknown(activity) }
     }
 
     /// `limit_sec` is the hard limit of the task, which is known from its submission on.
@@ -52,6 +62,7 @@ impl TaskPosition {
             percent,
             time: limit_sec.map(|limit| Share { part: elapsed_ms as f64 / 1000.0, total: limit as f64 }),
             activity: activity.unwrap_or_else(|| format!("Waiting for {}", task.id)),
+            is_before_tasks: false,
         }
     }
 
@@ -63,6 +74,7 @@ impl TaskPosition {
             time: None,
             percent: None,
             activity: format!("{ended} of {} tasks ended", tasks.len()),
+            is_before_tasks: false,
         }
     }
 }
@@ -94,13 +106,16 @@ impl ProgressScale {
     pub fn next(&mut self, position: &TaskPosition) -> ProgressValue {
         let in_percent = position.done.map(|done| (Unit::Percent, done.total));
         let in_seconds = position.time.map(|time| (Unit::Seconds, time.total));
-        self.unit = self.unit.or(in_percent).or(in_seconds);
-        let share = match self.unit {
+        let unit = self.unit.or(in_percent).or(in_seconds);
+        if !position.is_before_tasks {
+            self.unit = unit;
+        }
+        let share = match unit {
             Some((Unit::Percent, _)) => position.done,
             Some((Unit::Seconds, _)) => position.time,
             None => None,
         };
-        let total = self.unit.map(|(_, total)| total);
+        let total = unit.map(|(_, total)| total);
         // At most one below the total, so that the fractions stay below it.
         let known = share.map_or(0.0, |share| share.part.max(0.0)).min(total.unwrap_or(1.0) - 1.0);
         if self.known.is_none_or(|_| known > self.last()) {
@@ -108,29 +123,29 @@ impl ProgressScale {
         } else {
             self.repeats = self.repeats.saturating_add(1);
         }
-        ProgressValue { progress: self.last(), total, message: self.message(position, share) }
+        ProgressValue { progress: self.last(), total, message: message(unit, position, share) }
     }
 
     fn last(&self) -> f64 {
         let repeats = f64::from(self.repeats);
         self.known.unwrap_or_default() + repeats / (repeats + 1.0)
     }
+}
 
-    fn message(&self, position: &TaskPosition, share: Option<Share>) -> String {
-        let TaskPosition { percent, activity, .. } = position;
-        match (self.unit, share, percent) {
-            (Some((Unit::Seconds, total)), Some(time), percent) => {
-                let (elapsed, limit) = (grouped(time.part as u64), grouped(total as u64));
-                let percent = percent.map(|percent| format!(", {}", percent_text(percent)));
-                format!("{elapsed} s of at most {limit} s: {activity}{}", percent.unwrap_or_default())
-            }
-            // The wording of the tool envelope's specification.
-            (_, _, Some(Percent { value, source: PercentSource::Plan })) => {
-                format!("{value}% complete: {activity}")
-            }
-            (_, _, Some(estimate)) => format!("{}: {activity}", percent_text(*estimate)),
-            _ => activity.clone(),
+fn message(unit: Option<(Unit, f64)>, position: &TaskPosition, share: Option<Share>) -> String {
+    let TaskPosition { percent, activity, .. } = position;
+    match (unit, share, percent) {
+        (Some((Unit::Seconds, total)), Some(time), percent) => {
+            let (elapsed, limit) = (grouped(time.part as u64), grouped(total as u64));
+            let percent = percent.map(|percent| format!(", {}", percent_text(percent)));
+            format!("{elapsed} s of at most {limit} s: {activity}{}", percent.unwrap_or_default())
         }
+        // The wording of the tool envelope's specification.
+        (_, _, Some(Percent { value, source: PercentSource::Plan })) => {
+            format!("{value}% complete: {activity}")
+        }
+        (_, _, Some(estimate)) => format!("{}: {activity}", percent_text(*estimate)),
+        _ => activity.clone(),
     }
 }
 
@@ -163,6 +178,16 @@ mod tests {
     fn values(positions: impl IntoIterator<Item = TaskPosition>) -> Vec<ProgressValue> {
         let mut scale = ProgressScale::default();
         positions.into_iter().map(|position| scale.next(&position)).collect()
+    }
+
+    #[test]
+    fn a_wait_for_the_user_counts_its_seconds_and_leaves_the_scale_to_the_tasks() {
+        let user =
+            |sec| TaskPosition::before_tasks("Waiting", Duration::from_secs(sec), Duration::from_secs(600));
+        let values = values([TaskPosition::unknown("Run"), user(5), user(10), seconds(12.0)]);
+        let numbers: Vec<_> = values.iter().map(|value| (value.progress, value.total)).collect();
+        assert_eq!(numbers, [(0.0, None), (5.0, Some(600.0)), (10.0, Some(600.0)), (12.0, Some(1200.0))]);
+        assert_eq!(values[1].message, "5 s of at most 600 s: Waiting");
     }
 
     #[test]

@@ -95,6 +95,11 @@ impl Toolbox {
         &self.names
     }
 
+    /// The widest sandbox mode that the tools offer.
+    pub fn max_mode(&self) -> Mode {
+        self.settings.max_mode
+    }
+
     pub fn default_format(&self) -> Format {
         self.settings.default_format
     }

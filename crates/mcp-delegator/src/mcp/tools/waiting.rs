@@ -64,6 +64,25 @@ pub async fn report_while<T>(
     }
 }
 
+/// Awaits `work`, which ends within `limit`, and reports the seconds since its begin, at once and in every interval.
+pub async fn report_seconds_while<T>(
+    reporter: Option<&ProgressReporter>,
+    about: &str,
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> T {
+    let Some(reporter) = reporter else { return work.await };
+    let begin = Instant::now();
+    let mut work = std::pin::pin!(work);
+    loop {
+        reporter.report(&TaskPosition::before_tasks(about, begin.elapsed(), limit)).await;
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
+        }
+    }
+}
+
 /// Waits until the goal is reached or the timeout expires.
 pub async fn wait_for_tasks(
     wait_thread: &WaitThread,

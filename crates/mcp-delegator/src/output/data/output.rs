@@ -5,6 +5,7 @@
 //!
 //! Output that exceeds the size limit is truncated a second time; `max_bytes` is the budget that was applied last.
 
+use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -149,8 +150,7 @@ pub fn append_to(mut document: Document, data: &Value) -> Document {
     let output = &data["output"];
     let text = |stream: &str| output[stream].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     match text("stdout") {
-        // The lines of a structured agent are events.
-        Some(events) if events.starts_with('{') => {
+        Some(events) if is_event_stream(&events) => {
             let logs = NextCall::new(&["logs"]).with("task_id", data["task_id"].clone());
             document = document
                 .block(Block::ForModels("The agent's stdout:", events))
@@ -165,6 +165,13 @@ pub fn append_to(mut document: Document, data: &Value) -> Document {
         ))),
         _ => document,
     }
+}
+
+/// Whether this is the output of a structured agent. A plain agent may print JSON, too.
+fn is_event_stream(stdout: &str) -> bool {
+    let mut summarizer = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD);
+    summarizer.push(stdout.as_bytes());
+    summarizer.report().dialect.is_some()
 }
 
 fn append_stream(document: Document, label: &str, text: Option<String>) -> Document {
@@ -217,6 +224,16 @@ mod tests {
         assert_eq!(output["stdout"].as_str().unwrap().len(), 32_768);
         assert_eq!(output["stderr"].as_str().unwrap().len(), 32_768);
         assert_eq!(output["original_size"], 200_000);
+    }
+
+    #[test]
+    fn only_the_events_of_an_agent_are_an_event_stream() {
+        assert!(is_event_stream(
+            "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n"
+        ));
+        for plain in ["{\"answer\": 42}\n", "{\n  \"type\": \"report\"\n}\n", "text\n"] {
+            assert!(!is_event_stream(plain), "{plain}");
+        }
     }
 
     #[test]
