@@ -121,7 +121,7 @@ fn check(input: &Value) -> Vec<Problem> {
             refuse(
                 ErrorCode::InvalidValue,
                 field,
-                "cannot be given together with list",
+                "cannot be given together with {input:list}",
                 "Give only one of them.",
             );
         }
@@ -129,7 +129,7 @@ fn check(input: &Value) -> Vec<Problem> {
     }
     for (other, fields) in [("drop", &["undo", "all", "force"][..]), ("undo", &["all"])] {
         if let Some(field) = fields.iter().find(|key| is_true(other) && is_true(key)) {
-            let problem = format!("cannot be given together with {other}");
+            let problem = format!("cannot be given together with {{input:{other}}}");
             refuse(ErrorCode::InvalidValue, field, &problem, "Give only one of them.");
         }
     }
@@ -138,7 +138,7 @@ fn check(input: &Value) -> Vec<Problem> {
             true => "must be true, because content that exists only in the restore point is lost",
             false => "must be true, because files in the work tree are overwritten and removed",
         };
-        let hint = "Check with dry_run first, then set confirm_destructive to true.";
+        let hint = "Check with {input:dry_run} first, then {set:confirm_destructive}.";
         refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint);
     }
     problems
@@ -243,7 +243,7 @@ fn list(
     let points = engine.list_restore_points(start_dir, environment)?;
     let points = points.ok_or_else(|| {
         AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", start_dir.display()))
-            .suggest("Give a directory of the repository as working_dir.")
+            .suggest("Give a directory of the repository as {input:working_dir}.")
     })?;
     let message = format!("{} restore points", points.len());
     Ok(command_output(RestoreOutput::listed(points), message, LIST))
