@@ -445,3 +445,109 @@ fn a_server_on_a_terminal_explains_itself_and_serves() {
     let quiet = world.run(["serve"]);
     assert_eq!((quiet.exit, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
 }
+
+/// The names of all inputs that are written differently as a flag.
+fn snake_case_inputs() -> Vec<String> {
+    let manifest = world().run(["manifest", "--max-bytes", "10000000"]).json();
+    let mut names = Vec::new();
+    let mut values = vec![&manifest];
+    while let Some(value) = values.pop() {
+        match value {
+            Value::Object(object) => {
+                if let Some(Value::Object(properties)) = object.get("properties") {
+                    names.extend(properties.keys().filter(|name| name.contains('_')).cloned());
+                }
+                values.extend(object.values());
+            }
+            Value::Array(items) => values.extend(items),
+            _ => {}
+        }
+    }
+    names.extend(["confirm_destructive", "dry_run", "skip_git_repo_check", "task_ids"].map(str::to_owned));
+    names
+}
+
+#[test]
+fn no_hint_on_the_command_line_names_an_input_of_a_tool() {
+    let names = snake_case_inputs();
+    let text = "reset the history with git push --force";
+    for args in [
+        &["cancel"][..],
+        &["cancel", "T-local-0000000000", "--all"],
+        &["restore"],
+        &["restore", "T-local-0000000000"],
+        &["restore", "T-local-0000000000", "--all", "--undo", "--dry-run"],
+        &["restore", "--list", "--undo"],
+        &["resume", "x"],
+        &["wait"],
+        &["env", "remove", "x"],
+        &["run", text, "--mode", "workspace-write"],
+        &["run", "x", "--mode", "danger-full-access", "--confirm"],
+        &["run", "x", "--env-allow-list", "A"],
+        &["run", "x", "--working-dir", "nope"],
+    ] {
+        let run = world().run([args, &["--envelope", "standard"]].concat());
+        let details = run.document()["error"]["details"].clone();
+        let problems = details["problems"].as_array().cloned().unwrap_or_default();
+        for suggestion in
+            problems.iter().map(|problem| &problem["suggestion"]).chain([&details["suggestion"]])
+        {
+            let text = suggestion.as_str().unwrap_or_default();
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let named: Vec<&str> = words.filter(|word| names.iter().any(|name| name == word)).collect();
+            assert!(named.is_empty() && !text.contains('{'), "{args:?}: {text}");
+        }
+    }
+}
+
+/// The hint that a person reads.
+fn hint(args: &[&str]) -> String {
+    let run = world().run([args, &["--format", "human"]].concat());
+    assert_ne!(run.exit, Some(0), "{run:?}");
+    run.stderr.split_once("hint: ").map(|(_, hint)| hint.trim_end().to_owned()).unwrap_or(run.stderr)
+}
+
+#[test]
+fn a_hint_names_flags() {
+    for (args, expected) in [
+        (&["cancel"][..], "Give --task-ids, or give --all; --dry-run shows what would be cancelled."),
+        (&["restore", "T-local-0000000000"], "Check with --dry-run first, then give --confirm-destructive."),
+        (&["resume", "x"], "Give either --thread-id or --task-id or --last."),
+        (&["results", "T-local-0000000000", "T-local-0000000001"], "This command takes one id."),
+        (&["queue", "pause", "x"], "This command takes no value without a flag."),
+        (&["run", "x", "--labels", "a=b,c=d"], "Write --labels a=b --labels c=d"),
+        (
+            &["run", "x", "--mode", "workspace-write", "--confirm=false"],
+            "Remove --confirm=false, or use --mode read-only.",
+        ),
+    ] {
+        assert_eq!(hint(args), expected, "{args:?}");
+    }
+}
+
+#[test]
+fn a_person_reads_the_flag_of_a_refused_input() {
+    let run = world().run(["cancel", "--format", "human"]);
+    assert!(run.stderr.starts_with("error: --task-ids: is missing, and neither --all nor"), "{run:?}");
+    let run = world().run(["restore", "--format", "human"]);
+    assert!(run.stderr.contains("  - --confirm-destructive: must be true"), "{run:?}");
+}
+
+#[test]
+fn resume_explains_where_the_id_belongs() {
+    let run = world().run(["resume", "T-local-0000000000", "go on", "--format", "human"]);
+    let hint = "Give the id as a flag, --task-id T-local-0000000000, and one text.";
+    assert!(run.stderr.contains(hint), "{run:?}");
+}
+
+#[test]
+fn a_refused_alternative_is_not_missing_as_well() {
+    let run = world().run(["--json", "wait", "--labels", "k=v", "--labels", "k=w"]);
+    assert_eq!(problem_fields(&run), ["labels"]);
+}
+
+#[test]
+fn a_task_id_may_be_in_capitals() {
+    let run = world().run(["results", "T-LOCAL-0000000000"]);
+    assert_eq!(run.json()["error"]["code"], "TASK_NOT_FOUND", "{run:?}");
+}

@@ -119,7 +119,7 @@ fn an_interrupt_detaches_and_prints_the_wait_command() {
 fn an_interrupted_wait_for_several_tasks_names_all_of_them() {
     let stage = busy_stage();
     let (one, two) = (stage.exec(&[]), stage.exec(&[]));
-    let wait = format!("mcp-delegator wait --task-ids {one} --task-ids {two}");
+    let wait = format!("mcp-delegator wait {one} {two}");
     for (signal, exit) in [(Signal::INT, 14), (Signal::TERM, 143)] {
         for until in ["all", "any"] {
             let args = ["local", "wait", "--until", until, "--task-ids", &one, "--task-ids", &two];

@@ -34,6 +34,8 @@ struct StoredLine {
     text: String,
     is_log: bool,
     kind: Option<FailureKind>,
+    /// The lines after it state its cause.
+    announces_cause: bool,
 }
 
 /// Calls of the agent that its sandbox or its tools refused.
@@ -89,7 +91,12 @@ impl StderrDigest {
             StderrLine::Message(message) => {
                 self.in_refusal = false;
                 self.active_writer |= message.is_active_writer;
-                let stored = StoredLine { text: truncate(line), is_log: message.is_log, kind: message.kind };
+                if !message.is_new && self.extend_last_error(line) {
+                    return false;
+                }
+                let announces_cause = message.is_error && !message.is_log && line.ends_with(':');
+                let (text, is_log, kind) = (truncate(line), message.is_log, message.kind);
+                let stored = StoredLine { text, is_log, kind, announces_cause };
                 if message.is_error {
                     self.last_error = Some(stored.clone());
                 } else {
@@ -107,6 +114,19 @@ impl StderrDigest {
         if let Some(error) = self.last_error.as_mut().filter(|error| error.is_log || by_agent) {
             error.kind = None;
         }
+    }
+
+    /// Adds a line to a printed error that announces its cause, such as `Error loading config.toml:`. Returns whether it
+    /// belongs there.
+    fn extend_last_error(&mut self, line: &str) -> bool {
+        let Some(error) = self.last_error.as_mut().filter(|error| error.announces_cause) else {
+            return false;
+        };
+        let is_drawing = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
+        if !is_drawing {
+            error.text = truncate(&format!("{} {}", error.text, line.trim_start()));
+        }
+        true
     }
 
     fn record_refusal(&mut self, call: &str) {

@@ -74,7 +74,7 @@ fn recorded_runs_have_the_expected_verdict() {
         ("err401", Code(1), Some(Kind::Auth)),
         ("missing_env_key", Code(1), Some(Kind::Auth)),
         ("err429", Code(1), Some(Kind::RateLimit)),
-        ("err500", Code(1), Some(Kind::RateLimit)),
+        ("err500", Code(1), Some(Kind::Network)),
         ("drop_mid", Code(1), Some(Kind::Network)),
         ("drop_noterm", Code(1), Some(Kind::Network)),
         ("failed", Code(1), Some(Kind::Network)),
@@ -118,6 +118,13 @@ fn failures_before_the_first_event_are_classified() {
     }
     let actual = verdict_for(&nothing, ExitStatus::Code(2), include_str!("../../tests/stderr/bad_flag.txt"));
     assert_eq!(message(&actual.end), "error: unexpected argument '--full-auto' found");
+    let broken = "Error loading config.toml:\n/home/me/.codex/config.toml:2:9: invalid value\n  |\n2 | model = \n  |\n\
+                  string values must be quoted\n";
+    let actual = verdict_for(&nothing, ExitStatus::Code(1), broken);
+    assert_eq!(
+        message(&actual.end),
+        "Error loading config.toml: /home/me/.codex/config.toml:2:9: invalid value string values must be quoted"
+    );
     let actual = verdict_for(&nothing, ExitStatus::Code(0), "");
     assert_eq!(kind(&actual.end), Some(Kind::NoTerminalEvent));
 }

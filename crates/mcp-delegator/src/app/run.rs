@@ -297,6 +297,9 @@ fn finish(
             other => other,
         };
     }
+    if let (_, Some(error)) = output.completion.parts_mut() {
+        presentation.call_syntax().name_inputs_of(error);
+    }
     let max_bytes = globals.max_bytes.unwrap_or(apply::DEFAULT_MAX_BYTES);
     truncate_to_fit(
         call.end(spec, output),

@@ -149,12 +149,18 @@ fn check(input: &Value) -> Vec<Problem> {
             Problem::new(
                 ErrorCode::MissingArgument,
                 "task_ids",
-                "is missing, and neither all nor a filter is given",
+                "is missing, and neither {input:all} nor a filter is given",
             )
-            .suggest(Some("Give task_ids, or set all to true; dry_run shows what would be cancelled.")),
+            .suggest(Some(
+                "Give {input:task_ids}, or {set:all}; {input:dry_run} shows what would be cancelled.",
+            )),
         ],
         (true, Some(filter)) => {
-            vec![Problem::new(ErrorCode::InvalidValue, filter, "cannot be given together with task_ids")]
+            vec![Problem::new(
+                ErrorCode::InvalidValue,
+                filter,
+                "cannot be given together with {input:task_ids}",
+            )]
         }
         _ => Vec::new(),
     }

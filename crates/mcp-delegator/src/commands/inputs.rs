@@ -273,10 +273,17 @@ pub fn writes(input: &Value) -> bool {
 
 /// On the command line the mode is consent enough, except for the one without a sandbox.
 pub fn command_line_confirmation(input: &Value, surface: Surface) -> Option<Problem> {
-    let is_confirmed = input.get("confirm") == Some(&Value::Bool(true));
-    match surface {
-        Surface::CommandLine if !is_confirmed => unconfirmed_problem(requested_mode(input)?),
-        Surface::CommandLine | Surface::Server => None,
+    match (surface, input.get("confirm")) {
+        (Surface::Server, _) | (_, Some(Value::Bool(true))) => None,
+        (_, Some(Value::Bool(false))) if writes(input) => Some(
+            Problem::new(
+                ErrorCode::ConfirmationRequired,
+                "confirm",
+                "is false, so a task that writes is refused",
+            )
+            .suggest(Some("Remove --confirm=false, or use --mode read-only.")),
+        ),
+        _ => unconfirmed_problem(requested_mode(input)?),
     }
 }
 
@@ -358,9 +365,9 @@ pub fn check_agent_inputs(input: &Value) -> Vec<Problem> {
             Problem::new(
                 ErrorCode::InvalidValue,
                 "env_allow_list",
-                "has no effect without env_policy allow-list",
+                "has no effect without {input:env_policy} allow-list",
             )
-            .suggest(Some("Set env_policy to allow-list.")),
+            .suggest(Some("Pass {input:env_policy} allow-list.")),
         );
     }
     problems.extend(check_history_rewrite(input));

@@ -11,7 +11,8 @@ use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::Document;
+use crate::error::suggestion::{NextCall, Suggestion};
+use crate::output::documents::document::{Block, Document};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, NoInputs, Shape};
 
@@ -71,5 +72,12 @@ fn describe(data: &Value) -> Document {
     let already = if data["is_changed"] == false { "already " } else { "" };
     let state = if data["is_paused"] == true { "paused" } else { "open" };
     let counts = format!("{} running, {} queued", data["running_count"], data["queued_count"]);
-    Document::titled(format!("The queue is {already}{state}: {counts}"))
+    let document = Document::titled(format!("The queue is {already}{state}: {counts}"));
+    match data["is_paused"] == true {
+        true => document.block(Block::ForPeople(Suggestion::with_call(
+            "To start queued tasks again: {call}",
+            NextCall::new(&["queue", "resume"]),
+        ))),
+        false => document,
+    }
 }

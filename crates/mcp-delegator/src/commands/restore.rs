@@ -121,14 +121,14 @@ fn check(input: &Value) -> Vec<Problem> {
             refuse(
                 ErrorCode::InvalidValue,
                 field,
-                "cannot be given together with list",
+                "cannot be given together with {input:list}",
                 "Give only one of them.",
             );
         }
         return problems;
     }
     if let Some(field) = ["undo", "all", "force"].into_iter().find(|key| is_true("drop") && is_true(key)) {
-        let problem = "cannot be given together with drop";
+        let problem = "cannot be given together with {input:drop}";
         refuse(ErrorCode::InvalidValue, field, problem, "Give only one of them.");
     }
     if !is_true("confirm_destructive") && !is_true("dry_run") {
@@ -136,7 +136,7 @@ fn check(input: &Value) -> Vec<Problem> {
             true => "must be true, because content that exists only in the restore point is lost",
             false => "must be true, because files in the work tree are overwritten and removed",
         };
-        let hint = "Check with dry_run first, then set confirm_destructive to true.";
+        let hint = "Check with {input:dry_run} first, then {set:confirm_destructive}.";
         refuse(ErrorCode::ConfirmationRequired, "confirm_destructive", problem, hint);
     }
     problems
@@ -244,7 +244,7 @@ fn list(
     let points = engine.list_restore_points(start_dir, environment)?;
     let points = points.ok_or_else(|| {
         AppError::new(ErrorCode::NotFound, format!("{} is not in a git work tree.", start_dir.display()))
-            .suggest("Give a directory of the repository as working_dir.")
+            .suggest("Give a directory of the repository as {input:working_dir}.")
     })?;
     let message = format!("{} restore points", points.len());
     Ok(command_output(RestoreOutput::listed(points), message, LIST))

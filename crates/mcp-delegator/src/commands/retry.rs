@@ -146,7 +146,7 @@ fn stored_text(task: &Task, stored: Vec<u8>) -> Result<String, AppError> {
     let refuse = |reason: &str| {
         AppError::new(ErrorCode::WrongState, format!("The text of {} {reason}.", task.id))
             .context("task_id", task.id.as_str())
-            .suggest("Give the text as task.")
+            .suggest("Give the text as {input:task}.")
     };
     match String::from_utf8(stored) {
         Ok(text) if text.contains("[REDACTED:") => Err(refuse("contained a secret, which was not stored")),

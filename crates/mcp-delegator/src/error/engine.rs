@@ -63,7 +63,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         }
         EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
-            .suggest("Give a directory of the task's repository as working_dir."),
+            .suggest("Give a directory of the task's repository as {input:working_dir}."),
         EngineError::RestoreOverlap { paths } => restore_overlap(message, &paths),
         EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
         EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
@@ -109,7 +109,7 @@ fn no_task_here(message: String) -> AppError {
 }
 
 fn unknown_thread(message: String, given: String, nearest: Option<String>) -> AppError {
-    let list = "Run {call} to list the tasks, and resume one of them by its task_id.";
+    let list = "Run {call} to list the tasks, and resume one of them by its {input:task_id}.";
     let text = match &nearest {
         Some(thread) => format!("Did you mean {thread}? {list}"),
         None => list.to_owned(),
@@ -176,15 +176,16 @@ fn no_sandbox(message: String) -> AppError {
 fn clock_jumped(message: String, by_ms: i64) -> AppError {
     AppError::new(ErrorCode::WrongState, message)
         .context("jumped_by_hours", by_ms / (60 * 60 * 1000))
-        .suggest("Check the system date. If it is right, repeat the call with trust_clock (--trust-clock).")
+        .suggest("Check the system date. If it is right, repeat the call with --trust-clock.")
 }
 
 /// The requested mode exceeds the configured `max_mode`.
 pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
     let message = format!("exceeds the configured max_mode, {}", allowed.name());
-    Problem::new(ErrorCode::PolicyBlocked, "mode", message)
-        .value(requested.name().into())
-        .suggest(Some("Request a lower mode, or have the user raise max_mode in their own configuration."))
+    Problem::new(ErrorCode::PolicyBlocked, "mode", message).value(requested.name().into()).suggest(Some(
+        "Request a lower mode. Only the user can raise max_mode, in the user configuration \
+             ('mcp-delegator config show' names the file) or with MCP_DELEGATOR_MAX_MODE.",
+    ))
 }
 
 fn missing_agent(message: String, agent: &str) -> AppError {
@@ -245,7 +246,7 @@ pub fn variable_not_allowed(field: &str, agent: &str, name: &str, permission: Va
 pub fn directory_problem(field: &str, path: &Path, problem: &DirectoryProblem) -> Problem {
     let (code, suggestion) = match problem {
         DirectoryProblem::Missing => {
-            (ErrorCode::InvalidValue, "Create the directory, or give one that exists.".to_owned())
+            (ErrorCode::InvalidValue, format!("Create {}, or give a directory that exists.", path.display()))
         }
         DirectoryProblem::NotADirectory | DirectoryProblem::Unusable(_) => {
             (ErrorCode::InvalidValue, "Give a directory that this user can enter.".to_owned())
@@ -280,8 +281,8 @@ pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem 
         .suggest(Some(suggestion))
 }
 
-const RESTORE_ALL: &str = "Commit or copy the later edits that you want to retain, then restore with all (--all): it reverts \
-                           the whole work tree, including later edits. undo (--undo) reverts that again.";
+const RESTORE_ALL: &str = "Commit or copy the later edits that you want to retain, then restore with {input:all}: it reverts \
+                           the whole work tree, including later edits. {input:undo} reverts that again.";
 
 fn restore_overlap(message: String, paths: &[PathBuf]) -> AppError {
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();

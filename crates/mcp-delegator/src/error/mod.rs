@@ -110,7 +110,7 @@ impl Problem {
 
     /// The advice for a person, without what the problem itself states.
     pub fn hint(&self) -> Option<String> {
-        let permission = self.permitted_by.map(|input| format!("If it is intended, set {input} to true."));
+        let permission = self.permitted_by.map(|input| format!("If it is intended, {{set:{input}}}."));
         let sentences: Vec<String> = self.suggestion.clone().into_iter().chain(permission).collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }

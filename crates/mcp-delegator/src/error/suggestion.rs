@@ -8,6 +8,11 @@ use serde_json::{Map, Value};
 /// Where the call stands in the text of a [`Suggestion`].
 pub const CALL: &str = "{call}";
 
+/// Marks the name of an input in a text: a flag on the command line, the input itself in a tool call.
+pub fn input_marker(name: &str) -> String {
+    format!("{{input:{name}}}")
+}
+
 /// A call of one of our commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextCall {

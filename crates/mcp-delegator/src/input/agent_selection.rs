@@ -9,7 +9,10 @@ use crate::error::{ErrorCode, Problem, suggest_nearest};
 pub fn select_agent(config: &Config, name: &str) -> Result<ConfiguredAgent, Problem> {
     config.agent(name).ok_or_else(|| {
         let known = config.agent_names();
-        let message = format!("is not the name of an agent; there are {}", known.join(", "));
+        let message = match known.as_slice() {
+            [only] => format!("is not the name of an agent; the only one is {only}"),
+            several => format!("is not the name of an agent; there are {}", several.join(", ")),
+        };
         Problem::new(ErrorCode::InvalidValue, "agent", message)
             .value(name.into())
             .suggest(Some(suggest_nearest(name, known.into_iter())))

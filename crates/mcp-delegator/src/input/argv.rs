@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use delegator_domain::similar_names;
+use delegator_domain::task::TaskIdPrefix;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Problem, truncate_text};
@@ -18,6 +19,7 @@ use crate::input::unknown_command::{self, UnknownWord};
 use crate::input::{globals, tree};
 use crate::spec::catalog::Catalog;
 use crate::spec::globals::Globals;
+use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
 use crate::spec::{CommandSpec, InputSchema, Property, PropertyType};
 
@@ -106,7 +108,7 @@ fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, pa
         args.remove(at);
         let suggestion = match typed.as_str() {
             "true" | "false" => format!("Write a boolean flag as --name={typed}."),
-            _ => "Quote a value that contains spaces.".to_owned(),
+            _ => surplus_value_hint(catalog, args, path),
         };
         return Problem::new(ErrorCode::ArgError, quote_empty(&typed), "is an unexpected argument")
             .value(typed.into())
@@ -143,6 +145,24 @@ fn remove_unknown_arg(catalog: Catalog, word: &str, args: &mut Vec<OsString>, pa
         }
     }
     problem
+}
+
+/// What to do about a value for which the command has no position.
+fn surplus_value_hint(catalog: Catalog, args: &[OsString], path: &[String]) -> String {
+    let names: Vec<&str> = path.iter().map(String::as_str).collect();
+    let properties = catalog.find(&names).map(|spec| spec.inputs().properties).unwrap_or_default();
+    let given_id = args
+        .iter()
+        .filter_map(|word| word.to_str())
+        .find(|word| word.get(..2) == Some("T-") && word.parse::<TaskIdPrefix>().is_ok());
+    match (properties.iter().find(|property| property.positional), given_id) {
+        (Some(property), _) if property.is_id() => "This command takes one id.".to_owned(),
+        (Some(_), Some(id)) if properties.iter().any(|property| property.name == "task_id") => {
+            format!("Give the id as a flag, --task-id {id}, and one text.")
+        }
+        (Some(_), _) => "Quote a value that contains spaces.".to_owned(),
+        (None, _) => "This command takes no value without a flag.".to_owned(),
+    }
 }
 
 /// Index of an argument: as typed, with `=value`, or as one letter of a cluster such as `-qx`.
@@ -375,6 +395,20 @@ fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> 
             )
             .value(text.clone().into()));
         };
+        if let Some((first, second)) = value.split_once(',').filter(|(_, second)| second.contains('=')) {
+            let flag = property.flag();
+            return Err(Problem::new(
+                ErrorCode::InvalidValue,
+                property.name.clone(),
+                "must have one key=value per flag",
+            )
+            .value(text.clone().into())
+            .suggest(Some(format!(
+                "Write --{flag} {} --{flag} {}",
+                shell_word(&format!("{key}={first}")),
+                shell_word(second)
+            ))));
+        }
         if object.insert(key.to_owned(), value.into()).is_some() {
             return Err(Problem::new(
                 ErrorCode::InvalidValue,

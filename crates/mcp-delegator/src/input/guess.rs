@@ -50,14 +50,17 @@ pub fn guess(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Guess {
     if let Some(text) = plain_text(catalog, unknown_word) {
         return Guess::TaskText(text);
     }
-    let commands = by_synonym(catalog, &word).or_else(|| similar_in_group(catalog, unknown_word.path, &word));
+    let commands = by_synonym(catalog, unknown_word.path, &word)
+        .or_else(|| similar_in_group(catalog, unknown_word.path, &word));
     if let Some(commands) = commands {
         return Guess::Commands(commands);
     }
     if let Some(text) = quoted_text(catalog, unknown_word) {
         return Guess::TaskText(text);
     }
-    let anywhere = similar_anywhere(catalog, &word).map(Guess::Commands);
+    // In a group, a common word such as `list` is no name of another command.
+    let is_common = !unknown_word.path.is_empty() && synonyms_of(&word).is_some();
+    let anywhere = (!is_common).then(|| similar_anywhere(catalog, &word)).flatten().map(Guess::Commands);
     anywhere.or_else(|| declared(catalog, unknown_word.path, &word)).unwrap_or(Guess::Nothing)
 }
 
@@ -88,11 +91,24 @@ fn quoted_text(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Option<String
     words(catalog, unknown_word).into_iter().skip(1).find(|word| word.trim().contains(char::is_whitespace))
 }
 
-fn by_synonym(catalog: Catalog, word: &str) -> Option<Vec<Vec<String>>> {
+/// The commands that other programs call by this word.
+fn synonyms_of(word: &str) -> Option<&'static [&'static [&'static str]]> {
     let word = word.to_lowercase();
-    let (_, paths) = SYNONYMS.iter().find(|(words, _)| words.contains(&word.as_str()))?;
-    let is_available = |path: &&&[&str]| catalog.find(path).is_some_and(CommandSpec::is_available);
-    let paths: Vec<Vec<String>> = paths.iter().filter(is_available).map(|path| owned(path)).collect();
+    SYNONYMS.iter().find(|(words, _)| words.contains(&word.as_str())).map(|(_, paths)| *paths)
+}
+
+/// In a group only its own commands count: elsewhere the word means something else.
+fn by_synonym(catalog: Catalog, group: &[String], word: &str) -> Option<Vec<Vec<String>>> {
+    let paths = synonyms_of(word)?;
+    let is_available = |path: &Vec<String>| {
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        catalog.find(&names).is_some_and(CommandSpec::is_available)
+    };
+    let in_group = |path: &[&str]| match path.last() {
+        Some(name) if !group.is_empty() => [group, &[(*name).to_owned()]].concat(),
+        _ => owned(path),
+    };
+    let paths: Vec<Vec<String>> = paths.iter().map(|path| in_group(path)).filter(is_available).collect();
     (!paths.is_empty()).then_some(paths)
 }
 
@@ -197,10 +213,11 @@ mod tests {
             ("follow", "events follow"),
             ("sumarize", "events summarize"),
             ("pause", "queue pause"),
-            ("local list", "status"),
+            ("local list", "local status"),
             ("local logs", "logs"),
-            ("events list", "status"),
-            ("queue stop", "cancel"),
+            ("events list", "-"),
+            ("queue stop", "-"),
+            ("env list", "-"),
             ("queue pase", "queue pause"),
             ("local rnu", "local run"),
             ("watc", "declared watch"),

@@ -2,11 +2,15 @@
 
 use serde_json::Value;
 
+use crate::error::AppError;
 use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::spec::ServedTools;
 use crate::spec::catalog::short_path;
 use crate::spec::shell::shell_word;
 use crate::spec::version::PROGRAM;
+
+const INPUT: &str = "{input:";
+const SET: &str = "{set:";
 
 /// The syntax of suggested calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,19 +53,40 @@ impl CallSyntax<'_> {
 }
 
 impl CallSyntax<'_> {
-    /// Replaces `{input:NAME}` by the name that the caller uses: a flag, or the input of a tool.
-    fn name_inputs(self, text: &str) -> String {
-        let mut parts = text.split("{input:");
-        let mut named = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let (name, rest) = part.split_once('}').unwrap_or((part, ""));
-            named.push_str(&match self {
-                CallSyntax::Commands => format!("--{}", name.replace('_', "-")),
-                CallSyntax::Tools(_) => name.to_owned(),
-            });
-            named.push_str(rest);
+    /// Names the inputs in all texts of the error as the caller does. Applied once, before the error is presented.
+    pub fn name_inputs_of(self, error: &mut AppError) {
+        let name = |text: &mut String| *text = self.name_inputs(text);
+        name(&mut error.message);
+        error.suggestion.iter_mut().for_each(|suggestion| name(&mut suggestion.text));
+        for problem in &mut error.problems {
+            name(&mut problem.problem);
+            // The permission is a sentence of the suggestion from here on.
+            problem.suggestion = problem.hint();
+            problem.permitted_by = None;
+            problem.suggestion.iter_mut().chain(&mut problem.permitted).for_each(name);
         }
-        named
+    }
+
+    /// Replaces `{input:NAME}` by the name that the caller uses, a flag or the input of a tool, and `{set:NAME}` by the
+    /// request to set a boolean input.
+    fn name_inputs(self, text: &str) -> String {
+        let mut named = String::new();
+        let mut rest = text;
+        while let Some(at) = [SET, INPUT].into_iter().filter_map(|marker| rest.find(marker)).min() {
+            let (before, marked) = rest.split_at(at);
+            named.push_str(before);
+            let (marker, after) = marked.split_once(':').unwrap_or((marked, ""));
+            let (name, after) = after.split_once('}').unwrap_or((after, ""));
+            let flag = format!("--{}", name.replace('_', "-"));
+            named.push_str(&match (self, SET.starts_with(marker)) {
+                (CallSyntax::Commands, false) => flag,
+                (CallSyntax::Commands, true) => format!("give {flag}"),
+                (CallSyntax::Tools(_), false) => name.to_owned(),
+                (CallSyntax::Tools(_), true) => format!("set {name} to true"),
+            });
+            rest = after;
+        }
+        named + rest
     }
 }
 
@@ -77,6 +102,9 @@ fn shell_command(call: &NextCall) -> String {
         let flag = format!("--{}", name.replace('_', "-"));
         match value {
             Value::Bool(true) => words.push(flag),
+            Value::Array(ids) if at == 0 && name == "task_ids" => {
+                words.extend(ids.iter().map(|id| shell_word(&text_of(id))));
+            }
             Value::Array(items) => {
                 words.extend(items.iter().flat_map(|item| [flag.clone(), shell_word(&text_of(item))]));
             }
@@ -116,7 +144,7 @@ mod tests {
         let aside = NextCall::new(&["doctor"]).with("set_aside_damaged", true);
         for (call, expected) in [
             (&one, "mcp-delegator wait T-1 --timeout-sec 9"),
-            (&several, "mcp-delegator wait --task-ids T-1 --task-ids T-2 --until any"),
+            (&several, "mcp-delegator wait T-1 T-2 --until any"),
             (&resume, "mcp-delegator resume 'Go on.' --task-id T-1"),
             (&aside, "mcp-delegator doctor --set-aside-damaged"),
             (&labelled, "mcp-delegator status --labels team=parser --labels 'x=a b'"),
@@ -148,6 +176,8 @@ mod tests {
             (&Suggestion::from("Give {call}."), CallSyntax::Commands, "Give {call}."),
             (&Suggestion::from("Pass {input:a_b} 2."), CallSyntax::Commands, "Pass --a-b 2."),
             (&Suggestion::from("Pass {input:a_b} 2."), CallSyntax::Tools(&status), "Pass a_b 2."),
+            (&Suggestion::from("Or {set:a_b}."), CallSyntax::Commands, "Or give --a-b."),
+            (&Suggestion::from("Or {set:a_b}."), CallSyntax::Tools(&status), "Or set a_b to true."),
         ] {
             assert_eq!(syntax.sentence(suggestion), expected);
         }

@@ -240,13 +240,14 @@ impl Presentation {
     }
 
     fn human(&self, outcome: &Outcome) -> RenderedOutput {
-        let mut remarks = self.warnings(outcome);
-        if outcome.output.next_cursor().is_some() && !self.quiet {
-            remarks.push("There is more: a larger --limit shows it.".to_owned());
-        }
         let style = if self.file_for(outcome).is_some() { TextStyle::default() } else { self.body_style };
         let data = outcome.data().or(outcome.failure_data());
         let mut document = data.map(|data| self.document(outcome, data)).unwrap_or_default();
+        let printed = document.to_text(TextStyle::default());
+        let mut remarks = self.warnings(outcome, &printed);
+        if outcome.output.next_cursor().is_some() && !self.quiet {
+            remarks.push("There is more: a larger --limit shows it.".to_owned());
+        }
         if let Completion::Incomplete(_, reason) = &outcome.output.completion {
             document.insert_before_next(Block::Text(reason.to_error().message));
         }
@@ -261,10 +262,11 @@ impl Presentation {
         RenderedOutput { body, remarks }
     }
 
-    fn warnings(&self, outcome: &Outcome) -> Vec<String> {
+    /// The warnings, without those that `printed` contains.
+    fn warnings(&self, outcome: &Outcome, printed: &str) -> Vec<String> {
         match self.quiet {
             true => Vec::new(),
-            false => human::warnings(&outcome.output.warnings, self.remark_style),
+            false => human::warnings(&outcome.output.warnings, printed, self.remark_style),
         }
     }
 
@@ -294,7 +296,7 @@ impl Presentation {
             (None, Some(data)) => self.titled_document(outcome, data).to_markdown(syntax),
             (None, None) => "# Not modified".to_owned(),
         };
-        for warning in human::warnings(&outcome.output.warnings, TextStyle::default()) {
+        for warning in human::warnings(&outcome.output.warnings, "", TextStyle::default()) {
             let note = Document::default().block(Block::Text(warning));
             text = format!("{text}\n\n{}", note.to_markdown(syntax));
         }
@@ -302,7 +304,7 @@ impl Presentation {
     }
 
     fn raw(&self, outcome: &Outcome, check: EnvelopeCheck) -> RenderedOutput {
-        let mut remarks = self.warnings(outcome);
+        let mut remarks = self.warnings(outcome, "");
         // A message for a person must not be mixed into the command's own format.
         let message = outcome.output.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
         remarks.extend(message.map(|message| terminal::sanitize(message).into_owned()));

@@ -41,13 +41,7 @@ const CODEX_PHRASES: Phrases = &[
             "your authentication session could not be refreshed automatically$",
         ],
     ),
-    (
-        RateLimit,
-        &[
-            "selected model is at capacity$",
-            "we're currently experiencing high demand, which may cause temporary errors$",
-        ],
-    ),
+    (RateLimit, &["selected model is at capacity$"]),
     (
         Sandbox,
         &[
@@ -63,7 +57,14 @@ const CODEX_PHRASES: Phrases = &[
             "bwrap: setting up uid map",
         ],
     ),
-    (Network, &["reconnecting... waiting for network"]),
+    (
+        Network,
+        &[
+            "reconnecting... waiting for network",
+            // Codex's text for an error 500 of the model.
+            "we're currently experiencing high demand, which may cause temporary errors$",
+        ],
+    ),
 ];
 
 /// Lines that Codex and its sandbox print on standard error without any prefix. Other programs print there as well, so
@@ -286,6 +287,7 @@ mod tests {
              {\"error\":{\"type\":\"usage_limit_reached\"}}, request id: 401",
             Some(UsageLimit),
         ),
+        ("exceeded retry limit, last status: 500 Internal Server Error, request id: 429", Some(Network)),
         ("unexpected status 401: no", Some(Auth)),
         ("Reconnecting... 2/2 (exceeded retry limit, last status: 429 Too Many Requests)", Some(RateLimit)),
         ("Reconnecting... waiting for network (Connection failed: error sending request)", Some(Network)),
@@ -308,10 +310,7 @@ mod tests {
         ("stream disconnected before completion: Rate limit reached for gpt-5.1", Some(RateLimit)),
         ("stream disconnected before completion: Something failed upstream", Some(Network)),
         ("stream disconnected before completion", Some(Network)),
-        (
-            "We\u{2019}re currently experiencing high demand, which may cause temporary errors.",
-            Some(RateLimit),
-        ),
+        ("We\u{2019}re currently experiencing high demand, which may cause temporary errors.", Some(Network)),
         ("Selected model is at capacity. Please try a different model.", Some(RateLimit)),
         ("Your access token could not be refreshed because your refresh token has expired.", Some(Auth)),
         ("Missing environment variable: `OPENAI_API_KEY`.", Some(Auth)),

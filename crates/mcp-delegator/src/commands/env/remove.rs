@@ -43,7 +43,7 @@ fn check(input: &Value) -> Vec<Problem> {
     let problem = "must be true, because the environment's entry is deleted";
     vec![
         Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", problem)
-            .suggest(Some("Check the environment first (env check), then set confirm_destructive to true.")),
+            .suggest(Some("Check the environment first (env check), then {set:confirm_destructive}.")),
     ]
 }
 

@@ -117,7 +117,7 @@ fn check_agent(context: &Context<'_>, input: &Resume, agent: &str) -> Result<(),
                 format!("is not the agent of the thread, {agent}"),
             )
             .value(given.as_str().into())
-            .suggest(Some("Remove agent, or start a new task.")),
+            .suggest(Some("Remove {input:agent}, or start a new task.")),
         )),
         _ => Ok(()),
     }

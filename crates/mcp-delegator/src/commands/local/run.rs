@@ -42,7 +42,7 @@ pub struct Run {
     #[serde(default)]
     #[schemars(schema_with = "inputs::run_modes")]
     pub mode: RunMode,
-    /// The user agreed to writing
+    /// The user agreed to writing; on the command line only for danger-full-access
     #[serde(default, skip_serializing)]
     #[schemars(extend("default" = false))]
     pub confirm: bool,

@@ -283,7 +283,8 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
     let is_problem = |(_, reason): &&(String, KeepReason)| !is_later(*reason);
     let unchanged = plan.keep.iter().filter(is_problem).count();
     if unchanged > 0 {
-        warn("W_RESTORE_004", format!("{unchanged} paths that differ were left unchanged; see kept"));
+        let paths = if unchanged == 1 { "path that differs was" } else { "paths that differ were" };
+        warn("W_RESTORE_004", format!("{unchanged} {paths} left unchanged; see kept"));
     }
     let ended_operations = point.under_way.iter().filter(|name| !plan.in_progress.contains(&name.as_str()));
     let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
@@ -326,7 +327,7 @@ pub(super) fn describe(data: &Value) -> Document {
     for tree in data["other_work_trees"].as_array().into_iter().flatten() {
         document = add_work_tree(document, tree, dry_run);
     }
-    if dry_run && data.get("restore_point").is_some() {
+    if dry_run && changes_anything(data) {
         let text = "Nothing was changed. To restore, give --confirm-destructive (confirm_destructive: true) instead of \
                     --dry-run.";
         document = document.block(Block::Text(text.to_owned()));
@@ -334,17 +335,31 @@ pub(super) fn describe(data: &Value) -> Document {
     batch::append_failures(document, data)
 }
 
+/// Whether a restore of these work trees would change anything.
+fn changes_anything(data: &Value) -> bool {
+    const LISTS: [&str; 5] =
+        ["written", "removed", "modes_restored", "directories_created", "directories_removed"];
+    let others = data["other_work_trees"].as_array().into_iter().flatten();
+    others.chain([data]).any(|tree| {
+        LISTS.iter().any(|list| tree[*list].as_array().is_some_and(|paths| !paths.is_empty()))
+            || tree["is_index_restored"] == true
+            || tree["is_head_restored"] == true
+    })
+}
+
 /// A table of restore points; `None` if there are none.
 fn points_table(points: &[Value]) -> Option<Block> {
-    let keys =
-        ["task_id", "created_at", "work_tree", "modified_count", "untracked_count", "bytes", "is_only_copy"];
+    let keys = ["work_tree", "modified_count", "untracked_count", "bytes"];
     let row = |point: &Value| {
         let state = if point["is_undo"] == true { "before a restore" } else { "before the task" };
-        let mut row: Vec<String> = keys.iter().map(|key| scalar(&point[*key])).collect();
-        row.insert(1, state.to_owned());
-        row
+        // Without the fraction of the second.
+        let created = scalar(&point["created_at"]);
+        let created = created.split('.').next().unwrap_or_default().replace('T', " ");
+        let first = [scalar(&point["task_id"]), scalar(&point["is_only_copy"]), created, state.to_owned()];
+        first.into_iter().chain(keys.iter().map(|key| scalar(&point[*key]))).collect()
     };
-    let columns = ["task", "state", "created", "work tree", "modified", "untracked", "bytes", "only copy"];
+    let columns =
+        ["task", "only copy", "created (UTC)", "state", "work tree", "modified", "untracked", "bytes"];
     table(&columns, points.iter().map(row).collect())
 }
 

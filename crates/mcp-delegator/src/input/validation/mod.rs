@@ -9,6 +9,7 @@ mod nul;
 mod paths;
 mod spelling;
 pub mod synonyms;
+mod task_ids;
 mod violations;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::error::suggestion::{NextCall, Suggestion};
+use crate::error::suggestion::{NextCall, Suggestion, input_marker};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{CallOrigin, CommandSpec, InputSchema, PreflightContext, Property, Surface};
@@ -97,9 +98,11 @@ pub fn validate(
     let mut problems = earlier_problems;
     let object = spelling::normalize_names(inputs, object, &mut problems);
     let mut input = Value::Object(object);
+    task_ids::normalize(&mut input);
     if origin.surface == Surface::CommandLine {
         paths::resolve(inputs, &mut input, origin.current_dir);
     }
+    let is_any_refused = problems.iter().any(|problem| spec.exactly_one_of.contains(&problem.field.as_str()));
     // At most one problem per input: the first.
     let mut add_new = |found: Vec<Problem>| {
         let reported: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
@@ -116,7 +119,10 @@ pub fn validate(
         Surface::CommandLine => with_example(spec, violations),
         Surface::Server => violations,
     });
-    add_new(alternatives_problem(spec, &input).into_iter().collect());
+    // An input that was refused before is missing here.
+    if !is_any_refused {
+        add_new(alternatives_problem(spec, &input, origin.surface).into_iter().collect());
+    }
     add_new((spec.check)(&input));
     add_new((spec.confirmation)(&input, origin.surface).into_iter().collect());
     add_new(unavailable_inputs(inputs, &input));
@@ -184,8 +190,15 @@ pub fn refuse_command_line_only_inputs(
 }
 
 /// A call must have exactly one of the alternatives of the command.
-fn alternatives_problem(spec: &CommandSpec, input: &Value) -> Option<Problem> {
-    let rule = spec.alternatives_rule()?;
+fn alternatives_problem(spec: &CommandSpec, input: &Value, surface: Surface) -> Option<Problem> {
+    if spec.exactly_one_of.is_empty() {
+        return None;
+    }
+    let inputs = spec.inputs();
+    let has_last = inputs.task_input().is_some_and(|task| spec.exactly_one_of.contains(&task.name.as_str()));
+    let last = (has_last && surface == Surface::CommandLine).then(|| "--last".to_owned());
+    let names: Vec<String> = spec.exactly_one_of.iter().map(|name| input_marker(name)).chain(last).collect();
+    let rule = format!("Give either {}.", names.join(" or "));
     let is_empty = |name: &&&str| match input.get(**name) {
         Some(Value::Array(items)) => items.is_empty(),
         Some(Value::Object(items)) => items.is_empty(),
@@ -198,12 +211,13 @@ fn alternatives_problem(spec: &CommandSpec, input: &Value) -> Option<Problem> {
     let given: Vec<&&str> = spec.exactly_one_of.iter().filter(is_given).collect();
     let problem = match (given.as_slice(), spec.exactly_one_of) {
         ([first, second, ..], _) => {
-            let problem = format!("cannot be given together with {first}");
+            let problem = format!("cannot be given together with {}", input_marker(first));
             Problem::new(ErrorCode::InvalidValue, **second, problem)
         }
         ([], [first, others @ ..]) => match empty {
             Some(empty) => Problem::new(ErrorCode::InvalidValue, *empty, "must not be empty"),
             None => {
+                let others: Vec<String> = others.iter().map(|name| input_marker(name)).collect();
                 let problem = format!("is missing, and so is {}", others.join(", "));
                 Problem::new(ErrorCode::MissingArgument, *first, problem)
             }

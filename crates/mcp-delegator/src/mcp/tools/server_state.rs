@@ -149,6 +149,9 @@ impl ServerState {
         let warnings = self.config.warnings.iter();
         output.warnings.extend(warnings.map(|warning| Warning::new(warning.code, &warning.message)));
         let presentation = self.presentation(call.format);
+        if let (_, Some(error)) = output.completion.parts_mut() {
+            presentation.call_syntax().name_inputs_of(error);
+        }
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
         let (outcome, rendered) = truncate_to_fit(

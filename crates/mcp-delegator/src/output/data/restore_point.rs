@@ -1,7 +1,8 @@
 //! A restore point in our JSON: the saved work trees of a task, and the command that shows what a restore would change.
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_engine::{LeftOut, PointProblem, RestorePoint, RestorePointRecord};
+use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -41,15 +42,22 @@ pub struct PointData {
 }
 
 /// `None` if there is none.
-pub fn of_task(task: &TaskId, record: Option<&RestorePointRecord>) -> Option<TaskRestorePoints> {
+pub fn of_task(task: &Task, record: Option<&RestorePointRecord>) -> Option<TaskRestorePoints> {
     let record = record?;
     let (first, others) = record.points.split_first()?;
     Some(TaskRestorePoints {
         point: PointData::of(record, first),
-        restore_command: (record.gone.len() < record.points.len())
-            .then(|| delegator_engine::restore_command(task)),
+        restore_command: (record.gone.len() < record.points.len()).then(|| {
+            delegator_engine::restore_command(&task.id) + if has_no_end_state(task) { " --all" } else { "" }
+        }),
         other_work_trees: others.iter().map(|point| PointData::of(record, point)).collect(),
     })
+}
+
+/// Without the state after the task, only the whole work tree can be restored.
+fn has_no_end_state(task: &Task) -> bool {
+    let end = task.ended.as_ref().map(|ended| &ended.end);
+    matches!(end, Some(TaskEnd::Failed { kind: FailureKind::SupervisorLost, .. }))
 }
 
 impl PointData {
@@ -101,7 +109,10 @@ pub fn warnings(record: Option<&RestorePointRecord>) -> Vec<Warning> {
     }
     let left_out: usize = record.points.iter().map(|point| files_left_out(record, point).len()).sum();
     if left_out > 0 {
-        let message = format!("{left_out} files or directories are not in the restore point; see left_out");
+        let message = match left_out {
+            1 => "1 file or directory is not in the restore point; see left_out".to_owned(),
+            _ => format!("{left_out} files or directories are not in the restore point; see left_out"),
+        };
         warnings.push(Warning::new("W_GIT_002", message));
     }
     if record.points.iter().any(|point| point.is_partial) {

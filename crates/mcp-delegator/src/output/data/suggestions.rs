@@ -90,7 +90,7 @@ fn by_kind(
             ),
         },
         FailureKind::UntrustedDirectory => {
-            "Run it in a git repository, or set skip_git_repo_check to true.".to_owned()
+            "Run it in a git repository, or {set:skip_git_repo_check}.".to_owned()
         }
         FailureKind::ThreadNotFound => {
             let missing = match thread {
@@ -112,7 +112,7 @@ fn by_kind(
         FailureKind::Killed if found.exit == Some(ExitStatus::Signal(SIGKILL)) => {
             "If memory ran out, add memory or lower max_concurrent.".to_owned()
         }
-        FailureKind::SupervisorLost => return Some(continue_call(task_id, thread.is_some())),
+        FailureKind::SupervisorLost => return Some(continue_call(task_id, mode, thread.is_some())),
         FailureKind::SpawnFailed => {
             return Some(Suggestion::with_call("See what is missing: {call}", NextCall::new(&["doctor"])));
         }
@@ -127,11 +127,14 @@ fn by_kind(
     Some(text.into())
 }
 
-fn continue_call(task_id: &str, has_thread: bool) -> Suggestion {
+fn continue_call(task_id: &str, mode: &str, has_thread: bool) -> Suggestion {
     match has_thread {
         true => Suggestion::with_call(
             "Continue where it stopped: {call}",
-            NextCall::new(&["local", "resume"]).with("task", "go on").with("task_id", task_id),
+            NextCall::new(&["local", "resume"])
+                .with("task", "go on")
+                .with("task_id", task_id)
+                .with("mode", mode),
         ),
         false => Suggestion::with_call(
             "It had no thread yet; submit it again: {call}",
@@ -150,7 +153,9 @@ fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
     let more = seconds.saturating_mul(2).min(MAX_LIMIT_SEC);
     Some(match more > seconds {
         true => format!("Pass {{input:{input}}} {more}: {hit} {seconds} s{during}."),
-        false => format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {input}."),
+        false => {
+            format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {{input:{input}}}.")
+        }
     })
 }
 

@@ -258,7 +258,7 @@ impl TaskReport {
             artifacts: evidence.map(files::artifacts),
             artifacts_not_listed_count: not_listed.filter(|count| *count > 0),
             git: evidence.and_then(|evidence| evidence.history.as_ref()).map(files::git_changes),
-            restore_point: restore_point::of_task(&task.id, files.restore_point.as_ref()),
+            restore_point: restore_point::of_task(task, files.restore_point.as_ref()),
             verification: verification::of_task(task, record, shown.map(|shown| shown.budget)),
             denied_write: denied_write::of_task(task, record, max_mode, syntax),
         }

@@ -32,8 +32,11 @@ pub fn queue_paused() -> Warning {
 fn refused_calls(record: &Record) -> Option<Warning> {
     let refused = &record.refused;
     (refused.count > 0).then(|| {
-        let calls = if refused.count == 1 { "1 call".to_owned() } else { format!("{} calls", refused.count) };
-        let mut warning = Warning::new("W_AGENT_001", format!("{calls} of the agent were refused"));
+        let message = match refused.count {
+            1 => "1 call of the agent was refused".to_owned(),
+            count => format!("{count} calls of the agent were refused"),
+        };
+        let mut warning = Warning::new("W_AGENT_001", message);
         warning.context.insert("agent_messages".to_owned(), refused.last.clone().into());
         warning
     })
@@ -45,7 +48,8 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let Report { tests, commands, .. } = &record.report;
     let failed = tests.as_ref().map_or(0, |tests| tests.failed);
     if failed > 0 {
-        let message = format!("the agent completed, but {failed} tests failed in its last test run");
+        let tests = if failed == 1 { "test" } else { "tests" };
+        let message = format!("the agent completed, but {failed} {tests} failed in its last test run");
         return Some(Warning::new("W_TESTS_002", message));
     }
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.attributed.files());

@@ -8,7 +8,7 @@ use delegator_domain::terminal;
 use serde_json::Value;
 
 use crate::error::suggestion::Suggestion;
-use crate::error::{AppError, ErrorCode};
+use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::text::{TextStyle, labelled};
 use crate::output::outcome::Warning;
@@ -25,13 +25,21 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
         _ => message,
     };
     match error.problems.as_slice() {
+        [only] if message.starts_with(&format!("{}: ", only.field)) => {
+            let message = format!("{}{}", field_as_typed(only), &message[only.field.len()..]);
+            lines.push(labelled(style, "error", &message));
+        }
         [_, _, ..] => {
             // The first problem is in the list, too.
             let count = message.split(FIRST).next().unwrap_or_default();
             lines.push(labelled(style, "error", &format!("{count}:")));
             lines.extend(error.problems.iter().map(|problem| {
                 let hint = problem.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                style.wrap(&terminal::sanitize(&format!("  - {}: {}{hint}", problem.field, problem.problem)))
+                style.wrap(&terminal::sanitize(&format!(
+                    "  - {}: {}{hint}",
+                    field_as_typed(problem),
+                    problem.problem
+                )))
             }));
         }
         // The task continues: nothing went wrong.
@@ -57,6 +65,17 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
     }
     lines.extend(advice(error, &printed, style));
     lines.join("\n")
+}
+
+/// The name of the input as a person types it. A key of the configuration is no flag.
+fn field_as_typed(problem: &Problem) -> Cow<'_, str> {
+    let is_input = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    match problem.field.contains('_') && problem.field.chars().all(is_input) {
+        true if problem.code != ErrorCode::ConfigInvalid => {
+            format!("--{}", problem.field.replace('_', "-")).into()
+        }
+        _ => Cow::Borrowed(&problem.field),
+    }
 }
 
 /// In the message about several problems, before the first of them.
@@ -87,15 +106,32 @@ fn advice(error: &AppError, printed: &str, style: TextStyle) -> Vec<String> {
     hint.into_iter().chain(command).collect()
 }
 
-/// Each warning: the sentence, then its data.
-pub fn warnings(warnings: &[Warning], style: TextStyle) -> Vec<String> {
+/// A value of a warning as text; `None` for an object, which only programs read.
+fn context_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(_) | Value::Null => None,
+        Value::Array(items) => {
+            let items: Option<Vec<String>> = items.iter().map(context_text).collect();
+            items.filter(|items| !items.is_empty()).map(|items| items.join("; "))
+        }
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// Each warning that `printed` does not contain: the sentence, then its data.
+pub fn warnings(warnings: &[Warning], printed: &str, style: TextStyle) -> Vec<String> {
+    let printed = words(printed);
     let line = |warning: &Warning| {
-        let data = warning.context.iter().map(|(key, value)| format!("{key}: {value}"));
+        let data = warning
+            .context
+            .iter()
+            .filter_map(|(key, value)| Some(format!("{}: {}", key.replace('_', " "), context_text(value)?)));
         let data: Vec<String> = data.collect();
         let data = if data.is_empty() { String::new() } else { format!(" ({})", data.join("; ")) };
         labelled(style, "warning", &terminal::sanitize(&format!("{}{data}", warning.message)))
     };
-    warnings.iter().map(line).collect()
+    warnings.iter().filter(|warning| !printed.contains(&words(&warning.message))).map(line).collect()
 }
 
 #[cfg(test)]

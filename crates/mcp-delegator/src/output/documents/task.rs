@@ -102,7 +102,10 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
     for (name, key) in
         [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
     {
-        let files = data["metadata"]["file_operations"][key].as_array().cloned().unwrap_or_default();
+        let mut files = data["metadata"]["file_operations"][key].as_array().cloned().unwrap_or_default();
+        // They have their own line.
+        let unattributed = data["metadata"]["file_operations"]["unattributed_files"].as_array();
+        files.retain(|file| unattributed.is_none_or(|others| !others.contains(file)));
         if !files.is_empty() {
             result.push((name.to_owned(), join_files(&files)));
         }
@@ -269,4 +272,19 @@ fn next_wait(data: &Value) -> Block {
 
 fn text<'a>(data: &'a Value, key: &str) -> &'a str {
     data[key].as_str().unwrap_or("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_another_changed_is_not_listed_as_a_change_of_the_agent() {
+        let operations = json!({"modified_files": ["a.txt", "c.txt"], "unattributed_files": ["c.txt"]});
+        let facts = result_facts(&json!({"metadata": {"file_operations": operations}}));
+        let expected = [("modified", "a.txt"), ("not attributed to the agent", "c.txt")];
+        assert_eq!(facts, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
 }

@@ -68,12 +68,7 @@ fn failures_outside_the_work_have_one_suggestion() {
             None,
             "Set CODEX_HOME to a directory that is not below the temporary directory.",
         ),
-        (
-            Kind::UntrustedDirectory,
-            "x",
-            None,
-            "Run it in a git repository, or set skip_git_repo_check to true.",
-        ),
+        (Kind::UntrustedDirectory, "x", None, "Run it in a git repository, or give --skip-git-repo-check."),
         (
             Kind::ThreadNotFound,
             "x",
@@ -105,7 +100,12 @@ fn failures_outside_the_work_have_one_suggestion() {
 fn a_lost_task_with_a_thread_is_resumed() {
     let end = failed(FailureKind::SupervisorLost, "x");
     let suggested = sentences(&Findings { thread: Some("01a1"), ..no_findings(&end) });
-    assert_eq!(suggested, ["Continue where it stopped: mcp-delegator resume 'go on' --task-id T-local-1"]);
+    assert_eq!(
+        suggested,
+        [
+            "Continue where it stopped: mcp-delegator resume 'go on' --task-id T-local-1 --mode workspace-write"
+        ]
+    );
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn timeout_suggests_a_larger_limit() {
             LimitKind::Hard,
             Some(86_400),
             None,
-            Some("Split it into several tasks: it had run for 86400 s, the largest hard_timeout_sec."),
+            Some("Split it into several tasks: it had run for 86400 s, the largest --hard-timeout-sec."),
         ),
         (LimitKind::Hard, None, None, None),
     ];
