@@ -19,7 +19,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Length of the random part.
 const LENGTH: usize = 10;
 
-/// `T-local-` or `T-cloud-` and 10 characters of [`ALPHABET`]: 50 random bits. The registry refuses an id that is in use.
+/// `T-local-` or `T-cloud-` and 10 characters of Crockford base32: 50 random bits. The registry refuses an id that is in use.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(String);
 
