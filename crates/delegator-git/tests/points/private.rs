@@ -108,16 +108,18 @@ fn dropping_deletes_the_objects_and_leaves_other_points_alone() {
     assert!(world.git_in_store(&["cat-file", "-t", &ids[0]]).contains("blob"));
     assert!(drop_point(&world.runner(), &point).unwrap());
     assert!(!drop_point(&world.runner(), &point).unwrap());
-    let store = world.tree.join(".git/mcp-delegator").display().to_string();
-    assert!(!has_object(&world, &store, &ids[0]), "the private content is gone");
     assert_eq!(
         world.git(&["for-each-ref", "--format=%(refname)", "refs/mcp-delegator"]).trim(),
         undo.reference
     );
     let refused = world.restore(&point, false);
     assert!(matches!(refused, Err(RestoreError::PointMissing { .. })), "{refused:?}");
-    world.restore(&undo, false).unwrap();
+    let (_, redo) = world.restore(&undo, false).unwrap();
     assert_eq!(world.read("secret.txt").as_deref(), Some("agent\n"));
+    // The state after a restore is stored with its undo point.
+    assert!([&undo, &redo].iter().all(|point| drop_point(&world.runner(), point).unwrap()));
+    let store = world.tree.join(".git/mcp-delegator").display().to_string();
+    assert!(!has_object(&world, &store, &ids[0]), "the private content is gone");
 }
 
 #[test]

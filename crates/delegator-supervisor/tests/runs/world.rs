@@ -85,9 +85,13 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> World {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Tests run at the same time, and a supervisor kills every process with its task id.
+        let unique = u64::from(std::process::id()) << 20 | NEXT.fetch_add(1, Ordering::Relaxed);
+        // One letter of an id has five bits.
         let mut bits = [0; 16];
-        bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        bits[8..12].copy_from_slice(&std::process::id().to_be_bytes());
+        for (letter, bits) in bits.iter_mut().enumerate().take(10) {
+            *bits = u8::try_from((unique >> (5 * letter)) & 31).unwrap();
+        }
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         World { folder, task: TaskId::from_random(TaskLocation::Local, bits) }
