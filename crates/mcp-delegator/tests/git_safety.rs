@@ -364,7 +364,7 @@ fn a_restore_works_after_the_task_left_the_registry() {
     let home = stage.world.home().display().to_string();
     let elsewhere = stage.world.run(["restore", &id, "--dry-run", "--working-dir", &home]);
     assert_eq!(elsewhere.json()["error"]["code"], "NOT_FOUND", "{elsewhere:?}");
-    assert!(elsewhere.json()["error"]["suggestion"].as_str().unwrap().contains("working_dir"));
+    assert!(elsewhere.json()["error"]["suggestion"].as_str().unwrap().contains("--working-dir"));
     let named = stage.run_json(&["restore", &id, "--confirm-destructive", "--working-dir", &project]);
     assert_eq!(named["data"]["is_restored"], true, "{named}");
 }
@@ -528,7 +528,7 @@ fn a_task_that_rewrites_history_is_refused() {
     let message = envelope["error"]["message"].as_str().unwrap();
     assert!(message.contains("git push --force") && message.contains("at character 18"), "{message}");
     assert!(
-        envelope["error"]["suggestion"].as_str().unwrap().contains("allow_destructive_git"),
+        envelope["error"]["suggestion"].as_str().unwrap().contains("--allow-destructive-git"),
         "{envelope}"
     );
     let problem = &envelope["meta"]["error_context"]["problems"][0];

@@ -375,7 +375,7 @@ fn refused_values_are_named_with_what_is_permitted() {
     let stage = quick_stage().variable("MCP_DELEGATOR_MAX_MODE", "read-only");
     let mut client = Client::connect(&stage, V2025_11);
     for (tool, arguments, parts) in [
-        ("_codex_local_exec", json!({"task": "x", "mode": "full"}), vec!["must be one of read-only."]),
+        ("_codex_local_exec", json!({"task": "x", "mode": "full"}), vec!["must be one of read-only"]),
         ("_codex_local_wait", json!({"task_ids": []}), vec!["task_ids", "must not be empty"]),
         ("_codex_local_wait", json!({"task_id": "dvc"}), vec!["\"dvc\" is not a task id: T-local-"]),
         ("_codex_local_wait", json!({"task_ids": ["../../x"]}), vec!["\"../../x\" is not a task id"]),
@@ -386,6 +386,7 @@ fn refused_values_are_named_with_what_is_permitted() {
         for part in parts {
             assert!(message.contains(part), "{part}: {message}");
         }
+        assert!(!message.contains("workspace-write"), "{message}");
     }
 }
 
