@@ -24,7 +24,7 @@ use crate::restore_plan::{PreparedRestore, SURVEY_TIME};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::state::{FileVersion, known_directories, take_survey, tree_files};
+use crate::state::{FileVersion, is_regular, known_directories, take_survey, tree_files};
 use crate::store::end_name;
 use crate::write_restore_point::pack_into;
 
@@ -207,7 +207,7 @@ fn pack_merge_bases(scratch: &Scratch, reference: &str, versions: &[NewVersion])
     };
     let modified = versions.iter().filter(|changed| changed.existed && is_small(&changed.path));
     let modified = modified.filter_map(|changed| changed.version.as_ref());
-    let regular = modified.filter(|(mode, _)| mode.starts_with("100"));
+    let regular = modified.filter(|version| is_regular(version));
     let objects: BTreeSet<String> = regular.map(|(_, id)| id.clone()).collect();
     if objects.is_empty() {
         return Ok(());

@@ -21,6 +21,11 @@ pub(crate) type FileVersion = (String, String);
 /// The files of a tree.
 pub(crate) type TreeFiles = BTreeMap<RepoPath, FileVersion>;
 
+/// Whether it is a file with content of its own, not a link or a submodule.
+pub(crate) fn is_regular((mode, _): &FileVersion) -> bool {
+    mode.starts_with("100")
+}
+
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) captured: Capture,

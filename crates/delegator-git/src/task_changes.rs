@@ -20,7 +20,7 @@ use crate::restore_target::{HeadTarget, IndexEdits, IndexTarget, KeepReason, Tar
 use crate::saved_state::SavedState;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
-use crate::state::{FileVersion, State, TreeFiles};
+use crate::state::{FileVersion, State, TreeFiles, is_regular};
 use crate::three_way::{ContentMerge, Decision, FileDecision, decide, decide_file, resolve_mode};
 
 /// The states that are compared.
@@ -187,10 +187,6 @@ impl FileTargets {
     fn overlap(&mut self, path: &RepoPath, part: &str) {
         self.overlaps.insert(display_path(path) + part);
     }
-}
-
-fn is_regular(version: &FileVersion) -> bool {
-    version.0.starts_with("100")
 }
 
 /// The directories after the restore.

@@ -3,7 +3,7 @@
 //! Three states are known: before the task, after the task, and now. What only the task changed is reverted. What only
 //! changed later is the user's work and stays. Where both changed, only the content of files can be merged.
 
-use crate::state::FileVersion;
+use crate::state::{FileVersion, is_regular};
 
 /// What happens to a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,6 @@ pub(crate) fn decide_file(
 }
 
 fn combine(before: &FileVersion, after: &FileVersion, now: &FileVersion) -> FileDecision {
-    let is_regular = |version: &FileVersion| version.0.starts_with("100");
     if ![before, after, now].into_iter().all(is_regular) {
         return FileDecision::Overlap;
     }

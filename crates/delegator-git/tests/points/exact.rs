@@ -271,18 +271,15 @@ pub(crate) fn heads(world: &World) -> (String, String) {
     (output(&["rev-parse", "--verify", "--quiet", "HEAD"]), output(&["symbolic-ref", "--quiet", "HEAD"]))
 }
 
+/// Few cases by default, because each one runs git many times.
 #[expect(clippy::disallowed_methods, reason = "proptest is configured by environment variables")]
-pub(crate) fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
+pub(crate) fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48);
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 300, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(),
-        failure_persistence: None,
-        max_shrink_iters: 300,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn a_restore_and_its_undo_are_exact(

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use delegator_git::{AgentChanges, HeadTarget, KeepReason, RestoreError, RestorePoint, drop_point};
 use proptest::prelude::*;
 
-use crate::exact::{Snapshot, action, apply, cases, copy_template, heads, remove, snapshot};
+use crate::exact::{Snapshot, action, apply, config, copy_template, heads, remove, snapshot};
 use crate::world::World;
 
 /// Everything may be the agent's.
@@ -275,12 +275,7 @@ fn check_tree(before: &Tree, after: &Tree, now: &Tree, result: &Tree) -> Result<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(),
-        failure_persistence: None,
-        max_shrink_iters: 300,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn later_changes_stay_and_the_undo_is_exact(

@@ -19,6 +19,7 @@ use crate::commands::{CommandList, help, schema, version};
 use crate::error::panic::catch_panics;
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, io_error};
 use crate::input::argv::{self, Invocation};
+use crate::input::path::locate;
 use crate::input::stdin::TextFile;
 use crate::input::{stdin, validation};
 use crate::output::awaited_task::Attachment;
@@ -108,13 +109,10 @@ fn parse_call(process: &Process, commands: CommandList) -> ParsedCall {
     }
 }
 
-/// The command whose stdout belongs to a protocol, if the arguments begin with it: an error must not be printed there.
+/// The command whose stdout belongs to a protocol, if it is called: an error must not be printed there.
 fn protocol_command(process: &Process, commands: CommandList) -> Option<&'static CommandSpec> {
-    let words = process.argv.get(1..).unwrap_or_default();
-    let is_called = |spec: &&'static CommandSpec| {
-        spec.path.len() <= words.len() && spec.path.iter().zip(words).all(|(name, word)| word == name)
-    };
-    commands.catalog().iter().filter(|spec| spec.raw == RawOutput::Protocol).find(is_called)
+    let called = locate(commands.catalog(), &process.argv).spec(commands.catalog());
+    called.filter(|spec| spec.raw == RawOutput::Protocol)
 }
 
 /// Replaces `--help`, `--version`, `--schema` and a group without a command by the commands `help`, `version` and

@@ -92,15 +92,8 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
         context,
         &engine,
         TaskRequest {
-            submission: task,
-            agent,
-            mode: Mode::WorkspaceWrite,
-            preview: false,
-            resume: None,
-            thread: None,
-            input: json!({}),
             program: Some(program),
-            call_budget: None,
+            ..TaskRequest::new(task, agent, Mode::WorkspaceWrite, json!({}))
         },
     )?)?;
     // Detaching ends this process without running destructors, so the directory remains.

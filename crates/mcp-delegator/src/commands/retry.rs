@@ -120,9 +120,6 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
         }
     }
     let request = TaskRequest {
-        submission: &stored.submission,
-        agent: &stored.agent,
-        mode,
         preview: input.mode.is_none() && stored.mode == RunMode::Preview,
         thread: task.resumed_thread.clone(),
         resume: task
@@ -131,9 +128,7 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
             .map(|thread| engine.last_task_of_thread(thread))
             .transpose()?
             .flatten(),
-        input: record,
-        program: None,
-        call_budget: None,
+        ..TaskRequest::new(&stored.submission, &stored.agent, mode, record)
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     let mut output = accepted_output(&engine, submitted, Capability::Background)?;

@@ -146,7 +146,7 @@ fn baseline(context: ObservationContext<'_>, directory: &Path) -> Result<Option<
 
 impl Observation {
     /// Examines the trees again, after all processes of the task are gone. `other_writers` returns the tasks that wrote in
-    /// the same trees meanwhile.
+    /// the same trees meanwhile; it reads the registry.
     pub(crate) fn finish(
         mut self,
         result: &RunResult,
@@ -182,7 +182,11 @@ impl Observation {
             not_listed: merged.files.not_listed,
             was_read_only: self.was_read_only,
             is_enforced: !self.may_write,
-            other_writers: other_writers(),
+            // Only changes, and the end state of a task that may write, depend on them.
+            other_writers: match attributed.changed.is_empty() && self.was_read_only {
+                true => Vec::new(),
+                false => other_writers(),
+            },
             is_whole,
             named: actions.named.clone(),
             changed: attributed.changed.clone(),

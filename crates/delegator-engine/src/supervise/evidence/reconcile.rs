@@ -13,6 +13,7 @@ use super::Attribution;
 use super::finding::{Finding, FindingKind};
 use super::merge::Change;
 use super::paths::display_path;
+use crate::supervise::summary::plural;
 
 /// A file that the agent claims to have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +131,7 @@ pub(super) fn reconcile(claims: &Claims, observed: &ObservedChanges) -> Vec<Find
 }
 
 fn count_files(paths: &[&str]) -> String {
-    if paths.len() == 1 { "1 file".to_owned() } else { format!("{} files", paths.len()) }
+    plural(paths.len() as u64, "file")
 }
 
 /// Findings about claims without an observed change.

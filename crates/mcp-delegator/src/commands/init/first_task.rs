@@ -58,17 +58,7 @@ pub(super) fn run(
         },
         call_budget_sec: None,
     };
-    let request = TaskRequest {
-        submission: &input.submission,
-        agent: &input.agent,
-        mode: Mode::ReadOnly,
-        preview: false,
-        resume: None,
-        thread: None,
-        input: json!(input),
-        program: None,
-        call_budget: None,
-    };
+    let request = TaskRequest::new(&input.submission, &input.agent, Mode::ReadOnly, json!(input));
     let submitted = engine.submit(build_submission(context, engine, request)?)?;
     let id = submitted.task.id;
     let waited = attach(context, engine, &id, WaitHint::for_task(&id), None)?;

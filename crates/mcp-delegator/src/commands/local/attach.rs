@@ -119,6 +119,6 @@ fn show_progress(bar: &ProgressBar, progressed: &TaskProgress<'_>) {
         .map(|counts| format!(" ({counts})"));
     let message = format!("{activity}{}", counts.unwrap_or_default());
     bar.set_message(delegator_domain::terminal::sanitize(&message).into_owned());
-    // A spinner shows with every step that the wait goes on.
+    // Each tick turns the spinner, which shows that the program still waits.
     bar.tick();
 }

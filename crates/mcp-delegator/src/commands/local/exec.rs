@@ -70,17 +70,7 @@ const THREAD_WAIT: Duration = Duration::from_millis(1500);
 
 fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let request = TaskRequest {
-        submission: &input.submission,
-        agent: &input.agent,
-        mode: input.mode,
-        preview: false,
-        resume: None,
-        thread: None,
-        input: json!(input),
-        program: None,
-        call_budget: None,
-    };
+    let request = TaskRequest::new(&input.submission, &input.agent, input.mode, json!(input));
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     accepted_output(&engine, submitted, Capability::Background)
 }

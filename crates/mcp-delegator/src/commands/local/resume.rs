@@ -88,15 +88,9 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         });
     };
     let request = TaskRequest {
-        submission: &input.submission,
-        agent: &input.agent,
-        mode: input.mode,
-        preview: false,
         resume: earlier,
         thread: Some(thread),
-        input: json!(input),
-        program: None,
-        call_budget: None,
+        ..TaskRequest::new(&input.submission, &input.agent, input.mode, json!(input))
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     accepted_output(&engine, submitted, Capability::Background)

@@ -110,15 +110,9 @@ fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let budget = input.call_budget_sec.map(|seconds| Duration::from_secs(seconds.into()));
     let timeout = budget.or(context.call_budget);
     let request = TaskRequest {
-        submission: &input.submission,
-        agent: &input.agent,
-        mode: input.mode.sandbox(),
         preview: input.mode == RunMode::Preview,
-        resume: None,
-        thread: None,
-        input: json!(input),
-        program: None,
         call_budget: timeout,
+        ..TaskRequest::new(&input.submission, &input.agent, input.mode.sandbox(), json!(input))
     };
     let submitted = engine.submit(build_submission(context, &engine, request)?)?;
     if input.is_async {

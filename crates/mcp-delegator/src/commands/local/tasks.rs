@@ -62,6 +62,28 @@ pub struct TaskRequest<'a> {
     pub call_budget: Option<Duration>,
 }
 
+impl<'a> TaskRequest<'a> {
+    /// A request of the configured agent for a new thread, whose caller does not wait.
+    pub fn new(
+        submission: &'a inputs::SubmissionInputs,
+        agent: &'a AgentInputs,
+        mode: Mode,
+        input: Value,
+    ) -> TaskRequest<'a> {
+        TaskRequest {
+            submission,
+            agent,
+            mode,
+            preview: false,
+            resume: None,
+            thread: None,
+            input,
+            program: None,
+            call_budget: None,
+        }
+    }
+}
+
 /// Combines inputs, configuration and environment into a submission.
 pub fn build_submission(
     context: &Context<'_>,
