@@ -11,6 +11,13 @@ fn run_limited(world: &World, script: &str) -> Value {
     world.run(&case)
 }
 
+/// Without processor time as activity: on a slow machine, even starting `sleep` in a loop takes enough of it to count.
+fn run_limited_by_output(world: &World, script: &str) -> Value {
+    let mut case = world.case(script);
+    (case.idle_ms, case.hard_ms, case.output_only) = (1000, 3000, true);
+    world.run(&case)
+}
+
 fn assert_limit(end: &Value, kind: &str, min_ms: u64) {
     assert_eq!((end["state"].as_str(), end["kind"].as_str()), (Some("timeout"), Some(kind)), "{end}");
     let elapsed = end["elapsed_ms"].as_u64().unwrap();
@@ -32,7 +39,8 @@ fn silence_hits_the_idle_limit() {
 fn reconnect_messages_do_not_count_as_activity() {
     let world = World::new();
     let retry = r#"{"type":"error","message":"Reconnecting... waiting for network"}"#;
-    let end = run_limited(&world, &format!("begin; while :; do echo '{retry}'; sleep 0.2; done"));
+    let script = format!("begin; while :; do echo '{retry}'; sleep 0.2; done");
+    let end = run_limited_by_output(&world, &script);
     assert_limit(&end, "idle", 1000);
 }
 
@@ -40,9 +48,10 @@ fn reconnect_messages_do_not_count_as_activity() {
 fn log_lines_are_not_activity_but_other_stderr_is() {
     let world = World::new();
     let log = "2026-11-15T00:36:35.833423Z ERROR codex_api::endpoint: failed to connect";
-    let end = run_limited(&world, &format!("begin; while :; do echo '{log}' >&2; sleep 0.2; done"));
+    let script = format!("begin; while :; do echo '{log}' >&2; sleep 0.2; done");
+    let end = run_limited_by_output(&world, &script);
     assert_limit(&end, "idle", 1000);
-    let end = run_limited(&world, "begin; while :; do echo 'compiling' >&2; sleep 0.2; done");
+    let end = run_limited_by_output(&world, "begin; while :; do echo 'compiling' >&2; sleep 0.2; done");
     assert_limit(&end, "hard", 3000);
 }
 
@@ -73,9 +82,7 @@ fn busy_agent_without_output_is_idle() {
 #[test]
 fn output_only_mode_ignores_processor_time() {
     let world = World::new();
-    let mut case = world.case("begin; sh -c 'while :; do :; done' & wait");
-    (case.idle_ms, case.hard_ms, case.output_only) = (1000, 3000, true);
-    assert_limit(&world.run(&case), "idle", 1000);
+    assert_limit(&run_limited_by_output(&world, "begin; sh -c 'while :; do :; done' & wait"), "idle", 1000);
 }
 
 #[test]
