@@ -16,7 +16,7 @@ use crate::capture::WORK_INDEX;
 use crate::compare::Comparison;
 use crate::diff::NewVersion;
 use crate::directory_modes::Survey;
-use crate::error::GitError;
+use crate::error::{EndStateProblem, GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::listing::{GITLINK, RepoPath, join_records, on_disk, records};
 use crate::repository::Head;
@@ -70,6 +70,12 @@ struct Header {
     index: EndIndex,
     /// The lengths of the sections, in the order in which they are stored.
     lengths: [usize; 6],
+}
+
+/// Read first: the other fields may differ in another version.
+#[derive(Debug, Deserialize)]
+struct Version {
+    version: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,7 +197,9 @@ impl EndRecord<'_> {
             index,
             lengths: sections.each_ref().map(Vec::len),
         };
-        let mut stored = serde_json::to_vec(&header).map_err(|_| unreadable())?;
+        let encoded = serde_json::to_vec(&header);
+        let mut stored =
+            encoded.map_err(|_| GitError::UnexpectedOutput { command: "state after the task" })?;
         stored.push(b'\n');
         stored.extend(sections.concat());
         pack_merge_bases(scratch, reference, self.versions)?;
@@ -220,28 +228,30 @@ fn pack_merge_bases(scratch: &Scratch, reference: &str, versions: &[NewVersion])
 
 impl EndState {
     /// Reads the state after the task of a restore point; `None` if it was not stored.
-    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<EndState>, GitError> {
-        let Some(bytes) = scratch.store().read_end(&point.reference)? else { return Ok(None) };
-        let state = parse(&bytes, scratch.id_bytes())?;
-        Ok(state.filter(|(commit, _)| *commit == point.commit).map(|(_, state)| state))
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<EndState>, RestoreError> {
+        let Some((file, bytes)) = scratch.store().read_end(&point.reference)? else { return Ok(None) };
+        let state = parse(&bytes, scratch.id_bytes());
+        let (commit, state) = state.map_err(|problem| RestoreError::UnreadableEndState { file, problem })?;
+        Ok((commit == point.commit).then_some(state))
     }
 }
 
-fn unreadable() -> GitError {
-    GitError::UnexpectedOutput { command: "state after the task" }
-}
-
-/// The commit of its restore point, and the state; `None` for another format.
-fn parse(bytes: &[u8], id_bytes: usize) -> Result<Option<(String, EndState)>, GitError> {
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
+/// The commit of its restore point, and the state.
+fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStateProblem> {
+    let damaged = || EndStateProblem::Damaged;
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
     let (header, mut rest) = (&bytes[..end], &bytes[end + 1..]);
-    let header: Header = serde_json::from_slice(header).map_err(|_| unreadable())?;
-    if header.version != FORMAT {
-        return Ok(None);
+    let Version { version } = serde_json::from_slice(header).map_err(|_| damaged())?;
+    if version != FORMAT {
+        return Err(EndStateProblem::OtherVersion { found: version, known: FORMAT });
     }
+    let header: Header = serde_json::from_slice(header).map_err(|_| damaged())?;
     let mut sections = [&[][..]; 6];
     for (section, length) in sections.iter_mut().zip(header.lengths) {
-        (*section, rest) = rest.split_at_checked(length).ok_or_else(unreadable)?;
+        (*section, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
+    }
+    if !rest.is_empty() {
+        return Err(damaged());
     }
     let [changed, unread, unattributed, directories, modes, index] = sections;
     let changed = records(changed).map(parse_version).collect::<Option<_>>();
@@ -249,13 +259,13 @@ fn parse(bytes: &[u8], id_bytes: usize) -> Result<Option<(String, EndState)>, Gi
     let survey = Survey::parse(directories, modes, header.is_partial);
     let index = match header.index {
         EndIndex::AsBefore => None,
-        EndIndex::File => Some(IndexFile::parse(index.to_vec(), id_bytes)?),
+        EndIndex::File => Some(IndexFile::parse(index.to_vec(), id_bytes).map_err(|_| damaged())?),
         EndIndex::Missing => Some(IndexFile::default()),
     };
     let state = EndState {
-        changed: changed.ok_or_else(unreadable)?,
-        unread: unread.ok_or_else(unreadable)?,
-        survey: survey.ok_or_else(unreadable)?,
+        changed: changed.ok_or_else(damaged)?,
+        unread: unread.ok_or_else(damaged)?,
+        survey: survey.ok_or_else(damaged)?,
         index,
         head: header.head,
         agent: AgentChanges {
@@ -264,7 +274,7 @@ fn parse(bytes: &[u8], id_bytes: usize) -> Result<Option<(String, EndState)>, Gi
             moved_head: header.moved_head,
         },
     };
-    Ok(Some((header.point, state)))
+    Ok((header.point, state))
 }
 
 /// `mode SP id TAB path NUL`; a deleted file has neither mode nor id.

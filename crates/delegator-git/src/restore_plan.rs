@@ -19,7 +19,7 @@ use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
 use crate::repository::{Head, Repository, find_repository};
 use crate::restore_point::RestorePoint;
 use crate::restore_target::{
-    HeadTarget, IndexTarget, KeepReason, RestoreScope, Target, Untouchable, fill_index,
+    HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, Target, Untouchable, fill_index,
 };
 use crate::run::Git;
 use crate::saved_state::{DirectoryActions, SavedState};
@@ -44,7 +44,7 @@ pub struct Plan {
     /// Differs but is left unchanged, with the reason.
     pub keep: Vec<(String, KeepReason)>,
     /// Where changes of the task and later changes overlap. If there are any, the restore cannot be applied.
-    pub overlaps: Vec<String>,
+    pub overlaps: Vec<Overlap>,
     /// The index differs and would be restored.
     pub index_differs: bool,
     pub head_target: HeadTarget,

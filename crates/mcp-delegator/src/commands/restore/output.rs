@@ -2,7 +2,8 @@
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    DroppedPoint, HeadTarget, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoredTree,
+    DroppedPoint, HeadTarget, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoreRequest,
+    RestoredTree,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -244,8 +245,10 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
     }
 }
 
-pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = report.trees.iter().flat_map(tree_warnings).collect();
+pub(super) fn warnings(report: &RestoreReport, request: RestoreRequest) -> Vec<Warning> {
+    let changer = if request.undo { "restore" } else { "task" };
+    let mut warnings: Vec<Warning> =
+        report.trees.iter().flat_map(|tree| tree_warnings(tree, changer)).collect();
     if !report.unavailable.is_empty() {
         let message =
             format!("{} work trees cannot be restored; see unavailable_work_trees", report.unavailable.len());
@@ -254,13 +257,16 @@ pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
     warnings
 }
 
-fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
+/// `changer`: what is reverted, the task or a restore of it.
+fn tree_warnings(restored: &RestoredTree, changer: &str) -> Vec<Warning> {
     let (plan, point) = (&restored.plan, &restored.point);
     let mut warnings = Vec::new();
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     let how_to_move = match plan.head_target {
         HeadTarget::Unchanged => None,
-        HeadTarget::Moves => Some("--force moves it back, which takes newer commits off the branch"),
+        HeadTarget::Moves => {
+            Some("--force moves it back, which takes commits made since then off the branch")
+        }
         HeadTarget::Overlaps => Some("it was moved again since; only --force with --all moves it back"),
         HeadTarget::NotByAgent => {
             Some("nothing attributes the move to the agent; only --force with --all moves it back")
@@ -272,7 +278,8 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
             format!("{} at {commit}", branch.as_deref().unwrap_or("detached HEAD"))
         };
         let (before, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
-        let message = format!("HEAD stays where it is ({now}; before the task: {before}); {how_to_move}");
+        let message =
+            format!("HEAD stays where it is ({now}; before the {changer}: {before}); {how_to_move}");
         warn("W_RESTORE_001", message);
     }
     if !plan.in_progress.is_empty() {
@@ -290,16 +297,18 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
     let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
     if !ended_operations.is_empty() {
         let message = format!(
-            "a git operation was in progress before the task ({}); files and index are restored, \
+            "a git operation was in progress before the {changer} ({}); files and index are restored, \
              but the operation itself is not",
             ended_operations.join(", ")
         );
         warn("W_RESTORE_005", message);
     }
     if point.is_partial {
-        let message = "there were too many directories or unusual permissions to record all of them; directories that \
-                     the task created may remain";
-        warn("W_RESTORE_006", message.to_owned());
+        let message = format!(
+            "there were too many directories or unusual permissions to record all of them; directories that \
+             the {changer} created may remain"
+        );
+        warn("W_RESTORE_006", message);
     }
     warnings
 }
