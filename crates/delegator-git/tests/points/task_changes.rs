@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use delegator_git::{
-    AgentChanges, EndStateProblem, HeadTarget, KeepReason, Overlap, OverlapPart, RestoreError, RestorePoint,
-    drop_point,
+    AgentChanges, Doubt, EndStateProblem, HeadTarget, KeepReason, Overlap, OverlapPart, PossibleEdit,
+    RestoreError, RestorePoint, drop_point,
 };
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ use crate::world::World;
 
 /// Everything may be the agent's.
 fn any_change() -> AgentChanges {
-    AgentChanges { ran_commands: true, moved_head: true, unattributed: BTreeSet::new() }
+    AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() }
 }
 
 fn twenty_lines(changes: &[(usize, &str)]) -> String {
@@ -174,6 +174,34 @@ fn what_is_not_attributed_to_the_agent_stays() {
     assert_eq!((plan.remove, plan.remove_directories), (vec!["dir/a".to_owned()], vec!["dir".to_owned()]));
     assert!(!plan.index_differs && world.tree.join("also theirs").is_dir());
     assert_eq!(world.read("b").as_deref(), Some("another program\n"));
+}
+
+#[test]
+fn a_plan_marks_files_that_may_hold_edits_of_the_user() {
+    let world = World::new();
+    world.write("c", "c1\n");
+    world.write("d", "d1\n");
+    let agent = AgentChanges {
+        unattributed: [b"c".to_vec()].into(),
+        doubtful: [(b"b".to_vec(), Doubt::DuringCommand), (b"new".to_vec(), Doubt::OutsideActions)].into(),
+        ..any_change()
+    };
+    let point = world.run_task(&agent, || {
+        for path in ["a", "b", "c", "new"] {
+            world.write(path, "during the task\n");
+        }
+    });
+    let doubtful = |path: &str, doubt| (path.to_owned(), PossibleEdit::Doubtful(doubt));
+    let during = [doubtful("b", Doubt::DuringCommand), doubtful("new", Doubt::OutsideActions)];
+    let prepared = world.prepare_task_changes(&point);
+    assert_eq!(prepared.plan.possible_edits.as_deref(), Some(&during[..]));
+    world.write("d", "later\n");
+    let (not_agents, later) =
+        (("c".to_owned(), PossibleEdit::NotByAgent), ("d".to_owned(), PossibleEdit::Later));
+    let [b, new] = during;
+    assert_eq!(world.prepare(&point).unwrap().plan.possible_edits, Some(vec![b, not_agents, later, new]));
+    fs::remove_dir_all(world.tree.join(".git/mcp-delegator/ends")).unwrap();
+    assert_eq!(world.prepare(&point).unwrap().plan.possible_edits, None, "it is not known");
 }
 
 #[test]

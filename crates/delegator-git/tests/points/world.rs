@@ -212,6 +212,11 @@ impl World {
         self.restore_changes(point, RestoreScope::TaskChanges)
     }
 
+    /// Checks a restore of what the task changed.
+    pub(crate) fn prepare_task_changes(&self, point: &RestorePoint) -> PreparedRestore {
+        prepare_restore(&self.runner(), point, RestoreScope::TaskChanges, &self.temp_dir()).unwrap()
+    }
+
     /// Undoes a restore, but not what changed after it.
     pub(crate) fn undo(&self, undo: &RestorePoint) -> Result<(Plan, Option<RestorePoint>), RestoreError> {
         self.restore_changes(undo, RestoreScope::RestoreChanges)

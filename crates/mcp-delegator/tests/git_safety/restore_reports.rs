@@ -60,5 +60,9 @@ fn a_damaged_state_after_the_task_is_named_with_what_to_do() {
         assert!(suggestion.contains("--all") && suggestion.contains("--dry-run"), "{error}");
     }
     let planned = stage.run_json(&["restore", &id, "--dry-run", "--all"]);
-    assert_eq!(planned["ok"], true, "{planned}");
+    assert!(
+        warning(&planned, "W_RESTORE_009").contains("any restored or removed file may hold"),
+        "{planned}"
+    );
+    assert_eq!(planned["data"].get("possible_user_edits"), None, "{planned}");
 }
