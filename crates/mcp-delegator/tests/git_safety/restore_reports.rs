@@ -66,3 +66,30 @@ fn a_damaged_state_after_the_task_is_named_with_what_to_do() {
     );
     assert_eq!(planned["data"].get("possible_user_edits"), None, "{planned}");
 }
+
+/// Codex's sandbox creates empty directories as mount points, and removes them only if it is not killed.
+#[test]
+fn mount_points_of_a_cancelled_sandbox_are_no_changes_and_a_restore_removes_them() {
+    let mount_points = [".agents", ".aws", ".codex"];
+    let run = format!("mkdir {}; touch ready.log; sleep 600", mount_points.join(" "));
+    let stage = Stage::in_a_repository(&[json!({"command": {"run": run}})]);
+    let id = stage.exec(&["--mode", "workspace-write"]);
+    stage.wait_for_file("ready.log");
+    stage.run_json(&["local", "cancel", &id]);
+    let results = stage.run_json(&["local", "results", &id]);
+    assert_eq!(results["data"]["state"], "cancelled", "{results}");
+    let files = &results["data"]["metadata"]["file_operations"];
+    for list in ["modified_files", "added_files", "deleted_files"] {
+        assert_eq!(files[list], json!([]), "{results}");
+    }
+    let restored = stage.run_json(&["restore", &id, "--confirm-destructive"]);
+    let mut removed: Vec<&str> = restored["data"]["directories_removed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    removed.sort_unstable();
+    assert_eq!(removed, mount_points, "{restored}");
+    assert!(mount_points.iter().all(|path| !stage.exists(path)));
+}
