@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use delegator_testkit::program::read_text;
 use delegator_testkit::stage::{Stage, successful_turn};
@@ -534,10 +534,11 @@ fn a_restore_marks_files_that_may_hold_edits_of_the_user() {
     while !read_text(&events).contains("code.txt") {
         std::thread::yield_now();
     }
-    // The supervisor has read the event. File times are coarser than the clock, so write until the time is a later one.
-    let read_at = SystemTime::now();
-    let code = project.stage.world.project().join("code.txt");
-    while code.metadata().unwrap().modified().unwrap() <= read_at {
+    // The supervisor has read the event. File times are coarser than its clock, so write until the time is a later one.
+    let modified =
+        |path: &str| project.stage.world.project().join(path).metadata().unwrap().modified().unwrap();
+    project.write("read.log", "");
+    while modified("code.txt") < modified("read.log") + Duration::from_millis(10) {
         project.write("code.txt", "agent\nthe user's\n");
     }
     project.write("go.log", "");

@@ -306,25 +306,6 @@ fn tree_warnings(restored: &RestoredTree, changer: &str) -> Vec<Warning> {
         let paths = if unchanged == 1 { "path that differs was" } else { "paths that differ were" };
         warn("W_RESTORE_004", format!("{unchanged} {paths} left unchanged; see kept"));
     }
-    match &plan.possible_edits {
-        Some(edits) if edits.is_empty() => {}
-        Some(edits) => {
-            let verb = if restored.undo.is_some() { "may have held" } else { "may hold" };
-            let count = edits.len();
-            let files = if count == 1 { "file" } else { "files" };
-            let message =
-                format!("{count} restored or removed {files} {verb} your own edits; see possible_user_edits");
-            warn("W_RESTORE_008", message);
-        }
-        None if plan.write.is_empty() && plan.remove.is_empty() => {}
-        None => {
-            let message = format!(
-                "the state after the {changer} is not stored or cannot be read, so any restored or removed file may hold \
-                 your own edits"
-            );
-            warn("W_RESTORE_009", message);
-        }
-    }
     let ended_operations = point.under_way.iter().filter(|name| !plan.in_progress.contains(&name.as_str()));
     let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
     if !ended_operations.is_empty() {
@@ -342,7 +323,27 @@ fn tree_warnings(restored: &RestoredTree, changer: &str) -> Vec<Warning> {
         );
         warn("W_RESTORE_006", message);
     }
+    warnings.extend(possible_edits_warning(restored, changer));
     warnings
+}
+
+fn possible_edits_warning(restored: &RestoredTree, changer: &str) -> Option<Warning> {
+    let plan = &restored.plan;
+    if plan.write.is_empty() && plan.remove.is_empty() {
+        return None;
+    }
+    let verb = if restored.undo.is_some() { "may have held" } else { "may hold" };
+    let Some(edits) = &plan.possible_edits else {
+        let message = format!(
+            "the state after the {changer} is not stored or cannot be read, so any restored or removed file {verb} your own \
+             edits"
+        );
+        return Some(Warning::new("W_RESTORE_009", message));
+    };
+    let files = if edits.len() == 1 { "file" } else { "files" };
+    let message =
+        format!("{} restored or removed {files} {verb} your own edits; see possible_user_edits", edits.len());
+    (!edits.is_empty()).then(|| Warning::new("W_RESTORE_008", message))
 }
 
 pub(super) fn describe(data: &Value) -> Document {
