@@ -42,7 +42,8 @@ use system_port::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{
-    GitError, HeadTarget, KeepReason, LeftOut, RestoreError, RestorePoint, RestoreScope,
+    EndStateProblem, GitError, HeadTarget, KeepReason, LeftOut, Overlap, OverlapPart, PossibleEdit,
+    RestoreError, RestorePoint, RestoreScope,
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{

@@ -183,7 +183,8 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         }
         restored => restored?,
     };
-    let (message, warnings) = (summary_sentence(&restored.trees, input.dry_run), warnings(&restored));
+    let (message, warnings) =
+        (summary_sentence(&restored.trees, input.dry_run), warnings(&restored, request));
     let batch = batch_of(&restored, input.dry_run);
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = RestoreOutput::restored(&id, restored, input.dry_run, result);
