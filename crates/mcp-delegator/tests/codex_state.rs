@@ -2,6 +2,8 @@
 //!
 //! `scripts/install-codex` installs Codex into `.tools/`. Without it this test fails; it does not skip.
 
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
 use delegator_testkit::codex::world_with_codex;
 use delegator_testkit::fake_model::{FakeModel, Reply, command, message};
 use delegator_testkit::program::World;
