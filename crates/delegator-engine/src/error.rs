@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_git::RestoreError;
+use delegator_git::{Overlap, RestoreError};
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
 
@@ -88,13 +88,11 @@ pub enum EngineError {
         source: RestoreError,
     },
     /// Nothing was restored.
-    #[error(
-        "{} that would be restored {} changed again since: {}",
-        if paths.len() == 1 { "a file" } else { "files" },
-        if paths.len() == 1 { "was" } else { "were" },
-        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-    )]
-    RestoreOverlap { paths: Vec<PathBuf> },
+    #[error("what would be restored was changed again since, in {} places", overlaps.len())]
+    RestoreOverlap {
+        /// With absolute paths.
+        overlaps: Vec<Overlap>,
+    },
     #[error("task {busy} may still write in {}", top_level.display())]
     WorkTreeBusy { busy: TaskId, state: State, top_level: PathBuf },
     #[error(

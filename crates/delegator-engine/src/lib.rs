@@ -42,9 +42,10 @@ use system_port::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{
-    GitError, HeadTarget, KeepReason, LeftOut, RestoreError, RestorePoint, RestoreScope,
+    EndStateProblem, GitError, HeadTarget, KeepReason, LeftOut, Overlap, OverlapPart, PossibleEdit,
+    RestoreError, RestorePoint, RestoreScope,
 };
-pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, check_environment};
+pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, VerifyCommand, dialect_of,
     is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
@@ -73,7 +74,7 @@ pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_report::{Record, SweptProcesses};
 pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS};
 pub use upkeep::queue_pause::QueueStatus;
-pub use upkeep::restore_record::{PointProblem, RestorePointRecord, restore_command};
+pub use upkeep::restore_record::{PointProblem, RestorePointRecord, git_version, restore_command};
 pub use upkeep::retained_points::{RetainedRestorePoint, RetentionReason};
 pub use upkeep::retention::{PRUNE, prune};
 pub use wait::blocking::WaitOutcome;

@@ -16,7 +16,7 @@ use crate::capture::WORK_INDEX;
 use crate::compare::Comparison;
 use crate::diff::NewVersion;
 use crate::directory_modes::Survey;
-use crate::error::GitError;
+use crate::error::{EndStateProblem, GitError, RestoreError};
 use crate::index_file::IndexFile;
 use crate::listing::{GITLINK, RepoPath, join_records, on_disk, records};
 use crate::repository::Head;
@@ -37,10 +37,40 @@ pub(crate) const MAX_MERGED_BYTES: u64 = 4 << 20;
 pub struct AgentChanges {
     /// Changed files, relative to the top of the work tree, that are not attributed to the agent.
     pub unattributed: BTreeSet<Vec<u8>>,
+    /// Changed files that are attributed to the agent, but may hold changes of others as well.
+    pub doubtful: BTreeMap<Vec<u8>, Doubt>,
     /// Whether changes that no event names, of directories, permissions and the index, may be the agent's.
     pub ran_commands: bool,
     /// Whether a move of HEAD or its branch, with every new commit, may be the agent's.
     pub moved_head: bool,
+}
+
+/// Why a change that is attributed to the agent may be, or contain, another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// No event names the file; it changed while a command of the agent ran.
+    DuringCommand,
+    /// The agent could have made the change, but its events do not show whether it did.
+    PossiblyAgent,
+    /// The agent's events name the file, but it last changed while none of its actions ran.
+    OutsideActions,
+    /// Another task wrote in the work tree at the same time.
+    OtherTask,
+}
+
+impl Doubt {
+    const ALL: [Doubt; 4] =
+        [Doubt::DuringCommand, Doubt::PossiblyAgent, Doubt::OutsideActions, Doubt::OtherTask];
+
+    /// Stored; never changed.
+    fn name(self) -> &'static str {
+        match self {
+            Doubt::DuringCommand => "during_command",
+            Doubt::PossiblyAgent => "possibly_agent",
+            Doubt::OutsideActions => "outside_actions",
+            Doubt::OtherTask => "other_task",
+        }
+    }
 }
 
 /// The state after a task.
@@ -69,7 +99,13 @@ struct Header {
     is_partial: bool,
     index: EndIndex,
     /// The lengths of the sections, in the order in which they are stored.
-    lengths: [usize; 6],
+    lengths: [usize; 7],
+}
+
+/// Read first: the other fields may differ in another version.
+#[derive(Debug, Deserialize)]
+struct Version {
+    version: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,7 +190,7 @@ impl PreparedRestore {
             survey: &take_survey(scratch, &known, SURVEY_TIME),
             index,
             head: Some(scratch.repository.head(&scratch.git)?),
-            agent: &AgentChanges { unattributed: BTreeSet::new(), ran_commands: true, moved_head: true },
+            agent: &AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() },
         };
         record.store(scratch, &undo.reference, &undo.commit)
     }
@@ -173,10 +209,11 @@ struct EndRecord<'a> {
 impl EndRecord<'_> {
     fn store(self, scratch: &Scratch, reference: &str, commit: &str) -> Result<(), GitError> {
         let (index, index_bytes) = self.index;
-        let sections: [Vec<u8>; 6] = [
+        let sections: [Vec<u8>; 7] = [
             self.versions.iter().flat_map(version_record).collect(),
             self.unread.iter().flat_map(|(path, stamp)| stamp_record(path, *stamp)).collect(),
             join_records(self.agent.unattributed.iter().map(Vec::as_slice)),
+            self.agent.doubtful.iter().flat_map(|(path, doubt)| doubt_record(path, *doubt)).collect(),
             self.survey.directories_to_bytes(),
             self.survey.modes_to_bytes(),
             index_bytes,
@@ -191,7 +228,9 @@ impl EndRecord<'_> {
             index,
             lengths: sections.each_ref().map(Vec::len),
         };
-        let mut stored = serde_json::to_vec(&header).map_err(|_| unreadable())?;
+        let encoded = serde_json::to_vec(&header);
+        let mut stored =
+            encoded.map_err(|_| GitError::UnexpectedOutput { command: "state after the task" })?;
         stored.push(b'\n');
         stored.extend(sections.concat());
         pack_merge_bases(scratch, reference, self.versions)?;
@@ -220,51 +259,55 @@ fn pack_merge_bases(scratch: &Scratch, reference: &str, versions: &[NewVersion])
 
 impl EndState {
     /// Reads the state after the task of a restore point; `None` if it was not stored.
-    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<EndState>, GitError> {
-        let Some(bytes) = scratch.store().read_end(&point.reference)? else { return Ok(None) };
-        let state = parse(&bytes, scratch.id_bytes())?;
-        Ok(state.filter(|(commit, _)| *commit == point.commit).map(|(_, state)| state))
+    pub(crate) fn read(scratch: &Scratch, point: &RestorePoint) -> Result<Option<EndState>, RestoreError> {
+        let Some((file, bytes)) = scratch.store().read_end(&point.reference)? else { return Ok(None) };
+        let state = parse(&bytes, scratch.id_bytes());
+        let (commit, state) = state.map_err(|problem| RestoreError::UnreadableEndState { file, problem })?;
+        Ok((commit == point.commit).then_some(state))
     }
 }
 
-fn unreadable() -> GitError {
-    GitError::UnexpectedOutput { command: "state after the task" }
-}
-
-/// The commit of its restore point, and the state; `None` for another format.
-fn parse(bytes: &[u8], id_bytes: usize) -> Result<Option<(String, EndState)>, GitError> {
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(unreadable)?;
+/// The commit of its restore point, and the state.
+fn parse(bytes: &[u8], id_bytes: usize) -> Result<(String, EndState), EndStateProblem> {
+    let damaged = || EndStateProblem::Damaged;
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
     let (header, mut rest) = (&bytes[..end], &bytes[end + 1..]);
-    let header: Header = serde_json::from_slice(header).map_err(|_| unreadable())?;
-    if header.version != FORMAT {
-        return Ok(None);
+    let Version { version } = serde_json::from_slice(header).map_err(|_| damaged())?;
+    if version != FORMAT {
+        return Err(EndStateProblem::OtherVersion { found: version, known: FORMAT });
     }
-    let mut sections = [&[][..]; 6];
+    let header: Header = serde_json::from_slice(header).map_err(|_| damaged())?;
+    let mut sections = [&[][..]; 7];
     for (section, length) in sections.iter_mut().zip(header.lengths) {
-        (*section, rest) = rest.split_at_checked(length).ok_or_else(unreadable)?;
+        (*section, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
     }
-    let [changed, unread, unattributed, directories, modes, index] = sections;
+    if !rest.is_empty() {
+        return Err(damaged());
+    }
+    let [changed, unread, unattributed, doubtful, directories, modes, index] = sections;
     let changed = records(changed).map(parse_version).collect::<Option<_>>();
     let unread = records(unread).map(parse_stamp).collect::<Option<_>>();
+    let doubtful = records(doubtful).map(parse_doubt).collect::<Option<_>>();
     let survey = Survey::parse(directories, modes, header.is_partial);
     let index = match header.index {
         EndIndex::AsBefore => None,
-        EndIndex::File => Some(IndexFile::parse(index.to_vec(), id_bytes)?),
+        EndIndex::File => Some(IndexFile::parse(index.to_vec(), id_bytes).map_err(|_| damaged())?),
         EndIndex::Missing => Some(IndexFile::default()),
     };
     let state = EndState {
-        changed: changed.ok_or_else(unreadable)?,
-        unread: unread.ok_or_else(unreadable)?,
-        survey: survey.ok_or_else(unreadable)?,
+        changed: changed.ok_or_else(damaged)?,
+        unread: unread.ok_or_else(damaged)?,
+        survey: survey.ok_or_else(damaged)?,
         index,
         head: header.head,
         agent: AgentChanges {
             unattributed: records(unattributed).map(<[u8]>::to_vec).collect(),
+            doubtful: doubtful.ok_or_else(damaged)?,
             ran_commands: header.ran_commands,
             moved_head: header.moved_head,
         },
     };
-    Ok(Some((header.point, state)))
+    Ok((header.point, state))
 }
 
 /// `mode SP id TAB path NUL`; a deleted file has neither mode nor id.
@@ -288,6 +331,17 @@ fn parse_stamp(record: &[u8]) -> Option<(RepoPath, Option<Stamp>)> {
     let (text, path) = split_at_tab(record)?;
     let stamp = Stamp::parse(text);
     (stamp.is_some() || text.is_empty()).then(|| (path.to_vec(), stamp))
+}
+
+/// `doubt TAB path NUL`.
+fn doubt_record(path: &RepoPath, doubt: Doubt) -> Vec<u8> {
+    [doubt.name().as_bytes(), b"\t", path, b"\0"].concat()
+}
+
+fn parse_doubt(record: &[u8]) -> Option<(RepoPath, Doubt)> {
+    let (name, path) = split_at_tab(record)?;
+    let doubt = Doubt::ALL.into_iter().find(|doubt| doubt.name() == name)?;
+    Some((path.to_vec(), doubt))
 }
 
 fn split_at_tab(record: &[u8]) -> Option<(&str, &[u8])> {

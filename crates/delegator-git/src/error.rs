@@ -72,6 +72,12 @@ pub enum RestoreError {
         top_level.display()
     )]
     UnfinishedRestore { top_level: PathBuf },
+    #[error(
+        "the state of the work tree after the task or restore is stored in {}, but {problem}; so its changes cannot be \
+         distinguished from later ones",
+        file.display()
+    )]
+    UnreadableEndState { file: PathBuf, problem: EndStateProblem },
     #[error("{what} changed while the restore was being prepared; nothing was restored. Try again")]
     ConcurrentChange { what: String },
     #[error(
@@ -80,4 +86,13 @@ pub enum RestoreError {
     CheckedOutElsewhere { branch: String, worktree: String },
     #[error("the restore is incomplete ({problem}); the state before it is stored as {undo}")]
     Incomplete { problem: String, undo: String },
+}
+
+/// Why a stored state after a task cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EndStateProblem {
+    #[error("the file is damaged")]
+    Damaged,
+    #[error("it has format version {found}, and this version of mcp-delegator reads only version {known}")]
+    OtherVersion { found: u32, known: u32 },
 }

@@ -45,20 +45,22 @@ mod task_changes;
 mod three_way;
 mod tracked;
 mod unique;
+mod user_edits;
 mod write_restore_point;
 
 pub use baseline::Baseline;
 pub use capture::{LeftOut, LeftOutReason, Limits};
 pub use compare::{Commits, Comparison};
 pub use diff::{ChangeKind, FileChange};
-pub use end_state::AgentChanges;
-pub use error::{GitError, RestoreError};
+pub use end_state::{AgentChanges, Doubt};
+pub use error::{EndStateProblem, GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
 pub use repository::{Head, Repository, find_repository};
 pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{
     CreatedPoint, RestorePoint, StoredIndex, StoredPoint, create_restore_point, drop_point, stored_points,
 };
-pub use restore_target::{HeadTarget, KeepReason, RestoreScope};
+pub use restore_target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreScope};
 pub use run::Git;
 pub use unique::holds_unique_content;
+pub use user_edits::PossibleEdit;

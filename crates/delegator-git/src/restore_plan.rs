@@ -19,7 +19,7 @@ use crate::listing::{GITLINK, RepoPath, display_path, on_disk};
 use crate::repository::{Head, Repository, find_repository};
 use crate::restore_point::RestorePoint;
 use crate::restore_target::{
-    HeadTarget, IndexTarget, KeepReason, RestoreScope, Target, Untouchable, fill_index,
+    HeadTarget, IndexTarget, KeepReason, Overlap, RestoreScope, Target, Untouchable, fill_index,
 };
 use crate::run::Git;
 use crate::saved_state::{DirectoryActions, SavedState};
@@ -27,6 +27,7 @@ use crate::scratch::Scratch;
 use crate::state::{State, TreeFiles, is_absent, known_directories, tree_files};
 use crate::store::Store;
 use crate::task_changes::{ThreeStates, task_changes};
+use crate::user_edits::{LaterChanges, PossibleEdit, possible_edits};
 use crate::write_restore_point::{existing_objects, record};
 
 /// What a restore would change.
@@ -43,8 +44,11 @@ pub struct Plan {
     pub remove_directories: Vec<String>,
     /// Differs but is left unchanged, with the reason.
     pub keep: Vec<(String, KeepReason)>,
+    /// Those of `write` and `remove` that may hold edits of the user, with the reason; `None` if that is not known,
+    /// because the state after the task cannot be read.
+    pub possible_edits: Option<Vec<(String, PossibleEdit)>>,
     /// Where changes of the task and later changes overlap. If there are any, the restore cannot be applied.
-    pub overlaps: Vec<String>,
+    pub overlaps: Vec<Overlap>,
     /// The index differs and would be restored.
     pub index_differs: bool,
     pub head_target: HeadTarget,
@@ -115,17 +119,8 @@ fn find_target(
     head: &Head,
 ) -> Result<(Target, State, FileActions), RestoreError> {
     let top_level = &scratch.repository.top_level;
-    let end = match scope {
-        RestoreScope::WholeTree => None,
-        RestoreScope::TaskChanges | RestoreScope::RestoreChanges => {
-            let top_level = top_level.clone();
-            let missing = || match scope {
-                RestoreScope::RestoreChanges => RestoreError::UnfinishedRestore { top_level },
-                _ => RestoreError::NoEndState { top_level },
-            };
-            Some(EndState::read(scratch, point)?.ok_or_else(missing)?)
-        }
-    };
+    let known_end = read_end_state(scratch, point, scope)?;
+    let end = known_end.as_ref().filter(|_| scope != RestoreScope::WholeTree);
     let saved = SavedState::read(scratch, point)?;
     let mut before = tree_files(scratch, &point.tree)?;
     before.retain(|path, _| !is_absent(&saved.absent, path));
@@ -137,7 +132,7 @@ fn find_target(
     needed.extend(unread.filter(|path| !left_out.contains(display_path(path).as_str())).cloned());
     let (present, now) = capture_present(scratch, &needed)?;
     let untouchable = Untouchable::find(scratch, point, &saved, &present, (&before, &now))?;
-    let target = match &end {
+    let target = match end {
         None => {
             let has_head_moved = head.commit != point.head || head.branch != point.branch;
             Target::whole_tree(point, before, saved, &present, has_head_moved)
@@ -163,7 +158,27 @@ fn find_target(
     if scope == RestoreScope::WholeTree {
         actions.keep_uncaptured(&untouchable);
     }
+    let later = LaterChanges { top_level, before: &target.files, now: &now };
+    let later = (scope == RestoreScope::WholeTree).then_some(later);
+    actions.possible_edits = known_end.map(|end| possible_edits(&actions, &end, later));
     Ok((target, present, actions))
+}
+
+/// The state after the task. A restore of the whole tree only needs it to report whose edits it reverts.
+fn read_end_state(
+    scratch: &Scratch,
+    point: &RestorePoint,
+    scope: RestoreScope,
+) -> Result<Option<EndState>, RestoreError> {
+    let top_level = || scratch.repository.top_level.clone();
+    match (EndState::read(scratch, point), scope) {
+        (end, RestoreScope::WholeTree) => Ok(end.ok().flatten()),
+        (Ok(None), RestoreScope::TaskChanges) => Err(RestoreError::NoEndState { top_level: top_level() }),
+        (Ok(None), RestoreScope::RestoreChanges) => {
+            Err(RestoreError::UnfinishedRestore { top_level: top_level() })
+        }
+        (end, _) => end,
+    }
 }
 
 /// Captures the present state; also returns the files of its tree that are on disk.
@@ -201,6 +216,7 @@ fn plan(
         make_directories: names(&directories.make),
         remove_directories: names(&directories.remove),
         keep,
+        possible_edits: actions.possible_edits.clone(),
         overlaps: target.overlaps.clone(),
         index_differs: !matches!(target.index, IndexTarget::Unchanged),
         head_target: target.head,
@@ -245,6 +261,7 @@ pub(crate) struct FileActions {
     /// Files of which only the permissions change.
     pub(crate) modes: Vec<(RepoPath, u32)>,
     pub(crate) keep: Vec<(String, KeepReason)>,
+    pub(crate) possible_edits: Option<Vec<(String, PossibleEdit)>>,
 }
 
 impl FileActions {

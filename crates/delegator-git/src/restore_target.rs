@@ -4,8 +4,11 @@
 //! as its target, with these changes reverted (`task_changes`). Everything after that is the same for both.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use crate::directory_modes::Survey;
 use crate::error::GitError;
@@ -46,12 +49,39 @@ impl fmt::Display for KeepReason {
             KeepReason::Submodule => "a submodule",
             KeepReason::LeftOut => "it was left out of the restore point",
             KeepReason::NotStorable => "its present content could not be stored",
-            KeepReason::IgnoredBefore => "it was ignored before the task",
+            KeepReason::IgnoredBefore => "it was ignored in the state of the restore point",
             KeepReason::FileInPlaceOfDirectory => "a file in place of a directory",
             KeepReason::ChangedLater => "changed after the task",
             KeepReason::ChangedAfterRestore => "changed after the restore",
             KeepReason::NotByAgent => "changed during the task, but nothing attributes it to the agent",
         })
+    }
+}
+
+/// A change of the task, or of a restore, that was changed again: it cannot be reverted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Overlap {
+    /// Relative to the top of the work tree; empty for the work tree itself.
+    pub path: PathBuf,
+    pub part: OverlapPart,
+}
+
+/// What of a path was changed twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OverlapPart {
+    /// The file in the work tree: its content, its type, or whether it exists.
+    File,
+    /// The permission bits of a file or directory.
+    Permissions,
+    /// The entry in the index.
+    Index,
+    /// HEAD or its branch, of the whole work tree.
+    Head,
+}
+
+impl Overlap {
+    pub(crate) fn new(path: &[u8], part: OverlapPart) -> Overlap {
+        Overlap { path: OsStr::from_bytes(path).into(), part }
     }
 }
 
@@ -65,7 +95,7 @@ pub(crate) struct Target {
     /// Files whose content is a merge.
     pub(crate) merged: Vec<String>,
     /// Where changes of the task and later changes overlap. If there are any, nothing may be restored.
-    pub(crate) overlaps: Vec<String>,
+    pub(crate) overlaps: Vec<Overlap>,
     pub(crate) head: HeadTarget,
 }
 

@@ -127,12 +127,13 @@ impl Store {
         synced.and_then(|()| write_atomically(&path, bytes, true)).map_err(GitError::io("create", &path))
     }
 
-    /// The state after the task of a restore point; `None` if it was not stored.
-    pub(crate) fn read_end(&self, reference: &str) -> Result<Option<Vec<u8>>, GitError> {
+    /// The state after the task of a restore point, and its file; `None` if it was not stored.
+    pub(crate) fn read_end(&self, reference: &str) -> Result<Option<(PathBuf, Vec<u8>)>, GitError> {
         let Some(path) = self.end_path(reference) else { return Ok(None) };
         match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            bytes => bytes.map(Some).map_err(GitError::io("read", path)),
+            Err(error) => Err(GitError::io("read", path)(error)),
+            Ok(bytes) => Ok(Some((path, bytes))),
         }
     }
 

@@ -16,7 +16,9 @@ use crate::listing::{RepoPath, display_path, on_disk};
 use crate::repository::Head;
 use crate::restore_plan::file_mode;
 use crate::restore_point::RestorePoint;
-use crate::restore_target::{HeadTarget, IndexEdits, IndexTarget, KeepReason, Target, Untouchable};
+use crate::restore_target::{
+    HeadTarget, IndexEdits, IndexTarget, KeepReason, Overlap, OverlapPart, Target, Untouchable,
+};
 use crate::saved_state::SavedState;
 use crate::scratch::Scratch;
 use crate::stamp::Stamp;
@@ -67,7 +69,7 @@ pub(crate) fn task_changes(
                 merged_files.push(display_path(&path));
                 files.files.insert(path, (merge.mode, id.clone()));
             }
-            None => files.overlap(&path, ""),
+            None => files.overlap(&path, OverlapPart::File),
         }
     }
     for (path, (merge, entry)) in std::mem::take(&mut index.merges) {
@@ -110,7 +112,7 @@ struct FileTargets {
     modes: BTreeMap<RepoPath, u32>,
     merges: BTreeMap<RepoPath, ContentMerge>,
     keep: Vec<(String, KeepReason)>,
-    overlaps: BTreeSet<String>,
+    overlaps: BTreeSet<Overlap>,
 }
 
 impl FileTargets {
@@ -154,7 +156,7 @@ impl FileTargets {
             },
             FileDecision::Combine(version) => drop(self.files.insert(path.clone(), version)),
             FileDecision::Merge(merge) => drop(self.merges.insert(path.clone(), merge)),
-            FileDecision::Overlap => return self.overlap(path, ""),
+            FileDecision::Overlap => return self.overlap(path, OverlapPart::File),
             FileDecision::Same | FileDecision::Later => {}
         }
         if before.is_some_and(is_regular) {
@@ -163,7 +165,7 @@ impl FileTargets {
                 after.filter(|after| is_regular(after)).and_then(|_| states.end.survey.file_mode(path));
             match resolve_mode(states.saved.survey.file_mode(path), after_mode, now_mode) {
                 Ok(mode) => self.modes.extend(mode.map(|mode| (path.clone(), mode))),
-                Err(_) => self.overlap(path, " (permissions)"),
+                Err(_) => self.overlap(path, OverlapPart::Permissions),
             }
         }
     }
@@ -179,13 +181,13 @@ impl FileTargets {
         let (Some(before), Some(after), Some(now)) = (before, after, now) else { return };
         match decide(&before, &after, &now) {
             Decision::Revert => drop(self.modes.insert(path.clone(), before)),
-            Decision::Overlap => self.overlap(path, " (permissions)"),
+            Decision::Overlap => self.overlap(path, OverlapPart::Permissions),
             Decision::Same | Decision::Later => {}
         }
     }
 
-    fn overlap(&mut self, path: &RepoPath, part: &str) {
-        self.overlaps.insert(display_path(path) + part);
+    fn overlap(&mut self, path: &RepoPath, part: OverlapPart) {
+        self.overlaps.insert(Overlap::new(path, part));
     }
 }
 
@@ -193,7 +195,7 @@ impl FileTargets {
 fn directory_targets(
     states: &ThreeStates<'_>,
     files: &TreeFiles,
-    overlaps: &mut BTreeSet<String>,
+    overlaps: &mut BTreeSet<Overlap>,
 ) -> BTreeMap<RepoPath, Directory> {
     let (before, after) = (&states.saved.survey, &states.end.survey);
     let present = &states.present.survey.directories;
@@ -212,7 +214,9 @@ fn directory_targets(
             (Some(end), Some(now)) if states.end.agent.ran_commands => {
                 match decide(&old.mode, &end.mode, &now.mode) {
                     Decision::Revert => drop(directories.insert(path.clone(), *old)),
-                    Decision::Overlap => drop(overlaps.insert(display_path(path) + "/ (permissions)")),
+                    Decision::Overlap => {
+                        overlaps.insert(Overlap::new(path, OverlapPart::Permissions));
+                    }
                     Decision::Same | Decision::Later => {}
                 }
             }
@@ -313,7 +317,7 @@ impl IndexTargets {
         self.overlaps.insert(path.clone());
     }
 
-    fn finish(mut self, saved: &SavedState, overlaps: &mut BTreeSet<String>) -> IndexTarget {
+    fn finish(mut self, saved: &SavedState, overlaps: &mut BTreeSet<Overlap>) -> IndexTarget {
         if self.edits.paths.is_empty() && self.overlaps.is_empty() {
             return IndexTarget::Unchanged;
         }
@@ -326,7 +330,7 @@ impl IndexTargets {
             self.edits.entries.iter().filter(|entry| entry.intent_to_add || entry.is_directory());
         let unwritable: Vec<RepoPath> = unwritable.map(|entry| entry.path.clone()).collect();
         self.overlaps.extend(unwritable);
-        overlaps.extend(self.overlaps.iter().map(|path| display_path(path) + " (index)"));
+        overlaps.extend(self.overlaps.iter().map(|path| Overlap::new(path, OverlapPart::Index)));
         IndexTarget::Edited(self.edits)
     }
 }

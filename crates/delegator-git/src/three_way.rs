@@ -94,22 +94,24 @@ fn combine(before: &FileVersion, after: &FileVersion, now: &FileVersion) -> File
 }
 
 /// The permission bits of a file that is restored or rewritten: those before the task, unless they were changed later or
-/// are unknown. `Err` if the changes overlap.
+/// are unknown. `Err` if both changed them.
 pub(crate) fn resolve_mode(
     before: Option<u32>,
     after: Option<u32>,
     now: Option<u32>,
-) -> Result<Option<u32>, Overlap> {
+) -> Result<Option<u32>, OverlappingModes> {
     match (before, after, now) {
-        (Some(before), Some(after), Some(now)) => resolve(before, &after, now).map(Some).ok_or(Overlap),
+        (Some(before), Some(after), Some(now)) => {
+            resolve(before, &after, now).map(Some).ok_or(OverlappingModes)
+        }
         (before, _, None) => Ok(before),
         (_, _, now) => Ok(now),
     }
 }
 
-/// Changes of the task and later changes overlap.
+/// The task changed permissions, and they were changed again.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Overlap;
+pub(crate) struct OverlappingModes;
 
 #[cfg(test)]
 mod tests {
@@ -161,7 +163,7 @@ mod tests {
     fn permissions_set_later_stay() {
         assert_eq!(resolve_mode(Some(0o644), Some(0o600), Some(0o600)), Ok(Some(0o644)));
         assert_eq!(resolve_mode(Some(0o644), Some(0o644), Some(0o600)), Ok(Some(0o600)));
-        assert_eq!(resolve_mode(Some(0o644), Some(0o600), Some(0o640)), Err(Overlap));
+        assert_eq!(resolve_mode(Some(0o644), Some(0o600), Some(0o640)), Err(OverlappingModes));
         assert_eq!(resolve_mode(Some(0o644), None, None), Ok(Some(0o644)));
         assert_eq!(resolve_mode(Some(0o644), None, Some(0o600)), Ok(Some(0o600)));
     }

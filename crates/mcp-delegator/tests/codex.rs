@@ -369,7 +369,7 @@ fn codex_alone_runs_a_planted_project_configuration() {
 fn project_instructions_are_read_and_project_commands_are_not_run() {
     let (outer, inner) = ("project", "project/inner");
     let (read, write) = ("read-only", "workspace-write");
-    let cases: [(_, _, &[&str], _, _); 12] = [
+    let cases: [TrustCase<'_>; 12] = [
         (read, outer, &[], None, true),
         (write, outer, &[], None, true),
         ("danger-full-access", outer, &[], None, true),
@@ -385,28 +385,40 @@ fn project_instructions_are_read_and_project_commands_are_not_run() {
         (read, inner, &[inner], Some(outer), false),
         (write, inner, &[inner, outer], Some(outer), false),
     ];
-    for (mode, workdir, planted, trusted, is_read) in cases {
-        let case = format!("{mode} in {workdir}, planted in {planted:?}, trusted {trusted:?}");
-        let (model, stage) = stage_with_repository(planted, trusted);
-        let config = read_text(&stage.world.home().join(".codex/config.toml"));
-        let root = stage.world.home().parent().unwrap().to_owned();
-        let workdir_path = root.join(workdir);
-        let name = workdir_path.display().to_string();
-        let mode_args = ["--mode", mode, "--working-dir", &name];
-        let data = stage.run_to_end(&[&["exec", "greet"], &mode_args[..]].concat());
-        let task = data["task_id"].as_str().unwrap_or_else(|| panic!("{case}: {data}"));
-        let again = stage.run_to_end(&[&["resume", "again", "--task-id", task], &mode_args[..]].concat());
-        assert_eq!((&data["state"], &again["state"]), (&json!("completed"), &json!("completed")), "{case}");
-        let requests = json!(model.requests()).to_string();
-        assert_eq!(model.requests().len(), 4, "{case}: {requests}");
-        assert_eq!(requests.contains("ALWAYS-SAY-HELLO"), is_read, "{case}");
-        assert_eq!(requests.contains("AND-GOODBYE"), is_read && workdir == inner, "{case}");
-        assert!(!requests.contains("PLANTED-WORDS"), "{case}: the configuration of the project was applied");
-        assert!(!root.join("home/evil").exists(), "{case}: a command of the project was run");
-        let is_out = workdir_path.parent().unwrap().join("escaped").exists();
-        assert_eq!(is_out, mode == "danger-full-access", "{case}: the sandbox was widened");
-        assert_eq!(read_text(&stage.world.home().join(".codex/config.toml")), config, "{case}");
-    }
+    // Each case has its own world, and mostly waits for Codex to start.
+    std::thread::scope(|scope| {
+        for part in cases.chunks(3) {
+            scope.spawn(move || part.iter().copied().for_each(assert_project_commands_not_run));
+        }
+    });
+}
+
+/// The mode, the working directory, where a configuration is planted, what Codex trusts, and whether it reads the
+/// instructions of the project.
+type TrustCase<'a> = (&'a str, &'a str, &'a [&'a str], Option<&'a str>, bool);
+
+fn assert_project_commands_not_run((mode, workdir, planted, trusted, is_read): TrustCase<'_>) {
+    let inner = "project/inner";
+    let case = format!("{mode} in {workdir}, planted in {planted:?}, trusted {trusted:?}");
+    let (model, stage) = stage_with_repository(planted, trusted);
+    let config = read_text(&stage.world.home().join(".codex/config.toml"));
+    let root = stage.world.home().parent().unwrap().to_owned();
+    let workdir_path = root.join(workdir);
+    let name = workdir_path.display().to_string();
+    let mode_args = ["--mode", mode, "--working-dir", &name];
+    let data = stage.run_to_end(&[&["exec", "greet"], &mode_args[..]].concat());
+    let task = data["task_id"].as_str().unwrap_or_else(|| panic!("{case}: {data}"));
+    let again = stage.run_to_end(&[&["resume", "again", "--task-id", task], &mode_args[..]].concat());
+    assert_eq!((&data["state"], &again["state"]), (&json!("completed"), &json!("completed")), "{case}");
+    let requests = json!(model.requests()).to_string();
+    assert_eq!(model.requests().len(), 4, "{case}: {requests}");
+    assert_eq!(requests.contains("ALWAYS-SAY-HELLO"), is_read, "{case}");
+    assert_eq!(requests.contains("AND-GOODBYE"), is_read && workdir == inner, "{case}");
+    assert!(!requests.contains("PLANTED-WORDS"), "{case}: the configuration of the project was applied");
+    assert!(!root.join("home/evil").exists(), "{case}: a command of the project was run");
+    let is_out = workdir_path.parent().unwrap().join("escaped").exists();
+    assert_eq!(is_out, mode == "danger-full-access", "{case}: the sandbox was widened");
+    assert_eq!(read_text(&stage.world.home().join(".codex/config.toml")), config, "{case}");
 }
 
 /// The words of a printed command line, without the program's name.

@@ -57,8 +57,24 @@ fn codex_that_is_not_signed_in_is_a_problem_unless_its_provider_needs_no_sign_in
     assert!(unused["suggestion"].as_str().unwrap().contains("--with-api-key"), "{unused}");
     let (exit, needed) = sign_in(&format!("{FAKE_PROVIDER}env_key = 'FAKE_KEY'\n"), &[]);
     assert_eq!((exit, &needed["status"]), (Some(8), &json!("problem")), "{needed}");
-    let (_, broken) = sign_in("x = = 1", &[]);
-    assert!(broken["message"].as_str().unwrap().contains("config.toml:1:5"), "{broken}");
+}
+
+/// Codex starts no command then, which is no problem of the sandbox or of the sign-in.
+#[test]
+fn a_broken_codex_configuration_is_named_with_its_file_and_the_message_of_codex() {
+    for (config, message) in [
+        ("x = = 1", "config.toml:1:5: extra `=`"),
+        ("model = 5", "config.toml:1:9: invalid type"),
+        ("model_provider = 'nowhere'", "config.toml is invalid: Model provider `nowhere` not found"),
+    ] {
+        let run = world_with_codex(PROGRAM, config).run(["doctor"]);
+        assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")), "{run:?}");
+        let broken = check(&run, "codex_config");
+        assert!(broken["message"].as_str().unwrap().contains(message), "{broken}");
+        assert!(broken["suggestion"].as_str().unwrap().contains("/home/.codex/config.toml"), "{broken}");
+        let problems = run.json()["error"]["message"].to_string();
+        assert!(!problems.contains("sandbox") && !problems.contains("sign_in"), "{problems}");
+    }
 }
 
 #[test]
@@ -144,10 +160,65 @@ fn a_bare_command_of_a_client_is_found_on_path() {
 
 #[test]
 fn an_unwritable_state_directory_is_a_problem() {
-    // The superuser may write everywhere, but no file can be created in /proc.
-    let world = world().variable("MCP_DELEGATOR_HOME", "/proc/1/mcp-delegator");
-    let state = check(&world.run(["doctor"]), "state_dir");
-    assert_eq!(state["status"], "problem", "{state}");
+    // The superuser may write everywhere, but no file can be created in /proc, below a file or in a missing place.
+    let place = world();
+    place.write("project/file", "");
+    let link = place.project().join("link");
+    std::os::unix::fs::symlink("/nowhere/at/all", &link).unwrap();
+    let below = |name: &str| place.project().join(name).display().to_string();
+    for path in ["/proc/x", "/proc/1/mcp-delegator", "/sys/x", &below("file/x"), &below("link/x")] {
+        let run = world().variable("MCP_DELEGATOR_HOME", path).run(["doctor"]);
+        let state = check(&run, "state_dir");
+        assert_eq!(state["status"], "problem", "{path}: {state}");
+        assert!(
+            state["message"].as_str().unwrap().starts_with(&format!("{path} cannot be created")),
+            "{state}"
+        );
+        assert!(state["suggestion"].as_str().unwrap().contains("MCP_DELEGATOR_HOME"), "{state}");
+    }
+}
+
+#[test]
+fn trying_the_state_directory_leaves_nothing_behind() {
+    let world = world();
+    let entries = |path: &Path| {
+        let names = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = entries(&world.home());
+    assert_eq!(check(&world.run(["doctor"]), "state_dir")["status"], "ok");
+    assert_eq!(entries(&world.home()), before);
+}
+
+#[test]
+fn a_relative_state_directory_is_no_problem_of_git() {
+    let run = world().variable("MCP_DELEGATOR_HOME", "relative").run(["doctor"]);
+    assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")), "{run:?}");
+    let configuration = check(&run, "configuration");
+    assert!(configuration["message"].as_str().unwrap().contains("MCP_DELEGATOR_HOME"), "{configuration}");
+    let status = |name: &str| check(&run, name)["status"].clone();
+    assert_eq!(
+        (status("git"), status("state_dir"), status("agent")),
+        (json!("ok"), json!("problem"), json!("warning"))
+    );
+}
+
+#[test]
+fn a_paused_queue_is_mentioned_with_the_command_that_resumes_it() {
+    let world = world_with_codex(PROGRAM, FAKE_PROVIDER);
+    let has_queue_check = |run: &RunOutput| data(run)["checks"].to_string().contains("\"queue\"");
+    assert!(!has_queue_check(&world.run(["doctor"])));
+    assert_eq!(world.run(["queue", "pause"]).exit, Some(0));
+    let run = world.run(["doctor"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let queue = check(&run, "queue");
+    assert_eq!(
+        (&queue["status"], &queue["suggestion"]),
+        (&json!("warning"), &json!("Run: mcp-delegator queue resume")),
+        "{queue}"
+    );
+    assert_eq!(world.run(["queue", "resume"]).exit, Some(0));
+    assert!(!has_queue_check(&world.run(["doctor"])));
 }
 
 #[test]
@@ -160,7 +231,10 @@ fn the_bundle_contains_no_secret_and_no_task_text_and_is_never_overwritten() {
             "redact_names = ['MY_PIN']\nlabels = {{ pin = 'planted-pin-4711' }}\ndatabase_url = 'postgres://me:{secret}@db/x'\n\
              [agents.codex]\nenv = ['MY_PIN']\n"
         ));
-    assert_eq!(world.run(["local", "exec", "the text of a task", "--skip-git-repo-check"]).exit, Some(0));
+    let task = ["run", "the text of a task", "--skip-git-repo-check", "--hard-timeout-sec", "60"];
+    let failed = world.run(task);
+    assert_ne!(failed.exit, Some(0), "its model cannot be reached: {failed:?}");
+    let kind = failed.json()["meta"]["error_context"]["failure_kind"].as_str().unwrap().to_owned();
     world.write("project/.mcp-delegator.toml", "max_depth =\n");
     let run = world.run(["doctor", "--bundle", "report.txt"]);
     let file = world.project().join("report.txt");
@@ -181,6 +255,9 @@ fn the_bundle_contains_no_secret_and_no_task_text_and_is_never_overwritten() {
         "== checks ==",
         "T-local-",
         "\"sandbox\"",
+        "== failures by kind ==",
+        &format!("\"{kind}\": 1"),
+        &format!("\"failure_kind\": \"{kind}\""),
         env!("CARGO_PKG_VERSION"),
     ] {
         assert!(report.contains(wanted), "{wanted} is not in {report}");

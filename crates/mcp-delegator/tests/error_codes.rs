@@ -191,7 +191,7 @@ fn failed_run(code: ErrorCode) -> Option<Provocation> {
 fn other_test(code: ErrorCode) -> Option<Provocation> {
     Some(match code {
         ErrorCode::ConfirmationRequired => {
-            Test("git_safety.rs", "a_restore_needs_confirmation_and_no_running_writer")
+            Test("git_safety/main.rs", "a_restore_needs_confirmation_and_no_running_writer")
         }
         ErrorCode::LockHeld => {
             Test("store_faults/database_locks.rs", "f36_a_busy_registry_is_a_retryable_error")

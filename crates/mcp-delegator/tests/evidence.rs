@@ -6,7 +6,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
+use delegator_testkit::program::read_text;
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
 
@@ -520,4 +522,40 @@ fn a_lost_supervisor_leaves_no_evidence_directory() {
     assert_eq!(data["metadata"]["error_context"]["failure_kind"], "supervisor_lost", "{data}");
     assert_eq!(data["metadata"]["file_operations"]["source"], "agent");
     assert_eq!(folders(), 0);
+}
+
+#[test]
+fn a_restore_marks_files_that_may_hold_edits_of_the_user() {
+    let steps = [command("echo made > made.txt"), write("old.txt", "agent\n"), write("code.txt", "agent\n")];
+    let project = Project::repository(&waiting_steps(&steps));
+    let id = project.stage.exec(&WRITE_MODE);
+    project.stage.wait_for_project_file("ready.log");
+    let events = project.stage.task_dir(&id).join("events.jsonl");
+    while !read_text(&events).contains("code.txt") {
+        std::thread::yield_now();
+    }
+    // The supervisor has read the event. File times are coarser than the clock, so write until the time is a later one.
+    let read_at = SystemTime::now();
+    let code = project.stage.world.project().join("code.txt");
+    while code.metadata().unwrap().modified().unwrap() <= read_at {
+        project.write("code.txt", "agent\nthe user's\n");
+    }
+    project.write("go.log", "");
+    project.stage.wait(&id);
+    let planned = project.stage.run_json(&["restore", &id, "--dry-run"]);
+    assert_eq!(planned["data"]["written"], json!(["code.txt", "old.txt"]), "{planned}");
+    let edits = json!([
+        {"path": "code.txt",
+         "reason": "the agent changed it, and it changed again while no action of the agent ran"},
+        {"path": "made.txt",
+         "reason": "changed while a command of the agent ran, and no event of the agent names it"},
+    ]);
+    assert_eq!(planned["data"]["possible_user_edits"], edits, "{planned}");
+    assert!(planned["warnings"].to_string().contains("2 restored or removed files may hold"), "{planned}");
+    let shown = project.stage.world.run(["restore", &id, "--dry-run", "--format", "human"]).stdout;
+    assert!(shown.contains("MAY HOLD YOUR OWN EDITS") && shown.contains("made.txt"), "{shown}");
+    project.write("notes.txt", "later\n");
+    let all = project.stage.run_json(&["restore", &id, "--all", "--confirm-destructive"]);
+    let later = json!({"path": "notes.txt", "reason": "changed later"});
+    assert_eq!(all["data"]["possible_user_edits"], json!([edits[0], later, edits[1]]), "{all}");
 }

@@ -160,7 +160,7 @@ fn a_dry_run_shows_what_a_run_would_do() {
     let entry = json!({"command": PROGRAM, "args": ["serve"]});
     world.write("home/.cursor/mcp.json", &json!({"mcpServers": {"mcp-delegator": entry}}).to_string());
     world.write("home/.codex/config.toml", &format!("[mcp_servers.mcp-delegator]\ncommand = '{PROGRAM}'\n"));
-    world.write("home/.config/Code/User/mcp.json", "{\n  // mine\n}\n");
+    world.write("home/.config/Code/User/mcp.json", "{\n  mine\n}\n");
     for args in [&["init", "--yes", "--approve-tools"][..], &["init", "--dry-run", "--approve-tools"]] {
         // The second call has nothing left to do.
         let is_done = args[1] == "--yes";
@@ -179,6 +179,48 @@ fn a_dry_run_shows_what_a_run_would_do() {
     assert_eq!(vscode["next"], "mcp-delegator setup vscode --print");
     let named = world.run(["init", "--dry-run", "--clients", "vscode"]).json();
     assert!(steps(&named["meta"]["failure_data"]).contains(&("clients.vscode", "failed")), "{named}");
+}
+
+/// The wait for a first task would have no end.
+#[test]
+fn on_a_paused_queue_init_names_the_command_that_resumes_it() {
+    let (_model, world) = stage();
+    assert_eq!(world.run(["queue", "pause"]).exit, Some(0));
+    let run = world.run(["init", "--yes", "--clients", "cursor"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let answer = run.json();
+    assert_eq!(
+        steps(&answer["data"]),
+        [("check", "done"), ("clients.cursor", "done"), ("task", "skipped")],
+        "{answer}"
+    );
+    let step = &answer["data"]["steps"][2];
+    assert!(step["message"].as_str().unwrap().contains("the queue is paused"), "{step}");
+    assert_eq!(step["next"], "mcp-delegator queue resume");
+    assert!(answer["warnings"].to_string().contains("the queue is paused"), "{answer}");
+    assert_eq!(world.run(["queue", "resume"]).exit, Some(0));
+    let answer = world.run(["init", "--yes", "--clients", "cursor"]).json();
+    assert!(steps(&answer["data"]).contains(&("task", "done")), "{answer}");
+}
+
+#[test]
+fn the_next_step_works_with_and_without_git() {
+    for is_repository in [false, true] {
+        let replies = [DESCRIPTION, "Done."].map(|text| Reply::Output(vec![message(text)]));
+        let model = FakeModel::start(replies.into());
+        let world = world_with_codex(PROGRAM, &model.codex_config());
+        if is_repository {
+            let init = world.run_as(std::path::Path::new("git"), ["init", "--quiet"]);
+            assert_eq!(init.exit, Some(0), "{init:?}");
+        }
+        let answer = world.run(["init", "--yes", "--skip-clients"]).json();
+        let steps = answer["data"]["steps"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let next = steps.last().unwrap()["next"].as_str().unwrap();
+        assert_eq!(next.contains("--skip-git-repo-check"), !is_repository, "{next}");
+        let flags = next.strip_prefix("mcp-delegator run 'your task' ").unwrap();
+        let run = world.run(["run", "your task"].into_iter().chain(flags.split(' ')));
+        assert_eq!(run.exit, Some(0), "{next}: {run:?}");
+    }
 }
 
 #[test]

@@ -235,14 +235,36 @@ fn the_path_on_path_is_registered() {
 }
 
 #[test]
-fn a_file_with_comments_is_not_rewritten() {
+fn comments_in_the_file_of_a_client_stay() {
     let world = world();
-    let before = "{\n  // mine\n  \"servers\": {}\n}\n";
-    world.write("home/.config/Code/User/mcp.json", before);
+    let file = world.home().join(".config/Code/User/mcp.json");
+    world.write(
+        "home/.config/Code/User/mcp.json",
+        "{\n  // mine\n  \"servers\": {\n    \"a\": {}, // x\n  },\n}\n",
+    );
+    assert_eq!(world.run(["setup"]).json()["data"]["clients"][3]["state"], "not-registered");
     let run = world.run(["setup", "vscode"]);
-    assert_eq!(run.exit, Some(4), "{run:?}");
-    assert!(run.json()["error"]["suggestion"].as_str().unwrap().contains("--print"));
-    assert_eq!(read_text(&world.home().join(".config/Code/User/mcp.json")), before);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let after = read_text(&file);
+    let start = "{\n  // mine\n  \"servers\": {\n    \"a\": {}, // x\n    \"mcp-delegator\": {\n";
+    assert!(after.starts_with(start) && after.contains(PROGRAM), "{after}");
+    assert_eq!(world.run(["setup", "vscode"]).json()["data"]["is_changed"], false);
+    assert_eq!(world.run(["setup"]).json()["data"]["clients"][3]["state"], "registered");
+}
+
+#[test]
+fn a_file_that_the_client_cannot_read_is_not_rewritten() {
+    let world = world();
+    for (host, path, before) in [
+        ("vscode", ".config/Code/User/mcp.json", "{\n  servers: {}\n}\n"),
+        ("claude-code", ".claude.json", "{\n  // mine\n  \"mcpServers\": {}\n}\n"),
+    ] {
+        world.write(&format!("home/{path}"), before);
+        let run = world.run(["setup", host]);
+        assert_eq!(run.exit, Some(4), "{run:?}");
+        assert!(run.json()["error"]["suggestion"].as_str().unwrap().contains("--print"));
+        assert_eq!(read_text(&world.home().join(path)), before);
+    }
 }
 
 #[test]

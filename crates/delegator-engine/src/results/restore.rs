@@ -11,7 +11,8 @@ use std::time::Duration;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_git::{
-    HeadTarget, Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope, prepare_restore,
+    HeadTarget, Overlap, OverlapPart, Plan, PreparedRestore, RestoreError, RestorePoint, RestoreScope,
+    prepare_restore,
 };
 use delegator_registry::{Registry, Task};
 use delegator_supervisor::agent::Variables;
@@ -151,17 +152,18 @@ fn check_all(
             prepared => prepared?,
         };
         let top_level = &point.top_level;
-        overlaps.extend(prepared.plan.overlaps.iter().map(|path| top_level.join(path)));
+        let in_tree = |overlap: &Overlap| Overlap { path: top_level.join(&overlap.path), part: overlap.part };
+        overlaps.extend(prepared.plan.overlaps.iter().map(in_tree));
         let include_head = request.include_head && prepared.plan.head_target == HeadTarget::Moves;
         if include_head {
             prepared.check_head()?;
         } else if request.include_head && prepared.plan.head_target == HeadTarget::Overlaps {
-            overlaps.push(top_level.join(".git/HEAD"));
+            overlaps.push(Overlap { path: top_level.clone(), part: OverlapPart::Head });
         }
         checked.push(CheckedTree { point, prepared, include_head });
     }
     if !overlaps.is_empty() {
-        return Err(EngineError::RestoreOverlap { paths: overlaps });
+        return Err(EngineError::RestoreOverlap { overlaps });
     }
     match checked.is_empty() {
         true => Err(missing.into_iter().next().map_or(

@@ -14,9 +14,11 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
-use delegator_supervisor::run::{CancelRequest, CommandPhase, Ports, RunResult, Snapshot, Stream};
+use delegator_supervisor::run::{
+    ActionPhase, AgentAction, CancelRequest, Ports, RunResult, Snapshot, Stream,
+};
 
-use super::evidence::{CommandTimes, EvidenceAndFindings, Observation};
+use super::evidence::{AgentTimes, EvidenceAndFindings, Observation};
 use super::received_signals::EndSignals;
 use super::snapshot_file::write_snapshot;
 use crate::Engine;
@@ -39,8 +41,8 @@ pub(crate) struct TaskPorts {
     pub(crate) last_read_mark: Cell<Option<ChangeMark>>,
     /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
     pub(crate) observation: RefCell<Option<Observation>>,
-    /// When the agent's commands ran.
-    pub(crate) commands: RefCell<CommandTimes>,
+    /// When the agent's commands and patches ran.
+    pub(crate) times: RefCell<AgentTimes>,
     /// What changed until the agent and its processes were gone.
     pub(crate) observed: RefCell<Option<EvidenceAndFindings>>,
 }
@@ -66,8 +68,8 @@ impl TaskPorts {
     pub(crate) fn observe_changes(&self, result: &RunResult) {
         if let Some(observation) = self.observation.take() {
             let other_writers = || self.registry.borrow().concurrent_writers(&self.id).unwrap_or_default();
-            let commands = self.commands.take();
-            self.observed.replace(Some(observation.finish(result, commands, other_writers)));
+            let times = self.times.take();
+            self.observed.replace(Some(observation.finish(result, times, other_writers)));
         }
     }
 
@@ -149,8 +151,13 @@ impl Ports for TaskPorts {
         );
     }
 
-    fn on_command(&self, item: &str, phase: CommandPhase, after_ms: i64) {
-        self.commands.borrow_mut().record(item, phase, after_ms, self.engine.now_ms());
+    fn on_action(&self, item: &str, action: AgentAction, phase: ActionPhase, after_ms: i64) {
+        let mut times = self.times.borrow_mut();
+        let times = match action {
+            AgentAction::Command => &mut times.commands,
+            AgentAction::Patch => &mut times.patches,
+        };
+        times.record(item, phase, after_ms, self.engine.now_ms());
     }
 
     fn on_snapshot(&self, snapshot: &Snapshot) {

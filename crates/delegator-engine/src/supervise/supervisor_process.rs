@@ -105,7 +105,7 @@ pub(crate) fn supervise_task(
         engine: engine.clone(),
         last_read_mark: Cell::new(None),
         observation: RefCell::new(None),
-        commands: RefCell::default(),
+        times: RefCell::default(),
         observed: RefCell::new(None),
     };
     // Without it only the estimated progress is missing.

@@ -13,7 +13,6 @@ use delegator_registry::{TaskDir, TaskFile};
 use delegator_supervisor::agent::{Variables, locate};
 use serde::{Deserialize, Serialize};
 
-use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::{FormatVersion, decode};
 
@@ -90,12 +89,10 @@ pub(crate) fn git(environment: &Variables, workdir: &Path, timeout: Duration) ->
     Ok(Git::new(program, given, timeout))
 }
 
-impl Engine {
-    /// What the git program on the caller's PATH prints as its version.
-    pub fn git_version(&self, workdir: &Path, environment: &Variables) -> Result<String, EngineError> {
-        let version = git(environment, workdir, VERSION_TIMEOUT)?.version();
-        version.map_err(|error| EngineError::io("running git --version")(io::Error::other(error)))
-    }
+/// What the git program on the caller's PATH prints as its version.
+pub fn git_version(workdir: &Path, environment: &Variables) -> Result<String, EngineError> {
+    let version = git(environment, workdir, VERSION_TIMEOUT)?.version();
+    version.map_err(|error| EngineError::io("running git --version")(io::Error::other(error)))
 }
 
 /// The first line of a git error, at most 300 characters.

@@ -1,6 +1,11 @@
 //! What a restore writes, what it removes, and what it never touches.
 
-use delegator_git::{HeadTarget, LeftOutReason, RestoreError, drop_point};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use delegator_git::{
+    HeadTarget, KeepReason, LeftOutReason, Limits, RestoreError, create_restore_point, drop_point,
+};
 
 use crate::world::{REFERENCE, World};
 
@@ -124,8 +129,41 @@ fn large_files_are_left_out_reported_and_never_touched() {
     let (plan, _) = world.restore(&point, false).unwrap();
     assert_eq!(world.read("large.bin").as_deref(), Some("small\n"));
     assert_eq!(std::fs::metadata(world.tree.join("grown.bin")).unwrap().len(), 11 << 20, "{plan:?}");
-    assert_eq!(plan.keep.len(), 2, "{plan:?}");
+    let expected = [("large.bin", KeepReason::LeftOut), ("grown.bin", KeepReason::NotStorable)];
+    assert_eq!(plan.keep, expected.map(|(path, reason)| (path.to_owned(), reason)));
     assert_eq!(world.read("b").as_deref(), Some("b1\n"));
+}
+
+#[test]
+fn every_file_that_is_left_out_has_its_reason() {
+    let world = World::new();
+    world.write("first", vec![b'x'; 100]);
+    world.write("large", vec![b'x'; 200]);
+    world.write("second", vec![b'x'; 100]);
+    world.repository("inner");
+    world.remove("b");
+    rustix::fs::mkfifoat(rustix::fs::CWD, world.tree.join("b"), 0o600.into()).unwrap();
+    let left_out = |reference: &str, time: Duration| {
+        let limits = Limits { file_bytes: 100, total_bytes: 150, time };
+        let created =
+            create_restore_point(&world.runner(), &world.tree, &world.temp_dir(), reference, limits);
+        let left_out = created.unwrap().unwrap().point.left_out.into_iter();
+        left_out.map(|entry| (entry.path, entry.reason)).collect::<BTreeMap<_, _>>()
+    };
+    let reasons = |small: Option<LeftOutReason>, second: LeftOutReason| {
+        let small = small.map(|reason| ("first", reason));
+        let others = [
+            ("b", LeftOutReason::Unreadable),
+            ("inner/", LeftOutReason::Repository),
+            ("large", LeftOutReason::TooLarge),
+            ("second", second),
+        ];
+        let all = others.into_iter().chain(small);
+        all.map(|(path, reason)| (path.to_owned(), reason)).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(left_out(REFERENCE, Duration::from_secs(60)), reasons(None, LeftOutReason::TooMuch));
+    let late = LeftOutReason::TooLate;
+    assert_eq!(left_out("refs/mcp-delegator/T-local-2", Duration::ZERO), reasons(Some(late), late));
 }
 
 #[test]

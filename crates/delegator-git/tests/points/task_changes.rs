@@ -8,7 +8,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use delegator_git::{AgentChanges, HeadTarget, KeepReason, RestoreError, RestorePoint, drop_point};
+use delegator_git::{
+    AgentChanges, Doubt, EndStateProblem, HeadTarget, KeepReason, Overlap, OverlapPart, PossibleEdit,
+    RestoreError, RestorePoint, drop_point,
+};
 use proptest::prelude::*;
 
 use crate::exact::{Snapshot, action, apply, config, copy_template, heads, remove, snapshot};
@@ -16,7 +19,7 @@ use crate::world::World;
 
 /// Everything may be the agent's.
 fn any_change() -> AgentChanges {
-    AgentChanges { ran_commands: true, moved_head: true, unattributed: BTreeSet::new() }
+    AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() }
 }
 
 fn twenty_lines(changes: &[(usize, &str)]) -> String {
@@ -34,9 +37,19 @@ fn restored(world: &World, point: &RestorePoint) -> delegator_git::Plan {
     plan
 }
 
+fn overlap(path: &str, part: OverlapPart) -> Overlap {
+    Overlap { path: path.into(), part }
+}
+
 /// Checks that the restore is refused for these files and changes nothing.
 #[track_caller]
-fn assert_refused(world: &World, point: &RestorePoint, overlaps: &[&str]) {
+fn assert_refused(world: &World, point: &RestorePoint, files: &[&str]) {
+    let overlaps: Vec<Overlap> = files.iter().map(|path| overlap(path, OverlapPart::File)).collect();
+    assert_overlaps(world, point, &overlaps);
+}
+
+#[track_caller]
+fn assert_overlaps(world: &World, point: &RestorePoint, overlaps: &[Overlap]) {
     let before = snapshot(world);
     let (plan, undo) = world.restore_task_changes(point).unwrap();
     assert!(undo.is_none());
@@ -113,6 +126,40 @@ fn overlapping_edits_refuse_the_whole_restore_and_name_every_file() {
 }
 
 #[test]
+fn an_overlap_names_what_of_a_path_was_changed_again() {
+    let world = World::new();
+    // A name that looks like a description.
+    world.write("a (index)", "before\n");
+    world.write("dir/file", "before\n");
+    world.git(&["add", "-A"]);
+    let set_mode = |path: &str, mode: u32| {
+        fs::set_permissions(world.tree.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode("b", 0o644);
+    set_mode("dir", 0o755);
+    let point = world.run_task(&any_change(), || {
+        world.write("a (index)", "task\n");
+        world.write("a", "task\n");
+        world.git(&["add", "a"]);
+        world.write("a", "a1\n");
+        set_mode("b", 0o640);
+        set_mode("dir", 0o750);
+    });
+    world.write("a (index)", "user\n");
+    world.write("a", "user\n");
+    world.git(&["add", "a"]);
+    set_mode("b", 0o600);
+    set_mode("dir", 0o700);
+    let expected = [
+        overlap("a", OverlapPart::Index),
+        overlap("a (index)", OverlapPart::File),
+        overlap("b", OverlapPart::Permissions),
+        overlap("dir", OverlapPart::Permissions),
+    ];
+    assert_overlaps(&world, &point, &expected);
+}
+
+#[test]
 fn what_is_not_attributed_to_the_agent_stays() {
     let world = World::new();
     let agent = AgentChanges { unattributed: [b"b".to_vec()].into(), ..AgentChanges::default() };
@@ -127,6 +174,34 @@ fn what_is_not_attributed_to_the_agent_stays() {
     assert_eq!((plan.remove, plan.remove_directories), (vec!["dir/a".to_owned()], vec!["dir".to_owned()]));
     assert!(!plan.index_differs && world.tree.join("also theirs").is_dir());
     assert_eq!(world.read("b").as_deref(), Some("another program\n"));
+}
+
+#[test]
+fn a_plan_marks_files_that_may_hold_edits_of_the_user() {
+    let world = World::new();
+    world.write("c", "c1\n");
+    world.write("d", "d1\n");
+    let agent = AgentChanges {
+        unattributed: [b"c".to_vec()].into(),
+        doubtful: [(b"b".to_vec(), Doubt::DuringCommand), (b"new".to_vec(), Doubt::OutsideActions)].into(),
+        ..any_change()
+    };
+    let point = world.run_task(&agent, || {
+        for path in ["a", "b", "c", "new"] {
+            world.write(path, "during the task\n");
+        }
+    });
+    let doubtful = |path: &str, doubt| (path.to_owned(), PossibleEdit::Doubtful(doubt));
+    let during = [doubtful("b", Doubt::DuringCommand), doubtful("new", Doubt::OutsideActions)];
+    let prepared = world.prepare_task_changes(&point);
+    assert_eq!(prepared.plan.possible_edits.as_deref(), Some(&during[..]));
+    world.write("d", "later\n");
+    let (not_agents, later) =
+        (("c".to_owned(), PossibleEdit::NotByAgent), ("d".to_owned(), PossibleEdit::Later));
+    let [b, new] = during;
+    assert_eq!(world.prepare(&point).unwrap().plan.possible_edits, Some(vec![b, not_agents, later, new]));
+    fs::remove_dir_all(world.tree.join(".git/mcp-delegator/ends")).unwrap();
+    assert_eq!(world.prepare(&point).unwrap().plan.possible_edits, None, "it is not known");
 }
 
 #[test]
@@ -151,7 +226,7 @@ fn an_undo_leaves_what_changed_after_the_restore() {
     assert_eq!((world.read("a").as_deref(), world.read("b").as_deref()), (Some("task\n"), Some("user\n")));
     world.write("a", "user\n");
     let (plan, undone) = world.undo(&undo_of_undo.unwrap()).unwrap();
-    assert!(undone.is_none() && plan.overlaps == ["a"], "{plan:?}");
+    assert!(undone.is_none() && plan.overlaps == [overlap("a", OverlapPart::File)], "{plan:?}");
     assert_eq!(world.read("a").as_deref(), Some("user\n"));
 }
 
@@ -223,6 +298,57 @@ fn without_the_state_after_the_task_its_changes_cannot_be_restored() {
     let refused = world.restore_task_changes(&point).unwrap_err();
     assert!(matches!(refused, RestoreError::NoEndState { .. }), "{refused}");
     world.restore(&point, false).unwrap();
+}
+
+#[test]
+fn a_state_after_the_task_that_cannot_be_read_is_an_error_that_names_the_file() {
+    let world = World::new();
+    let point = world.run_task(&any_change(), || world.write("a", "task\n"));
+    let file =
+        fs::read_dir(world.tree.join(".git/mcp-delegator/ends")).unwrap().next().unwrap().unwrap().path();
+    let stored = fs::read(&file).unwrap();
+    let newer = String::from_utf8_lossy(&stored).replacen("{\"version\":1,", "{\"version\":2,\"new\":0,", 1);
+    for (bytes, expected) in [
+        (stored[..stored.len() / 2].to_vec(), EndStateProblem::Damaged),
+        (stored[..stored.len() - 1].to_vec(), EndStateProblem::Damaged),
+        ([&stored[..], b"x"].concat(), EndStateProblem::Damaged),
+        (b"{}\n".to_vec(), EndStateProblem::Damaged),
+        (Vec::new(), EndStateProblem::Damaged),
+        (newer.into_bytes(), EndStateProblem::OtherVersion { found: 2, known: 1 }),
+        (b"{\"version\":2}\n".to_vec(), EndStateProblem::OtherVersion { found: 2, known: 1 }),
+    ] {
+        fs::write(&file, &bytes).unwrap();
+        match world.restore_task_changes(&point).unwrap_err() {
+            RestoreError::UnreadableEndState { file: named, problem } => {
+                assert_eq!((named, problem), (file.clone(), expected));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    world.restore(&point, false).unwrap();
+    assert_eq!(world.read("a").as_deref(), Some("a1\n"), "the whole tree does not need it");
+}
+
+#[test]
+fn an_edited_index_whose_objects_are_missing_is_refused() {
+    let world = World::new();
+    // Only the index has this version.
+    world.write("a", "staged\n");
+    world.git(&["add", "a"]);
+    world.write("a", "a1\n");
+    let staged = world.git(&["rev-parse", ":a"]);
+    let point = world.run_task(&any_change(), || {
+        world.write("a", "task\n");
+        world.git(&["add", "a"]);
+    });
+    // A later entry of another file: entries are edited, and the saved index is not taken as it is.
+    world.write("b", "user\n");
+    world.git(&["add", "b"]);
+    world.remove_object(staged.trim());
+    let before = (world.index(), world.read("a"));
+    let refused = world.restore_task_changes(&point).unwrap_err();
+    assert!(matches!(refused, RestoreError::PointMissing { .. }), "{refused:?}");
+    assert_eq!((world.index(), world.read("a")), before, "nothing was changed");
 }
 
 #[test]

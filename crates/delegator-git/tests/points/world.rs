@@ -82,6 +82,33 @@ impl World {
         self.git(&[&[store.as_str()], args].concat())
     }
 
+    /// Removes an object from the repository and from our store, and leaves all others.
+    pub(crate) fn remove_object(&self, id: &str) {
+        for git_dir in [".git", ".git/mcp-delegator"].map(|dir| self.tree.join(dir)) {
+            let packs: Vec<PathBuf> = std::fs::read_dir(git_dir.join("objects/pack"))
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.extension() == Some(OsStr::new("pack")))
+                .collect();
+            for pack in packs {
+                // git unpacks only what it does not have yet.
+                let moved = self.temp_dir().join("moved.pack");
+                std::fs::rename(&pack, &moved).unwrap();
+                let _ = std::fs::remove_file(pack.with_extension("idx"));
+                let unpacked = Command::new(GIT)
+                    .arg("--git-dir")
+                    .arg(&git_dir)
+                    .args(["unpack-objects", "-q"])
+                    .stdin(std::fs::File::open(&moved).unwrap())
+                    .status();
+                assert!(unpacked.unwrap().success());
+                std::fs::remove_file(moved).unwrap();
+            }
+            let (folder, name) = id.split_at(2);
+            let _ = std::fs::remove_file(git_dir.join("objects").join(folder).join(name));
+        }
+    }
+
     pub(crate) fn commit(&self, message: &str) {
         self.git(&["commit", "--quiet", "--allow-empty", "-m", message]);
     }
@@ -183,6 +210,11 @@ impl World {
         point: &RestorePoint,
     ) -> Result<(Plan, Option<RestorePoint>), RestoreError> {
         self.restore_changes(point, RestoreScope::TaskChanges)
+    }
+
+    /// Checks a restore of what the task changed.
+    pub(crate) fn prepare_task_changes(&self, point: &RestorePoint) -> PreparedRestore {
+        prepare_restore(&self.runner(), point, RestoreScope::TaskChanges, &self.temp_dir()).unwrap()
     }
 
     /// Undoes a restore, but not what changed after it.

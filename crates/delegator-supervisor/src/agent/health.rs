@@ -14,10 +14,20 @@ pub enum HealthStatus {
     Problem,
 }
 
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HealthSubject {
+    /// The directory that contains the agent's configuration and state.
+    Home,
+    /// The agent's own configuration. The agent does not start with an invalid one, so nothing else can be checked.
+    Configuration,
+    SignIn,
+}
+
 /// One finding, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheck {
-    pub name: &'static str,
+    pub subject: HealthSubject,
     pub status: HealthStatus,
     pub message: String,
     pub suggestion: Option<String>,
@@ -32,8 +42,8 @@ pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Op
 }
 
 impl Agent {
-    /// Whether the agent can authenticate, as far as that is known without using the network. `environment` are the
-    /// variables that it gets, `caller` those of the caller.
+    /// Whether the agent can authenticate, as far as that is known without using the network; instead a problem of its
+    /// configuration, if there is one. `environment` are the variables that it gets, `caller` those of the caller.
     pub fn check_sign_in(
         &self,
         environment: &Variables,

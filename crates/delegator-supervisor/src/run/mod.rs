@@ -14,8 +14,8 @@ mod supervise;
 pub use ending::{EndSignal, EndingRecipe, EndingStep, SignalTarget};
 pub use limits::{ActivitySource, LimitWarning, Limits};
 pub use ports::{
-    CancelRequest, CommandPhase, Percent, PercentSource, Ports, RunResult, RunSpec, Snapshot, Stream,
-    StreamSummary, VerificationResult, VerifySpec,
+    ActionPhase, AgentAction, CancelRequest, Percent, PercentSource, Ports, RunResult, RunSpec, Snapshot,
+    Stream, StreamSummary, VerificationResult, VerifySpec,
 };
 pub use stream_store::omitted_bytes;
 pub use supervise::{redact_record, redacted_report, supervise};

@@ -14,7 +14,7 @@ use delegator_transcript::{
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::ioctl_fionread;
 
-use super::ports::{CommandPhase, Ports, Stream};
+use super::ports::{ActionPhase, AgentAction, Ports, Stream};
 use super::sentinel::SentinelFilter;
 use super::stream_store::StreamStore;
 use crate::verdict::StderrDigest;
@@ -157,8 +157,10 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         };
         let mut is_activity = false;
         let lines_before = framer.lines();
-        let on_command = |item: &str, phase: CommandPhase| ports.on_command(item, phase, *empty_at_ms);
-        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line, on_command));
+        let on_action = |item: &str, action: AgentAction, phase: ActionPhase| {
+            ports.on_action(item, action, phase, *empty_at_ms);
+        };
+        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line, on_action));
         // In the middle of a long line, the agent is still writing it.
         is_activity |= framer.lines() == lines_before;
         sink.append(bytes);
@@ -187,23 +189,31 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
 fn is_activity_line(
     summarizer: &mut LineSummarizer,
     line: &Line<'_>,
-    on_command: impl Fn(&str, CommandPhase),
+    on_action: impl Fn(&str, AgentAction, ActionPhase),
 ) -> bool {
     let is_blank = matches!(line.body, LineBody::Whole(bytes) if bytes.trim_ascii().is_empty());
     let mut is_retry = false;
     let observed = summarizer.push_line_with(line, |effect| {
         is_retry |= matches!(effect, Effect::Emit(ThreadEvent::Error { .. }));
         if let Effect::Emit(ThreadEvent::Item { phase, item }) = effect
-            && matches!(item.details, ItemDetails::CommandExecution(_))
+            && let Some(action) = action_of(&item.details)
         {
             match phase {
-                ItemPhase::Started => on_command(&item.id.resolve(), CommandPhase::Started),
-                ItemPhase::Completed => on_command(&item.id.resolve(), CommandPhase::Ended),
+                ItemPhase::Started => on_action(&item.id.resolve(), action, ActionPhase::Started),
+                ItemPhase::Completed => on_action(&item.id.resolve(), action, ActionPhase::Ended),
                 ItemPhase::Updated => {}
             }
         }
     });
     observed.is_activity || !(is_retry || is_blank)
+}
+
+fn action_of(details: &ItemDetails<'_>) -> Option<AgentAction> {
+    match details {
+        ItemDetails::CommandExecution(_) => Some(AgentAction::Command),
+        ItemDetails::FileChange { .. } => Some(AgentAction::Patch),
+        _ => None,
+    }
 }
 
 /// Standard error of an agent, or the whole output of a verification.

@@ -72,8 +72,15 @@ pub enum Stream {
     Verify,
 }
 
+/// What an agent does to files by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommandPhase {
+pub enum AgentAction {
+    Command,
+    Patch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionPhase {
     Started,
     Ended,
 }
@@ -115,8 +122,8 @@ pub trait Ports {
     /// The agent announced its thread. Called once.
     fn on_thread(&self, _thread_id: &str) {}
 
-    /// The agent reported, not before `after_ms`, that a command started or ended; `item` identifies the command.
-    fn on_command(&self, _item: &str, _phase: CommandPhase, _after_ms: i64) {}
+    /// The agent reported, not before `after_ms`, that an action started or ended; `item` identifies it.
+    fn on_action(&self, _item: &str, _action: AgentAction, _phase: ActionPhase, _after_ms: i64) {}
 
     /// The progress changed; called at most once a second. The texts are redacted.
     fn on_snapshot(&self, _snapshot: &Snapshot) {}

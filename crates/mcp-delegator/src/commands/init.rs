@@ -6,6 +6,8 @@
 
 mod first_task;
 
+use std::path::{Path, PathBuf};
+
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,7 @@ use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration
 use crate::commands::{Command, prepare, question};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::warnings;
 use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::{CommandOutput, Completion};
 use crate::spec::{CommandSpec, ConfigUse, Example, Shape, Toolset};
@@ -168,29 +171,23 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
         }
         false => Ok(None),
     };
-    let asks_for_task = is_ready && !matches!(earlier, Ok(Some(_)));
+    let has_earlier = matches!(earlier, Ok(Some(_)));
+    // The task would wait in the queue without an end.
+    let is_paused = is_ready && !has_earlier && is_queue_paused(context);
+    let asks_for_task = is_ready && !is_paused && !has_earlier;
     let choices = choices(context, &input, &found, asks_for_task);
     let new = registration(context, &[], choices.approves_tools);
     for client in found.iter().filter(|_| choices.registers) {
         register_step(context, &mut progress, client, &new, &input);
     }
-    let missing = match (choices.registers, found.is_empty()) {
-        (false, _) => Some("no client was registered"),
-        (true, true) => Some("no MCP client was found here"),
-        (true, false) => None,
-    };
-    if let Some(message) = missing {
-        progress.add("clients", StepStatus::Skipped, message, Some("mcp-delegator setup".to_owned()));
-    }
+    note_missing_clients(&mut progress, choices.registers, found.is_empty());
     let reason = match (choices.runs_task, is_ready) {
-        (false, _) => Some("not wanted"),
-        (true, false) => {
-            Some("not run, because of the problems above; correct them and run `mcp-delegator init` again")
-        }
-        (true, true) => None,
+        (false, _) => Some(SkipReason::NotWanted),
+        (true, false) => Some(SkipReason::Problems),
+        (true, true) => is_paused.then_some(SkipReason::QueuePaused),
     };
     match (reason, earlier) {
-        (Some(reason), _) => progress.add(TASK_STEP, StepStatus::Skipped, reason, None),
+        (Some(reason), _) => reason.add_to(&mut progress),
         (None, Ok(earlier)) => task_step(context, &mut progress, earlier, input.dry_run),
         (None, Err(error)) => progress.fail(TASK_STEP, error),
     }
@@ -198,7 +195,47 @@ fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError> {
     let warning = path_warning(context, &new).filter(|_| is_registered);
     let mut output = output(progress, input.dry_run);
     output.warnings.extend(warning);
+    output.warnings.extend((reason == Some(SkipReason::QueuePaused)).then(warnings::queue_paused));
     Ok(output)
+}
+
+/// Why no first task is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SkipReason {
+    NotWanted,
+    Problems,
+    QueuePaused,
+}
+
+impl SkipReason {
+    fn add_to(self, progress: &mut Progress) {
+        let (message, next) = match self {
+            SkipReason::NotWanted => ("not wanted", None),
+            SkipReason::Problems => (
+                "not run, because of the problems above; correct them and run `mcp-delegator init` again",
+                None,
+            ),
+            SkipReason::QueuePaused => (
+                "not run, because the queue is paused; resume it and run `mcp-delegator init` again",
+                Some("mcp-delegator queue resume".to_owned()),
+            ),
+        };
+        progress.add(TASK_STEP, StepStatus::Skipped, message, next);
+    }
+}
+
+fn is_queue_paused(context: &Context<'_>) -> bool {
+    // An error here is one of the task, too, which reports it.
+    engine(context).is_ok_and(|engine| engine.is_queue_paused().unwrap_or(false))
+}
+
+fn note_missing_clients(progress: &mut Progress, registers: bool, is_none_found: bool) {
+    let message = match (registers, is_none_found) {
+        (false, _) => "no client was registered",
+        (true, true) => "no MCP client was found here",
+        (true, false) => return,
+    };
+    progress.add("clients", StepStatus::Skipped, message, Some("mcp-delegator setup".to_owned()));
 }
 
 fn output(progress: Progress, dry_run: bool) -> CommandOutput {
@@ -356,11 +393,19 @@ fn task_step(context: &Context<'_>, progress: &mut Progress, earlier: Option<Tas
                 let (data, _) = completion.parts();
                 progress.task = data.cloned();
                 let summary = data.and_then(|data| data["summary"].as_str()).unwrap_or("completed");
-                let next = "mcp-delegator run 'your task' --mode workspace-write".to_owned();
-                progress.add(TASK_STEP, StepStatus::Done, summary, Some(next));
+                progress.add(TASK_STEP, StepStatus::Done, summary, Some(next_task(directory)));
             }
         },
     }
+}
+
+/// The command of a first task that changes files. Outside of a repository Codex refuses it without a flag. An empty
+/// `.git` is none: sandboxes create it in directories that they protect.
+fn next_task(directory: &Path) -> String {
+    let is_git = |path: PathBuf| path.is_file() || path.join("HEAD").exists();
+    let is_in_repository = directory.ancestors().any(|above| is_git(above.join(".git")));
+    let flag = if is_in_repository { "" } else { " --skip-git-repo-check" };
+    format!("mcp-delegator run 'your task' --mode workspace-write{flag}")
 }
 
 fn describe(data: &Value) -> Document {

@@ -36,7 +36,7 @@ fn non_empty_strings() -> Value {
     json!({"type": "string", "minLength": 1})
 }
 
-/// The schema of a [`VerifyCommand`], without a type: clients refuse a list of types. `validation` checks the forms.
+/// The schema of a [`VerifyCommand`], without a type: `validation` checks the forms, and the tool schema names them.
 fn commands(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"items": {"type": "string"}})
 }
@@ -162,7 +162,7 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true, "default" = Isolation::None))]
     pub isolation: Option<Isolation>,
-    /// Command that checks the work; a string runs in sh, a list is a program and its arguments
+    /// Command that checks the work: a line for sh, or a list of words
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "commands", extend("x-command" = true))]
     pub verify: Option<VerifyCommand>,

@@ -184,7 +184,8 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         }
         restored => restored?,
     };
-    let (message, warnings) = (summary_sentence(&restored.trees, input.dry_run), warnings(&restored));
+    let (message, warnings) =
+        (summary_sentence(&restored.trees, input.dry_run), warnings(&restored, request));
     let batch = batch_of(batch, &restored);
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = RestoreOutput::restored(&id, restored, input.dry_run, result);

@@ -3,16 +3,15 @@
 //! The conversion is one exhaustive `match`. It adds no new conditions: the engine decides what failed, this module
 //! only chooses the code and the hint.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, State, TaskId};
-use delegator_engine::{
-    DirectoryProblem, EngineError, FileProblem, GitError, PlanError, RestoreError, VariableAccess,
-};
+use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, VariableAccess};
 use delegator_registry::RegistryError;
 
 use crate::error::os_limits::os_limit_error;
+use crate::error::restore::{overlap_error, restore_error};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 
@@ -64,7 +63,7 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::RestorePointNotFound { task, .. } => AppError::new(ErrorCode::NotFound, message)
             .context("task_id", task.as_str())
             .suggest("Give a directory of the task's repository as {input:working_dir}."),
-        EngineError::RestoreOverlap { paths } => restore_overlap(message, &paths),
+        EngineError::RestoreOverlap { overlaps } => overlap_error(&overlaps),
         EngineError::WorkTreeBusy { busy, state, .. } => work_tree_busy(message, state, &busy),
         EngineError::ClockJumped { by_ms } => clock_jumped(message, by_ms),
         EngineError::NoGit(_) => AppError::new(ErrorCode::DependencyMissing, message),
@@ -281,35 +280,6 @@ pub fn file_problem(field: &str, path: &Path, problem: &FileProblem) -> Problem 
         .suggest(Some(suggestion))
 }
 
-const RESTORE_ALL: &str = "Commit or copy the later edits that you want to retain, then restore with {input:all}: it reverts \
-                           the whole work tree, including later edits. {input:undo} reverts that again.";
-
-fn restore_overlap(message: String, paths: &[PathBuf]) -> AppError {
-    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    AppError::new(ErrorCode::WrongState, format!("{message} Nothing was restored."))
-        .context("overlapping_paths", paths)
-        .suggest(RESTORE_ALL)
-}
-
-fn restore_error(error: RestoreError, message: String) -> AppError {
-    match error {
-        RestoreError::NoEndState { .. } | RestoreError::UnfinishedRestore { .. } => {
-            AppError::new(ErrorCode::WrongState, message).suggest(RESTORE_ALL)
-        }
-        RestoreError::PointMissing { .. } => AppError::new(ErrorCode::NotFound, message),
-        RestoreError::IndexLocked { .. } => AppError::new(ErrorCode::LockHeld, message),
-        RestoreError::DifferentRepository { .. }
-        | RestoreError::PathBlocked { .. }
-        | RestoreError::CheckedOutElsewhere { .. } => AppError::new(ErrorCode::WrongState, message),
-        RestoreError::ConcurrentChange { .. } => AppError::new(ErrorCode::NotReady, message),
-        RestoreError::Incomplete { undo, .. } => AppError::new(ErrorCode::IoError, message)
-            .context("undo_point", undo)
-            .suggest("Run restore again, or set undo and all to revert it."),
-        RestoreError::Git(GitError::TimedOut { limit, .. }) => AppError::wall_timeout(message, limit),
-        RestoreError::Git(_) => AppError::new(ErrorCode::IoError, message),
-    }
-}
-
 fn registry_error(error: RegistryError) -> AppError {
     let message = sentence(&error.to_string());
     match error {
@@ -342,6 +312,8 @@ pub(super) fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use delegator_engine::{GitError, RestoreError};
 
     use super::*;
     use crate::error::Phase;

@@ -10,6 +10,7 @@ pub mod error_code;
 pub mod exit_code;
 mod os_limits;
 pub mod panic;
+pub mod restore;
 pub mod suggestion;
 
 use std::time::Duration;

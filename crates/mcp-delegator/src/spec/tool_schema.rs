@@ -78,7 +78,11 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
 
 /// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
 fn property_schema(property: &Property, max_mode: Mode) -> Value {
-    let mut schema = type_keys_only(&property.published_schema(max_mode));
+    let mut schema = match property.is_command {
+        // Gemini refuses an input without a type, and clients refuse a list of types. All accept alternatives of an input.
+        true => json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+        false => type_keys_only(&property.published_schema(max_mode)),
+    };
     if let Some(object) = schema.as_object_mut() {
         let is_off = property.schema.get("default") == Some(&Value::Bool(false));
         let notes = [(is_off, DEFAULT_FALSE), (property.is_path, "absolute")];

@@ -148,6 +148,40 @@ fn the_handle_of_a_wait_returns_what_the_call_would() {
     }
 }
 
+/// Adds copies of an ended task that were read already.
+fn add_read_copies(stage: &Stage, id: &str, label: (&str, &str), count: u32) {
+    let database = rusqlite::Connection::open(stage.world.home().join("state/registry.db")).unwrap();
+    database.execute("CREATE TEMP TABLE copy AS SELECT * FROM tasks WHERE id = ?1", [id]).unwrap();
+    for _ in 0..count {
+        // In Crockford's base32, whatever the numbers are.
+        let next = "UPDATE copy SET seq = seq + 1, ended_order = ended_order + 1, read_at_ms = 1, \
+                    id = printf('T-local-%010d', seq + 1)";
+        database.execute(next, []).unwrap();
+        database.execute("INSERT INTO tasks SELECT * FROM copy", []).unwrap();
+        let labelled = "INSERT INTO labels (key, value, task) SELECT ?1, ?2, seq FROM copy";
+        database.execute(labelled, [label.0, label.1]).unwrap();
+    }
+}
+
+#[test]
+fn the_handle_of_a_wait_reports_that_more_tasks_have_ended() {
+    let stage = quick_stage();
+    let id = stage.exec(&["--labels", "batch=x"]);
+    stage.wait(&id);
+    add_read_copies(&stage, &id, ("batch", "x"), 100);
+    let database = rusqlite::Connection::open(stage.world.home().join("state/registry.db")).unwrap();
+    database
+        .execute("UPDATE tasks SET read_at_ms = NULL, ended_order = 1000000 WHERE id = ?1", [&id])
+        .unwrap();
+    let mut client = Client::connect_with(&stage, V2026_07, &[], tasks_capability());
+    let arguments = json!({"labels": {"batch": "x"}, "until": "any", "format": "json"});
+    let handle = handle_of(&client.call("_codex_local_wait", arguments));
+    let ended = wait_for_status(&mut client, &handle, "completed");
+    let envelope = &ended["result"]["structuredContent"];
+    assert_eq!(envelope["data"]["tasks"][0]["task_id"], json!(id), "{ended}");
+    assert!(envelope["meta"].to_string().contains("W_WAIT_001"), "{ended}");
+}
+
 #[test]
 fn a_read_only_server_cancels_nothing() {
     let stage = waiting_stage();

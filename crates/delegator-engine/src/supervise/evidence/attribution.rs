@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use delegator_git::Doubt;
 use serde::{Deserialize, Serialize};
 
-use super::command_times::CommandTimes;
+use super::action_times::AgentTimes;
 
 /// Whose change it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,7 +50,7 @@ pub(super) struct AgentActions {
     pub(super) made_other_calls: bool,
     /// It renamed a file, and the new name is not known.
     pub(super) renamed_a_file: bool,
-    pub(super) commands: CommandTimes,
+    pub(super) times: AgentTimes,
     /// When the task began.
     pub(super) since_ms: i64,
 }
@@ -67,6 +68,28 @@ impl AgentActions {
         }
     }
 
+    /// Why a change that is the agent's, or may be, may be another's as well; `None` if only the agent's actions explain it.
+    pub(super) fn doubt(
+        &self,
+        path: &str,
+        changed_ms: Option<i64>,
+        attribution: Attribution,
+    ) -> Option<Doubt> {
+        let is_named = self.named.contains(path) || self.attempted.contains(path);
+        match attribution {
+            Attribution::Unknown => None,
+            Attribution::PossiblyAgent => Some(Doubt::PossiblyAgent),
+            Attribution::Agent if !is_named => Some(Doubt::DuringCommand),
+            Attribution::Agent => {
+                let at_ms = changed_ms.filter(|at_ms| *at_ms >= self.since_ms)?;
+                let AgentTimes { commands, patches } = &self.times;
+                // Without times of patches nothing is known about the time of a named change.
+                let is_outside = !patches.is_empty() && !patches.contains(at_ms) && !commands.contains(at_ms);
+                is_outside.then_some(Doubt::OutsideActions)
+            }
+        }
+    }
+
     /// Whose a change is that no event and no command explains.
     fn without_explanation(&self) -> Attribution {
         let may_write_unnoticed = self.may_write && (self.made_other_calls || !self.has_complete_events);
@@ -79,13 +102,15 @@ impl AgentActions {
     /// Whether its commands may have changed something at this time. A file that is gone, or that was moved with its
     /// directory, has no time of its own: then any command explains it.
     fn commands_explain(&self, changed_ms: Option<i64>) -> bool {
-        let is_in_time = |changed_ms: i64| changed_ms < self.since_ms || self.commands.contains(changed_ms);
-        self.may_write && !self.commands.is_empty() && changed_ms.is_none_or(is_in_time)
+        let is_in_time =
+            |changed_ms: i64| changed_ms < self.since_ms || self.times.commands.contains(changed_ms);
+        self.may_write && !self.times.commands.is_empty() && changed_ms.is_none_or(is_in_time)
     }
 
     /// Whose commits were made, by the time of the newest one, which is in whole seconds.
     pub(super) fn attribute_commits(&self, newest_ms: i64) -> Attribution {
-        let is_explained = [newest_ms, newest_ms + 999].iter().any(|at_ms| self.commands.contains(*at_ms));
+        let is_explained =
+            [newest_ms, newest_ms + 999].iter().any(|at_ms| self.times.commands.contains(*at_ms));
         match self.may_write && is_explained {
             true => Attribution::Agent,
             false => self.without_explanation(),
@@ -101,29 +126,56 @@ impl AgentActions {
 
     /// Whether changes that no event can name, such as those of the index, may be the agent's.
     pub(super) fn may_change_anything(&self) -> bool {
-        self.without_explanation() != Attribution::Unknown || (self.may_write && !self.commands.is_empty())
+        self.without_explanation() != Attribution::Unknown
+            || (self.may_write && !self.times.commands.is_empty())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use delegator_supervisor::run::CommandPhase;
+    use delegator_supervisor::run::ActionPhase;
 
+    use super::super::action_times::ActionTimes;
     use super::*;
 
     /// An agent with events that edited `named` and ran a command from 10 s to 20 s.
     fn agent() -> AgentActions {
-        let mut commands = CommandTimes::default();
-        commands.record("1", CommandPhase::Started, 10_000, 10_000);
-        commands.record("1", CommandPhase::Ended, 20_000, 20_000);
+        let mut commands = ActionTimes::default();
+        commands.record("1", ActionPhase::Started, 10_000, 10_000);
+        commands.record("1", ActionPhase::Ended, 20_000, 20_000);
         AgentActions {
             named: BTreeSet::from(["named".to_owned()]),
             may_write: true,
             has_complete_events: true,
-            commands,
+            times: AgentTimes { commands, ..AgentTimes::default() },
             since_ms: 5_000,
             ..AgentActions::default()
         }
+    }
+
+    #[test]
+    fn a_change_of_the_agent_is_doubtful_if_another_may_have_made_it() {
+        let mut agent = agent();
+        let doubt = |agent: &AgentActions, path: &str, changed_ms| {
+            agent.doubt(path, changed_ms, agent.attribute(path, changed_ms, false))
+        };
+        assert_eq!(doubt(&agent, "named", Some(30_000)), None, "the time of the patch is not known");
+        agent.times.patches.record("2", ActionPhase::Started, 25_000, 25_000);
+        agent.times.patches.record("2", ActionPhase::Ended, 25_100, 25_100);
+        for (path, changed_ms, expected) in [
+            ("named", Some(25_050), None),
+            ("named", Some(15_000), None),
+            ("named", None, None),
+            ("named", Some(30_000), Some(Doubt::OutsideActions)),
+            ("named", Some(21_000), Some(Doubt::OutsideActions)),
+            ("other", Some(15_000), Some(Doubt::DuringCommand)),
+            ("deleted", None, Some(Doubt::DuringCommand)),
+            ("other", Some(30_000), None),
+        ] {
+            assert_eq!(doubt(&agent, path, changed_ms), expected, "{path} {changed_ms:?}");
+        }
+        agent.has_complete_events = false;
+        assert_eq!(doubt(&agent, "other", Some(30_000)), Some(Doubt::PossiblyAgent));
     }
 
     #[test]
@@ -138,7 +190,7 @@ mod tests {
         ] {
             assert_eq!(agent().attribute(path, changed_ms, false), expected, "{path} {changed_ms:?}");
         }
-        let without_commands = AgentActions { commands: CommandTimes::default(), ..agent() };
+        let without_commands = AgentActions { times: AgentTimes::default(), ..agent() };
         assert_eq!(without_commands.attribute("deleted", None, false), Attribution::Unknown);
         assert!(!without_commands.may_change_anything() && agent().may_change_anything());
         assert_eq!(agent().attribute_commits(9_000), Attribution::Agent);

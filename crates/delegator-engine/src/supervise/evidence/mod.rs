@@ -10,9 +10,9 @@
 //! task, and every step is bounded in time: what could not be examined is listed. All paths are relative to the working
 //! directory; a path outside begins with `../`.
 
+mod action_times;
 mod artifacts;
 mod attribution;
-mod command_times;
 mod finding;
 mod merge;
 mod observation;
@@ -24,9 +24,9 @@ mod tree;
 use delegator_git::LeftOut;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use action_times::AgentTimes;
 pub use artifacts::{Artifact, NotHashed};
 pub use attribution::Attribution;
-pub(crate) use command_times::CommandTimes;
 pub use finding::{Branches, Finding, FindingKind};
 pub(crate) use observation::{Observation, ObservationContext, begin_observation};
 

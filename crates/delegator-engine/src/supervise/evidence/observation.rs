@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{Mode, TaskId};
-use delegator_git::{AgentChanges, Baseline, ChangeKind, LeftOut, LeftOutReason, Limits};
+use delegator_git::{AgentChanges, Baseline, ChangeKind, Doubt, LeftOut, LeftOutReason, Limits};
 use delegator_registry::TaskDir;
 use delegator_supervisor::agent::Variables;
 use delegator_supervisor::run::RunResult;
@@ -25,7 +25,7 @@ use super::paths::display_path;
 use super::reconcile::{Claim, ClaimLocation, Claims, ObservedChanges, reconcile};
 use super::tree::{TreeChanges, TreeObservation};
 use super::{
-    Attribution, ChangeCounts, CommandTimes, Evidence, EvidenceAndFindings, MAX_LEFT_OUT, MAX_LISTED, Source,
+    AgentTimes, Attribution, ChangeCounts, Evidence, EvidenceAndFindings, MAX_LEFT_OUT, MAX_LISTED, Source,
     UnattributedChanges,
 };
 use crate::submit::work_tree::work_tree_of;
@@ -150,7 +150,7 @@ impl Observation {
     pub(crate) fn finish(
         mut self,
         result: &RunResult,
-        commands: CommandTimes,
+        times: AgentTimes,
         other_writers: impl FnOnce() -> Vec<TaskId>,
     ) -> EvidenceAndFindings {
         let began = Instant::now();
@@ -173,7 +173,7 @@ impl Observation {
         }));
         let changed = merged.files.modified.iter().chain(&merged.files.added).chain(&merged.files.deleted);
         let claims = self.claims(&result.report, &changed.map(String::as_str).collect());
-        let actions = self.agent_actions(result, &claims, &merged.changes, commands);
+        let actions = self.agent_actions(result, &claims, &merged.changes, times);
         let attributed = self.attribute(&actions, &merged.changes);
         if let Some((history, newest_ms)) = merged.history.as_mut().zip(newest_commit_ms(&changes)) {
             history.attribution = actions.attribute_commits(newest_ms);
@@ -193,7 +193,12 @@ impl Observation {
         };
         findings.extend(reconcile(&claims, &observed));
         findings.extend(merged.findings());
-        findings.extend(self.store_end_states(&changes, &merged.changes, &observed, &actions));
+        findings.extend(self.store_end_states(
+            &changes,
+            &merged.changes,
+            (&observed, &attributed.doubts),
+            &actions,
+        ));
         (Some(self.evidence(merged, attributed, began)), findings)
     }
 
@@ -202,7 +207,7 @@ impl Observation {
         result: &RunResult,
         claims: &Claims,
         changes: &[Change],
-        commands: CommandTimes,
+        times: AgentTimes,
     ) -> AgentActions {
         let report = &result.report;
         let attempted = report.files.attempted.iter();
@@ -219,7 +224,7 @@ impl Observation {
             // Codex prints no event for a command that its sandbox stopped.
             made_other_calls: report.sub_agents + report.unknown_items > 0 || result.refused.count > 0,
             renamed_a_file: claims.has_rename_without_new_name(changes),
-            commands,
+            times,
             since_ms: self.since_ms,
         }
     }
@@ -234,7 +239,7 @@ impl Observation {
             });
             let path = display_path(&change.path);
             let attribution = actions.attribute(&path, changed_ms, change.kind == ChangeKind::Added);
-            attributed.add(change, attribution);
+            attributed.add(change, attribution, actions.doubt(&path, changed_ms, attribution));
         }
         attributed
     }
@@ -245,7 +250,7 @@ impl Observation {
         &mut self,
         changes: &[Result<TreeChanges, String>],
         files: &[Change],
-        observed: &ObservedChanges,
+        (observed, doubts): (&ObservedChanges, &BTreeMap<String, Doubt>),
         actions: &AgentActions,
     ) -> Vec<Finding> {
         // If other tasks wrote in the same trees, only what an event names is certainly this agent's.
@@ -256,7 +261,13 @@ impl Observation {
             attribution == Some(&Attribution::Unknown) || (is_shared && !observed.named.contains(&name))
         };
         let paths = files.iter().flat_map(|change| [Some(&change.path), change.from.as_ref()]).flatten();
-        let unattributed: Vec<&PathBuf> = paths.filter(|path| is_unknown(path)).collect();
+        let (unattributed, others): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.partition(|path| is_unknown(path));
+        let doubt = |path: &Path| match is_shared {
+            true => Some(Doubt::OtherTask),
+            false => doubts.get(&display_path(path)).copied(),
+        };
+        let doubtful: Vec<(&PathBuf, Doubt)> =
+            others.into_iter().filter_map(|path| Some((path, doubt(path)?))).collect();
         let mut findings = Vec::new();
         for (tree, changes) in self.trees.iter_mut().zip(changes) {
             let Some(compared) = changes.as_ref().ok().and_then(|changes| changes.compared.as_ref()) else {
@@ -265,6 +276,10 @@ impl Observation {
             let in_tree = unattributed.iter().filter_map(|path| tree.view.tree_path(path)).collect();
             let agent = AgentChanges {
                 unattributed: in_tree,
+                doubtful: doubtful
+                    .iter()
+                    .filter_map(|(path, doubt)| Some((tree.view.tree_path(path)?, *doubt)))
+                    .collect(),
                 ran_commands: !is_shared && actions.may_change_anything(),
                 moved_head: !is_shared && actions.may_have_moved_head(&compared.commits.made_at),
             };
@@ -342,12 +357,14 @@ struct AttributedChanges {
     /// The agent's sandbox prevents writing, so a change that may be the agent's does not count as its own.
     is_enforced: bool,
     changed: BTreeMap<String, Attribution>,
+    /// Why changes that are the agent's, or may be, may be another's as well.
+    doubts: BTreeMap<String, Doubt>,
     counts: ChangeCounts,
     unattributed: UnattributedChanges,
 }
 
 impl AttributedChanges {
-    fn add(&mut self, change: &Change, attribution: Attribution) {
+    fn add(&mut self, change: &Change, attribution: Attribution, doubt: Option<Doubt>) {
         let is_counted = match attribution {
             Attribution::Agent => true,
             Attribution::PossiblyAgent => !self.is_enforced,
@@ -366,6 +383,8 @@ impl AttributedChanges {
         if let Some(list) = list.filter(|list| list.len() < MAX_LISTED) {
             list.extend(paths.iter().cloned());
         }
+        self.doubts
+            .extend(doubt.into_iter().flat_map(|doubt| paths.iter().map(move |path| (path.clone(), doubt))));
         self.changed.extend(paths.into_iter().map(|path| (path, attribution)));
     }
 }
@@ -405,12 +424,12 @@ mod tests {
         };
         let mut attributed = AttributedChanges { is_enforced: true, ..AttributedChanges::default() };
         for number in 0..MAX_LISTED + 5 {
-            attributed.add(&change(number), Attribution::Unknown);
+            attributed.add(&change(number), Attribution::Unknown, None);
         }
-        attributed.add(&change(MAX_LISTED + 5), Attribution::PossiblyAgent);
+        attributed.add(&change(MAX_LISTED + 5), Attribution::PossiblyAgent, None);
         assert_eq!((attributed.counts.files(), attributed.unattributed.files.len()), (0, MAX_LISTED));
         assert_eq!(attributed.changed[&format!("f{}", MAX_LISTED + 4)], Attribution::Unknown);
-        attributed.add(&change(MAX_LISTED + 6), Attribution::Agent);
+        attributed.add(&change(MAX_LISTED + 6), Attribution::Agent, None);
         assert_eq!((attributed.counts.added, attributed.counts.lines.added), (1, 1));
     }
 }

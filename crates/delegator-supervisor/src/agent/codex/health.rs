@@ -3,12 +3,13 @@
 use super::environment::{codex_home, temporary_dir};
 use super::version::CodexVersion;
 use crate::agent::environment::Variables;
-use crate::agent::health::{HealthCheck, HealthStatus};
+use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
 
 /// Codex cannot create its sandbox helper if CODEX_HOME is below the temporary directory, and reports that only on
 /// stderr.
 pub(crate) fn check_home(environment: &Variables) -> HealthCheck {
-    let check = |status, message, suggestion| HealthCheck { name: "codex_home", status, message, suggestion };
+    let subject = HealthSubject::Home;
+    let check = |status, message, suggestion| HealthCheck { subject, status, message, suggestion };
     let temporary = temporary_dir(environment);
     match codex_home(environment) {
         Some(home) if home.starts_with(&temporary) => check(

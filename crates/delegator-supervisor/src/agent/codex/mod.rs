@@ -79,7 +79,8 @@ pub(super) fn probe_version(
     Ok((version.major, version.minor, version.patch))
 }
 
-/// Whether Codex can authenticate. `environment` are the variables that the agent gets, `caller` those of the caller.
+/// Whether Codex can authenticate, or a problem of its configuration. `environment` are the variables that the agent
+/// gets, `caller` those of the caller.
 pub(super) fn check_sign_in(
     program: &Path,
     args: &[OsString],
@@ -87,15 +88,17 @@ pub(super) fn check_sign_in(
     caller: &Variables,
     limit: Duration,
 ) -> HealthCheck {
-    let config = environment::codex_home(environment).map(|home| home.join("config.toml"));
-    let config = config.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let file = environment::codex_home(environment).map(|home| home.join("config.toml"));
+    let args = args.iter().map(OsString::as_os_str).chain(["login", "status"].map(OsStr::new));
+    let login = exit_and_output(program, args, environment, limit).ok();
+    let login = login.map(|(is_success, output)| sign_in::LoginStatus { is_success, output });
+    let problem = login.as_ref().and_then(|it| sign_in::configuration_problem(&it.output, file.as_deref()));
+    if let Some(problem) = problem {
+        return problem;
+    }
+    let config = file.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let provider = sign_in::Provider::configured(&config);
-    let login = provider.needs_login(environment).then(|| {
-        let args = args.iter().map(OsString::as_os_str).chain(["login", "status"].map(OsStr::new));
-        let (is_success, output) = exit_and_output(program, args, environment, limit).ok()?;
-        Some(sign_in::LoginStatus { is_success, output })
-    });
-    sign_in::check(&provider, environment, caller, login.flatten().as_ref())
+    sign_in::check(&provider, environment, caller, login.as_ref())
 }
 
 /// Whether Codex, in that environment, has a thread to resume.

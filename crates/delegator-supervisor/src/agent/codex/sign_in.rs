@@ -2,18 +2,22 @@
 //!
 //! Codex's own configuration names the model provider. Only OpenAI's needs `codex login`; another provider needs the
 //! variable that its `env_key` names, or nothing. Measured with 0.166: `codex login status` exits with 0 only if
-//! credentials are stored, whatever the provider; `codex exec` uses CODEX_API_KEY, but not OPENAI_API_KEY.
+//! credentials are stored, whatever the provider; `codex exec` uses CODEX_API_KEY, but not OPENAI_API_KEY. With an invalid
+//! configuration it prints `Error loading configuration: …`, and no other command works either.
+
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::SIGN_IN_COMMAND;
 use crate::agent::environment::Variables;
-use crate::agent::health::{HealthCheck, HealthStatus};
+use crate::agent::health::{HealthCheck, HealthStatus, HealthSubject};
 
 const OPENAI: &str = "openai";
 /// Used instead of stored credentials.
 const CREDENTIAL_VARIABLES: [&str; 2] = ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"];
 const NOT_SIGNED_IN: &str = "Not logged in";
+const INVALID_CONFIGURATION: &str = "Error loading config";
 
 /// What `codex login status` reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,15 +72,29 @@ impl Provider {
             _ => Provider::OpenAi,
         }
     }
-
-    /// Whether only `codex login status` knows if there are credentials.
-    pub(crate) fn needs_login(&self, agent: &Variables) -> bool {
-        *self == Provider::OpenAi && !CREDENTIAL_VARIABLES.iter().any(|name| is_set(agent, name))
-    }
 }
 
-/// The finding. `agent` are the variables that an agent gets, `caller` those of the caller; `login` is needed if
-/// [`Provider::needs_login`].
+/// The problem of Codex's configuration that `codex login status` printed, if it is invalid.
+pub(crate) fn configuration_problem(output: &str, file: Option<&Path>) -> Option<HealthCheck> {
+    let line = output.lines().find(|line| line.starts_with(INVALID_CONFIGURATION))?;
+    let problem: String =
+        line.split_once(": ").map_or(line, |(_, problem)| problem).chars().take(400).collect();
+    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
+    // Codex names the file only if it knows the line.
+    let message = match problem.contains(&file) {
+        true => format!("Codex's configuration is invalid: {problem}"),
+        false => format!("Codex's configuration {file} is invalid: {problem}"),
+    };
+    Some(HealthCheck {
+        subject: HealthSubject::Configuration,
+        status: HealthStatus::Problem,
+        message,
+        suggestion: Some(format!("Correct {file}, then check again.")),
+    })
+}
+
+/// The finding. `agent` are the variables that an agent gets, `caller` those of the caller; `login` is what
+/// `codex login status` reported, if it could be run.
 pub(crate) fn check(
     provider: &Provider,
     agent: &Variables,
@@ -84,7 +102,7 @@ pub(crate) fn check(
     login: Option<&LoginStatus>,
 ) -> HealthCheck {
     let finding = |status, message: String, suggestion: Option<String>| HealthCheck {
-        name: "sign_in",
+        subject: HealthSubject::SignIn,
         status,
         message,
         suggestion,
@@ -109,18 +127,20 @@ pub(crate) fn check(
                 "Set {variable}, and add to the configuration: [agents.codex] env = [\"{variable}\"]"
             )),
         ),
-        (Provider::OpenAi, None) => match CREDENTIAL_VARIABLES.iter().find(|name| is_set(agent, name)) {
-            Some(variable) => ok(format!("{variable} is set")),
-            None => finding(
-                HealthStatus::Warning,
-                "`codex login status` could not be run".to_owned(),
-                Some(format!("Run: {SIGN_IN_COMMAND} status")),
-            ),
-        },
-        (Provider::OpenAi, Some(login)) if login.is_success => ok("Codex is signed in".to_owned()),
-        (Provider::OpenAi, Some(login)) => {
-            let (message, suggestion) = not_signed_in(&login.output, caller);
-            finding(HealthStatus::Problem, message, Some(suggestion))
+        (Provider::OpenAi, login) => {
+            match (CREDENTIAL_VARIABLES.iter().find(|name| is_set(agent, name)), login) {
+                (Some(variable), _) => ok(format!("{variable} is set")),
+                (None, Some(login)) if login.is_success => ok("Codex is signed in".to_owned()),
+                (None, Some(login)) => {
+                    let (message, suggestion) = not_signed_in(&login.output, caller);
+                    finding(HealthStatus::Problem, message, Some(suggestion))
+                }
+                (None, None) => finding(
+                    HealthStatus::Warning,
+                    "`codex login status` could not be run".to_owned(),
+                    Some(format!("Run: {SIGN_IN_COMMAND} status")),
+                ),
+            }
         }
     }
 }
@@ -184,9 +204,7 @@ mod tests {
         let status = |agent: &[&str], login: Option<LoginStatus>| {
             check(&Provider::OpenAi, &variables(agent), &variables(agent), login.as_ref())
         };
-        assert!(!Provider::OpenAi.needs_login(&variables(&["CODEX_API_KEY"])));
-        assert!(Provider::OpenAi.needs_login(&variables(&["OPENAI_API_KEY"])));
-        assert_eq!(status(&["CODEX_API_KEY"], None).status, HealthStatus::Ok);
+        assert_eq!(status(&["CODEX_API_KEY"], login(false, "Not logged in\n")).status, HealthStatus::Ok);
         assert_eq!(status(&[], login(true, "Logged in using ChatGPT\n")).status, HealthStatus::Ok);
         let missing = status(&[], login(false, "Not logged in\n"));
         assert_eq!(
@@ -195,15 +213,27 @@ mod tests {
         );
         let with_key = status(&["OPENAI_API_KEY"], login(false, "Not logged in\n"));
         assert!(with_key.suggestion.unwrap().contains("codex login --with-api-key"));
-        let broken =
-            status(&[], login(false, "WARNING: x\nError loading configuration: /c:1:5: extra `=`\n"));
-        assert!(broken.message.contains("/c:1:5: extra `=`"), "{broken:?}");
+        let broken = status(&[], login(false, "WARNING: x\nError: the disk is full\n"));
+        assert!(broken.message.contains("the disk is full"), "{broken:?}");
+    }
+
+    #[test]
+    fn an_invalid_configuration_is_reported_with_the_file_and_the_message_of_codex() {
+        let message = |output: &str| {
+            configuration_problem(output, Some(Path::new("/c/config.toml"))).map(|found| found.message)
+        };
+        let output = "WARNING: x\nError loading configuration: /c/config.toml:1:5: extra `=`\n";
+        let expected = "Codex's configuration is invalid: /c/config.toml:1:5: extra `=`";
+        assert_eq!(message(output).as_deref(), Some(expected));
+        let output = "Error loading configuration: Model provider `x` not found\n";
+        let expected = "Codex's configuration /c/config.toml is invalid: Model provider `x` not found";
+        assert_eq!(message(output).as_deref(), Some(expected));
+        assert_eq!(message("Not logged in\n"), None);
     }
 
     #[test]
     fn another_provider_needs_its_variable_only() {
         let provider = Provider::Other { name: "mine".to_owned(), variable: Some("KEY".to_owned()) };
-        assert!(!provider.needs_login(&variables(&[])));
         let status =
             |agent: &[&str], caller: &[&str]| check(&provider, &variables(agent), &variables(caller), None);
         assert_eq!(status(&["KEY"], &["KEY"]).status, HealthStatus::Ok);

@@ -3,7 +3,7 @@
 use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT, ConfiguredAgent};
 use delegator_domain::task::Mode;
 use delegator_engine::{
-    Agent, Engine, HealthCheck, HealthStatus, Variables, check_environment, sandbox_advice,
+    Agent, Engine, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment, sandbox_advice,
 };
 
 use super::check::Check;
@@ -13,9 +13,9 @@ use crate::error::{AppError, ErrorCode};
 
 /// The checks of all agents. Those of the built-in agent are named `agent`, `sign_in` and `sandbox`.
 pub fn checks(context: &Context<'_>) -> Vec<Check> {
-    let engine = match engine(context) {
-        Ok(engine) => engine,
-        Err(error) => return vec![Check::failed(context, "agent", error)],
+    let Ok(engine) = engine(context) else {
+        // The check of the state directory says what to do.
+        return vec![Check::warning("agent", "not checked, because the state directory is unknown", "")];
     };
     let variables = variables(context);
     let (mut checks, mut protocols) = (Vec::new(), Vec::new());
@@ -25,7 +25,7 @@ pub fn checks(context: &Context<'_>) -> Vec<Check> {
         if !protocols.contains(&configured.protocol) {
             protocols.push(configured.protocol);
             let found = check_environment(configured.protocol, &variables);
-            checks.extend(found.map(|found| health(found.name.to_owned(), found, ErrorCode::ConfigInvalid)));
+            checks.extend(found.map(|found| health(subject_name(found.subject).to_owned(), found)));
         }
     }
     checks
@@ -59,14 +59,28 @@ fn agent_checks(
         _ => Check::warning(name, message, "If tasks fail, install a tested version."),
     }];
     let sign_in = engine.check_sign_in(configured, &agent, variables);
-    checks.extend(sign_in.map(|found| health(check_name("sign_in"), found, ErrorCode::Unauthenticated)));
-    if agent.protocol == AgentProtocol::CodexExec {
+    let is_usable = sign_in.as_ref().is_none_or(|found| found.subject != HealthSubject::Configuration);
+    checks.extend(sign_in.map(|found| health(check_name(subject_name(found.subject)), found)));
+    // With an invalid configuration the agent runs no command, which would look like a problem of the sandbox.
+    if agent.protocol == AgentProtocol::CodexExec && is_usable {
         checks.push(sandbox(check_name("sandbox"), engine, &agent, variables));
     }
     checks
 }
 
-fn health(name: String, found: HealthCheck, code: ErrorCode) -> Check {
+fn subject_name(subject: HealthSubject) -> &'static str {
+    match subject {
+        HealthSubject::Home => "codex_home",
+        HealthSubject::Configuration => "codex_config",
+        HealthSubject::SignIn => "sign_in",
+    }
+}
+
+fn health(name: String, found: HealthCheck) -> Check {
+    let code = match found.subject {
+        HealthSubject::Home | HealthSubject::Configuration => ErrorCode::ConfigInvalid,
+        HealthSubject::SignIn => ErrorCode::Unauthenticated,
+    };
     match found.status {
         HealthStatus::Ok => Check::ok(name, found.message),
         HealthStatus::Warning => Check::warning(name, found.message, found.suggestion.unwrap_or_default()),

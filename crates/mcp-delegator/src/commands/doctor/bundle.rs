@@ -18,10 +18,12 @@ use crate::commands::config_show::to_setting;
 use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, ErrorCode, io_error};
-use crate::output::data::task_facts::TaskFacts;
+use crate::output::data::task_facts::{TaskFacts, failure_counts};
 use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 
-const MAX_TASKS: u32 = 20;
+/// Tasks whose facts are listed, and tasks whose failures are counted.
+const MAX_TASKS: usize = 20;
+const MAX_COUNTED: u32 = 1_000;
 
 /// Writes the file, which must not exist, and returns its path.
 pub fn write(context: &Context<'_>, path: &Path, checks: &[Check]) -> Result<PathBuf, AppError> {
@@ -50,14 +52,18 @@ fn write_error(path: &Path, error: &io::Error) -> AppError {
 fn text(context: &Context<'_>, checks: &[Check]) -> String {
     let changed = context.config.sourced().iter().filter(|setting| setting.origin != Origin::Default);
     let settings: Vec<Value> = changed.map(|setting| json!(to_setting(setting))).collect();
-    let tasks = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_TASKS)?));
-    let tasks = match tasks {
-        Ok(tasks) => json!(tasks.iter().map(TaskFacts::of).collect::<Vec<_>>()),
-        Err(error) => json!(error.message),
+    let tasks = engine(context).and_then(|engine| Ok(engine.newest(&Filter::default(), MAX_COUNTED)?));
+    let (tasks, failures) = match tasks {
+        Ok(tasks) => {
+            let facts: Vec<TaskFacts<'_>> = tasks.iter().take(MAX_TASKS).map(TaskFacts::of).collect();
+            (json!(facts), json!({"tasks": tasks.len(), "failed": failure_counts(&tasks)}))
+        }
+        Err(error) => (json!(error.message), Value::Null),
     };
     let sections = [
         ("checks", json!(checks)),
         ("settings that differ from their default", json!(settings)),
+        ("failures by kind", failures),
         ("recent tasks, without their texts", tasks),
     ];
     let sections = sections.map(|(title, value)| {

@@ -1,11 +1,12 @@
-//! Checks of the machine: versions, git, process containment, the state directory and its disk.
+//! Checks of the machine: versions, git, process containment, the state directory, its disk and its queue.
 
+use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use delegator_config::Containment;
-use delegator_engine::best_containment;
-use rustix::fs::{Access, access, statvfs};
+use delegator_engine::{best_containment, git_version};
+use rustix::fs::statvfs;
 use rustix::process::geteuid;
 
 use super::check::Check;
@@ -19,12 +20,14 @@ use crate::spec::version::{PRODUCT_VERSION, PROGRAM};
 /// Below these, results may be lost soon, or at once.
 const LITTLE_SPACE: u64 = 1 << 30;
 const NO_SPACE: u64 = 64 << 20;
+const SPACE_ADVICE: &str = "Free some space; cleanup-registry deletes old tasks.";
 /// Counting more entries would take too long; the size is then a lower bound.
 const MAX_ENTRIES: usize = 50_000;
 
 pub fn checks(context: &Context<'_>) -> Vec<Check> {
     let mut checks = vec![version(), git(context), containment(context), state_dir(context)];
-    checks.extend(context.state_dir.as_deref().map(disk));
+    checks.extend(context.state_dir.as_deref().and_then(disk));
+    checks.extend(queue(context));
     checks
 }
 
@@ -34,17 +37,12 @@ fn version() -> Check {
 }
 
 fn git(context: &Context<'_>) -> Check {
-    let version = engine(context)
-        .and_then(|engine| Ok(engine.git_version(&context.process.current_dir, &variables(context))?));
-    match version {
+    match git_version(&context.process.current_dir, &variables(context)) {
         Ok(version) => Check::ok("git", version),
         Err(error) => {
             let suggestion = "Install git: without it changes are not verified and cannot be restored.";
-            Check::failed(
-                context,
-                "git",
-                AppError { code: ErrorCode::DependencyMissing, ..error }.suggest(suggestion),
-            )
+            let error = AppError { code: ErrorCode::DependencyMissing, ..AppError::from(error) };
+            Check::failed(context, "git", error.suggest(suggestion))
         }
     }
 }
@@ -61,23 +59,24 @@ fn containment(context: &Context<'_>) -> Check {
 
 fn state_dir(context: &Context<'_>) -> Check {
     const NAME: &str = "state_dir";
-    let counts = engine(context).and_then(|engine| Ok((engine.counts()?, engine.state_dir)));
-    let (counts, path) = match counts {
-        Ok(found) => found,
+    let engine = match engine(context) {
+        Ok(engine) => engine,
         Err(error) => return Check::failed(context, NAME, error),
     };
-    let existing = nearest_existing(&path);
-    if access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        let message = format!("{} is not writable", existing.display());
-        let owner = existing.metadata().ok().map(|found| found.uid());
-        let suggestion = write_advice(&existing, owner, geteuid().as_raw());
-        return Check::problem(NAME, ErrorCode::PermissionDenied, message, Some(suggestion));
+    let path = &engine.state_dir;
+    let existing = nearest_existing(path);
+    if let Err(error) = try_to_write(existing) {
+        return unwritable(NAME, path, existing, &error);
     }
+    let counts = match engine.counts() {
+        Ok(counts) => counts,
+        Err(error) => return Check::failed(context, NAME, AppError::from(error)),
+    };
     let Some((counts, long_log)) = counts else {
         return Check::ok(NAME, format!("{} (empty)", path.display()));
     };
     let tasks: u64 = counts.iter().map(|(_, count)| count).sum();
-    let message = format!("{}, {tasks} tasks, {}", path.display(), size_text(&path));
+    let message = format!("{}, {tasks} tasks, {}", path.display(), size_text(path));
     match long_log {
         None => Check::ok(NAME, message),
         Some(log) => Check::warning(
@@ -86,6 +85,32 @@ fn state_dir(context: &Context<'_>) -> Check {
             "End other programs that keep the registry open.",
         ),
     }
+}
+
+/// Creates and removes an entry: permissions do not show that a file system is read-only, full, or like `/proc`.
+fn try_to_write(directory: &Path) -> io::Result<()> {
+    tempfile::Builder::new().prefix(".doctor-").tempdir_in(directory)?.close()
+}
+
+fn unwritable(name: &str, path: &Path, existing: &Path, error: &io::Error) -> Check {
+    // The error contains the random name of the entry.
+    let cause =
+        error.get_ref().and_then(std::error::Error::source).map_or(error.to_string(), ToString::to_string);
+    let message = match path == existing {
+        true => format!("{} cannot be written: {cause}", path.display()),
+        false => format!("{} cannot be created in {}: {cause}", path.display(), existing.display()),
+    };
+    let (code, suggestion) = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            (ErrorCode::ResourceShortage, SPACE_ADVICE.to_owned())
+        }
+        kind => {
+            let is_denied = kind == io::ErrorKind::PermissionDenied;
+            let owner = existing.metadata().ok().map(|found| found.uid()).filter(|_| is_denied);
+            (ErrorCode::PermissionDenied, write_advice(existing, owner, geteuid().as_raw()))
+        }
+    };
+    Check::problem(name, code, message, Some(suggestion))
 }
 
 /// How to get a state directory that can be written. The permissions of another user's directory, or of one that stops
@@ -97,9 +122,9 @@ fn write_advice(directory: &Path, owner: Option<u32>, user: u32) -> String {
     }
 }
 
-/// The path itself, or the first directory above it that exists.
-fn nearest_existing(path: &Path) -> PathBuf {
-    path.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/")).to_owned()
+/// The path itself, or the first one above it that exists. A dangling link counts: no directory can be created there.
+fn nearest_existing(path: &Path) -> &Path {
+    path.ancestors().find(|above| above.symlink_metadata().is_ok()).unwrap_or(Path::new("/"))
 }
 
 /// The size of all files below a directory.
@@ -122,20 +147,31 @@ fn size_text(directory: &Path) -> String {
     mebibytes(bytes)
 }
 
-fn disk(state_dir: &Path) -> Check {
+/// The space for the state directory; `None` if its file system has no size, as `/proc`.
+fn disk(state_dir: &Path) -> Option<Check> {
     const NAME: &str = "disk";
     let existing = nearest_existing(state_dir);
-    let free = match statvfs(&existing) {
+    let free = match statvfs(existing) {
+        Ok(found) if found.f_blocks == 0 => return None,
         Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
-        Err(error) => return Check::warning(NAME, format!("could not be examined: {error}"), ""),
+        Err(error) => return Some(Check::warning(NAME, format!("could not be examined: {error}"), "")),
     };
     let message = format!("{} free at {}", mebibytes(free), existing.display());
-    let suggestion = "Free some space; cleanup-registry deletes old tasks.";
-    match free {
-        ..NO_SPACE => Check::problem(NAME, ErrorCode::ResourceShortage, message, Some(suggestion.to_owned())),
-        NO_SPACE..LITTLE_SPACE => Check::warning(NAME, message, suggestion),
+    Some(match free {
+        ..NO_SPACE => {
+            Check::problem(NAME, ErrorCode::ResourceShortage, message, Some(SPACE_ADVICE.to_owned()))
+        }
+        NO_SPACE..LITTLE_SPACE => Check::warning(NAME, message, SPACE_ADVICE),
         LITTLE_SPACE.. => Check::ok(NAME, message),
-    }
+    })
+}
+
+/// A warning if the queue is paused: everything else is fine then, and still no task starts.
+fn queue(context: &Context<'_>) -> Option<Check> {
+    // An error here is one of the state directory, too, which reports it.
+    let is_paused = engine(context).is_ok_and(|engine| engine.is_queue_paused().unwrap_or(false));
+    is_paused
+        .then(|| Check::warning("queue", "paused: no queued task starts", "Run: mcp-delegator queue resume"))
 }
 
 fn mebibytes(bytes: u64) -> String {

@@ -110,7 +110,8 @@ pub struct ResolvedWait {
     pub input: Wait,
     /// Ids that could not be resolved are reported after the wait for the others.
     pub targets: Targets,
-    pub warnings: Vec<Warning>,
+    /// Further tasks with the labels have ended; the response says so.
+    pub has_more_ended: bool,
 }
 
 /// Ended tasks that one call with `labels` returns.
@@ -120,18 +121,18 @@ const MORE_ENDED: &str =
 
 fn run(context: &Context<'_>, input: Wait) -> Result<Started, AppError> {
     let engine = engine(context)?;
-    let (mut targets, mut warnings) = (Targets::new(), Vec::new());
+    let (mut targets, mut has_more_ended) = (Targets::new(), false);
     match &input.task_id {
         Some(given) => targets.push(resolve_task(&engine, given).map(|id| (id.to_string(), Ok(id)))?),
         None if input.labels.is_empty() => targets = resolve_targets(&engine, &input.task_ids),
         None => {
             let awaited = labelled_tasks(&engine, &input.labels, input.until)?;
             targets.extend(awaited.ids.into_iter().map(|id| (id.to_string(), Ok(id))));
-            warnings.extend(awaited.has_more_ended.then(|| Warning::new("W_WAIT_001", MORE_ENDED)));
+            has_more_ended = awaited.has_more_ended;
         }
     }
     let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
-    let wait = ResolvedWait { input, targets, warnings };
+    let wait = ResolvedWait { input, targets, has_more_ended };
     if ids.is_empty() {
         let nothing = GroupWaitOutcome { tasks: Vec::new(), expired: false };
         return Ok(list_output(context, &engine, &wait, &nothing)?.into());
@@ -171,7 +172,7 @@ pub fn after_wait(
         Some(_) => single_output(context, &engine, &wait.input, first_ended(&watched)?)?,
         None => list_output(context, &engine, wait, &watched)?,
     };
-    output.warnings.extend(wait.warnings.iter().cloned());
+    output.warnings.extend(wait.has_more_ended.then(|| Warning::new("W_WAIT_001", MORE_ENDED)));
     report_paused_queue(&engine, &watched.tasks, &mut output)?;
     Ok(output)
 }

@@ -2,7 +2,8 @@
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    DroppedPoint, HeadTarget, KeepReason, ListedPoint, RestoreChanges, RestoreReport, RestoredTree,
+    DroppedPoint, HeadTarget, KeepReason, ListedPoint, PossibleEdit, RestoreChanges, RestoreReport,
+    RestoreRequest, RestoredTree,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -69,6 +70,10 @@ pub(super) struct TreeOutput {
     /// Files that differ and were left unchanged
     #[serde(rename = "kept")]
     pub unchanged: Vec<UnchangedFile>,
+    /// Those of the restored and removed files that may hold edits of the user; missing if that is not known, because the
+    /// state after the task is not stored
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub possible_user_edits: Option<Vec<PossibleUserEdit>>,
     pub is_index_restored: bool,
     /// HEAD or its branch has moved since the restore point
     pub has_head_moved: bool,
@@ -81,6 +86,12 @@ pub(super) struct TreeOutput {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "KeptFile")]
 pub(super) struct UnchangedFile {
+    pub path: String,
+    pub reason: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PossibleUserEdit {
     pub path: String,
     pub reason: String,
 }
@@ -170,6 +181,8 @@ impl TreeOutput {
         let RestoredTree { plan, point, undo, head_restored } = restored;
         let unchanged =
             plan.keep.into_iter().map(|(path, reason)| UnchangedFile { path, reason: reason.to_string() });
+        let edit =
+            |(path, reason): (String, PossibleEdit)| PossibleUserEdit { path, reason: reason.to_string() };
         TreeOutput {
             restore_point: point.reference,
             work_tree: point.top_level.display().to_string(),
@@ -180,6 +193,7 @@ impl TreeOutput {
             directories_created: plan.make_directories,
             directories_removed: plan.remove_directories,
             unchanged: unchanged.collect(),
+            possible_user_edits: plan.possible_edits.map(|edits| edits.into_iter().map(edit).collect()),
             is_index_restored: plan.index_differs,
             has_head_moved: plan.head_target != HeadTarget::Unchanged,
             is_head_restored: head_restored,
@@ -244,8 +258,10 @@ pub(super) fn summary_sentence(trees: &[RestoredTree], dry_run: bool) -> String 
     }
 }
 
-pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = report.trees.iter().flat_map(tree_warnings).collect();
+pub(super) fn warnings(report: &RestoreReport, request: RestoreRequest) -> Vec<Warning> {
+    let changer = if request.undo { "restore" } else { "task" };
+    let mut warnings: Vec<Warning> =
+        report.trees.iter().flat_map(|tree| tree_warnings(tree, changer)).collect();
     if !report.unavailable.is_empty() {
         let message =
             format!("{} work trees cannot be restored; see unavailable_work_trees", report.unavailable.len());
@@ -254,13 +270,16 @@ pub(super) fn warnings(report: &RestoreReport) -> Vec<Warning> {
     warnings
 }
 
-fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
+/// `changer`: what is reverted, the task or a restore of it.
+fn tree_warnings(restored: &RestoredTree, changer: &str) -> Vec<Warning> {
     let (plan, point) = (&restored.plan, &restored.point);
     let mut warnings = Vec::new();
     let mut warn = |code, message: String| warnings.push(Warning::new(code, message));
     let how_to_move = match plan.head_target {
         HeadTarget::Unchanged => None,
-        HeadTarget::Moves => Some("--force moves it back, which takes newer commits off the branch"),
+        HeadTarget::Moves => {
+            Some("--force moves it back, which takes commits made since then off the branch")
+        }
         HeadTarget::Overlaps => Some("it was moved again since; only --force with --all moves it back"),
         HeadTarget::NotByAgent => {
             Some("nothing attributes the move to the agent; only --force with --all moves it back")
@@ -272,7 +291,8 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
             format!("{} at {commit}", branch.as_deref().unwrap_or("detached HEAD"))
         };
         let (before, now) = (name(&point.head, &point.branch), name(&plan.head.commit, &plan.head.branch));
-        let message = format!("HEAD stays where it is ({now}; before the task: {before}); {how_to_move}");
+        let message =
+            format!("HEAD stays where it is ({now}; before the {changer}: {before}); {how_to_move}");
         warn("W_RESTORE_001", message);
     }
     if !plan.in_progress.is_empty() {
@@ -286,20 +306,41 @@ fn tree_warnings(restored: &RestoredTree) -> Vec<Warning> {
         let paths = if unchanged == 1 { "path that differs was" } else { "paths that differ were" };
         warn("W_RESTORE_004", format!("{unchanged} {paths} left unchanged; see kept"));
     }
+    match &plan.possible_edits {
+        Some(edits) if edits.is_empty() => {}
+        Some(edits) => {
+            let verb = if restored.undo.is_some() { "may have held" } else { "may hold" };
+            let count = edits.len();
+            let files = if count == 1 { "file" } else { "files" };
+            let message =
+                format!("{count} restored or removed {files} {verb} your own edits; see possible_user_edits");
+            warn("W_RESTORE_008", message);
+        }
+        None if plan.write.is_empty() && plan.remove.is_empty() => {}
+        None => {
+            let message = format!(
+                "the state after the {changer} is not stored or cannot be read, so any restored or removed file may hold \
+                 your own edits"
+            );
+            warn("W_RESTORE_009", message);
+        }
+    }
     let ended_operations = point.under_way.iter().filter(|name| !plan.in_progress.contains(&name.as_str()));
     let ended_operations: Vec<&str> = ended_operations.map(String::as_str).collect();
     if !ended_operations.is_empty() {
         let message = format!(
-            "a git operation was in progress before the task ({}); files and index are restored, \
+            "a git operation was in progress before the {changer} ({}); files and index are restored, \
              but the operation itself is not",
             ended_operations.join(", ")
         );
         warn("W_RESTORE_005", message);
     }
     if point.is_partial {
-        let message = "there were too many directories or unusual permissions to record all of them; directories that \
-                     the task created may remain";
-        warn("W_RESTORE_006", message.to_owned());
+        let message = format!(
+            "there were too many directories or unusual permissions to record all of them; directories that \
+             the {changer} created may remain"
+        );
+        warn("W_RESTORE_006", message);
     }
     warnings
 }
@@ -396,19 +437,17 @@ fn add_work_tree(document: Document, data: &Value, dry_run: bool) -> Document {
             document = document.block(Block::Text(heading)).block(Block::Verbatim(files.join("\n")));
         }
     }
-    let unchanged: Vec<Vec<String>> = data["kept"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|file| vec![scalar(&file["path"]), scalar(&file["reason"])])
-        .collect();
-    if unchanged.is_empty() {
-        return document;
+    let reasons = [
+        ("possible_user_edits", "may have held your own edits", "may hold your own edits"),
+        ("kept", "left unchanged", "would be left unchanged"),
+    ];
+    for (key, done, planned) in reasons {
+        let files = data[key].as_array().into_iter().flatten();
+        let rows = files.map(|file| vec![scalar(&file["path"]), scalar(&file["reason"])]).collect();
+        let label = if dry_run { planned } else { done };
+        document = table(&[label, "reason"], rows).into_iter().fold(document, Document::block);
     }
-    document.block(Block::Table {
-        columns: vec![if dry_run { "would be left unchanged" } else { "left unchanged" }, "reason"],
-        rows: unchanged,
-    })
+    document
 }
 
 #[cfg(test)]

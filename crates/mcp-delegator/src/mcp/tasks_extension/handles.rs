@@ -48,13 +48,14 @@ pub enum WaitKind {
     All,
 }
 
-/// The inputs of a wait that shape its response.
+/// What shapes the response of a wait: inputs, and whether more tasks have ended than it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseOptions {
     pub format: Format,
     include_output: bool,
     exit_status: bool,
     max_output_bytes: Option<u32>,
+    has_more_ended: bool,
 }
 
 impl WaitKind {
@@ -79,6 +80,9 @@ impl ResponseOptions {
         if self.exit_status {
             text += "+exit";
         }
+        if self.has_more_ended {
+            text += "+more";
+        }
         if let Some(bytes) = self.max_output_bytes {
             text += &format!("+{bytes}");
         }
@@ -88,12 +92,18 @@ impl ResponseOptions {
     fn from_text(text: &str) -> Option<ResponseOptions> {
         let mut parts = text.split('+');
         let format = tool_format(parts.next()?)?;
-        let mut options =
-            ResponseOptions { format, include_output: false, exit_status: false, max_output_bytes: None };
+        let mut options = ResponseOptions {
+            format,
+            include_output: false,
+            exit_status: false,
+            max_output_bytes: None,
+            has_more_ended: false,
+        };
         for part in parts {
             match part {
                 "output" => options.include_output = true,
                 "exit" => options.exit_status = true,
+                "more" => options.has_more_ended = true,
                 bytes => options.max_output_bytes = Some(bytes.parse().ok()?),
             }
         }
@@ -107,7 +117,8 @@ fn tool_format(name: &str) -> Option<Format> {
 }
 
 impl WaitHandle {
-    fn new(wait: TaskWait, ResolvedWait { input, targets, .. }: &ResolvedWait, format: Format) -> WaitHandle {
+    fn new(wait: TaskWait, resolved: &ResolvedWait, format: Format) -> WaitHandle {
+        let ResolvedWait { input, targets, has_more_ended } = resolved;
         let deadline = |timeout: Duration| now_ms().saturating_add(milliseconds(timeout));
         let kind = match wait.goal {
             _ if input.task_id.is_some() => WaitKind::One,
@@ -119,6 +130,7 @@ impl WaitHandle {
             include_output: input.include_output,
             exit_status: input.exit_status,
             max_output_bytes: input.max_output_bytes,
+            has_more_ended: *has_more_ended,
         };
         let unresolved = targets.iter().filter(|(_, id)| id.is_err());
         let unknown = unresolved.filter_map(|(given, _)| TaskRef::from_text(given)).collect();
@@ -137,7 +149,8 @@ impl WaitHandle {
             let error = resolve_task(engine, given).err().unwrap_or_else(|| unknown.into());
             (given.as_str().to_owned(), Err(error))
         });
-        ResolvedWait { input: self.input(), targets: known.chain(unknown).collect(), warnings: Vec::new() }
+        let targets = known.chain(unknown).collect();
+        ResolvedWait { input: self.input(), targets, has_more_ended: self.options.has_more_ended }
     }
 
     fn input(&self) -> Wait {
@@ -275,7 +288,13 @@ mod tests {
         let options = |text: &str| ResponseOptions::from_text(text).unwrap();
         let waits = [
             (WaitKind::Any, "json", Some(4711), vec![id(1), id(2)], vec![]),
-            (WaitKind::All, "markdown+output+exit+4096", None, vec![id(1), id(2)], vec!["T-local-00000000"]),
+            (
+                WaitKind::All,
+                "markdown+output+exit+more+4096",
+                None,
+                vec![id(1), id(2)],
+                vec!["T-local-00000000"],
+            ),
             (WaitKind::All, "markdown+exit", None, vec![id(1)], vec!["T-local-00000000", "T-local-11111111"]),
             (WaitKind::One, "json+output", Some(0), vec![id(1)], vec![]),
         ];

@@ -1,7 +1,8 @@
 //! Whether a read-only task tried to write, and how to let it.
 //!
 //! Decided from what the agent reported: a patch that its sandbox refused, a patch that failed, or a failed command that
-//! got the system's error for a read-only file system. A failure of another kind is no attempt to write.
+//! got the system's error for a read-only file system. A command that printed this error and succeeded may only have shown
+//! a text with it, so that is reported as a possibility. A failure of another kind is no attempt to write.
 
 use delegator_domain::task::Mode;
 use delegator_engine::{Record, is_refused_write};
@@ -22,7 +23,25 @@ pub struct DeniedWrite {
     pub suggestion: String,
 }
 
-const REASON: &str = "The agent tried to write, which mode read-only does not allow.";
+/// How sure it is that the agent tried to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    Certain,
+    Possible,
+}
+
+impl Attempt {
+    fn reason(self) -> &'static str {
+        match self {
+            Attempt::Certain => "The agent tried to write, which mode read-only does not allow.",
+            Attempt::Possible => {
+                "A command printed the error of a read-only file system: the agent may have tried to write, which mode \
+                 read-only does not allow."
+            }
+        }
+    }
+}
+
 const CONTINUE: &str = "Go on. You may write now.";
 
 pub fn of_task(
@@ -31,9 +50,9 @@ pub fn of_task(
     max_mode: Mode,
     syntax: CallSyntax<'_>,
 ) -> Option<DeniedWrite> {
-    let has_tried = task.mode == Mode::ReadOnly && record.is_some_and(tried_to_write);
+    let attempt = record.filter(|_| task.mode == Mode::ReadOnly).and_then(attempt_to_write)?;
     let mode = Mode::WorkspaceWrite.name();
-    let suggestion = || match &task.thread_id {
+    let suggestion = match &task.thread_id {
         _ if max_mode < Mode::WorkspaceWrite => Suggestion::with_call(
             "max_mode does not allow writing. The user must raise it in their own configuration first; \
              where it is set: {call}",
@@ -51,19 +70,34 @@ pub fn of_task(
             NextCall::new(&["retry"]).with("task_id", task.id.as_str()).with("mode", mode),
         ),
     };
-    has_tried.then(|| DeniedWrite { reason: REASON, suggestion: syntax.sentence(&suggestion()) })
+    Some(DeniedWrite { reason: attempt.reason(), suggestion: syntax.sentence(&suggestion) })
 }
 
-fn tried_to_write(record: &Record) -> bool {
+fn attempt_to_write(record: &Record) -> Option<Attempt> {
     let report = &record.report;
-    report.files.failed_patches > 0
-        || record.refused.last.iter().any(|message| is_refused_write(message))
-        || report.commands.list.iter().any(was_stopped_by_read_only_files)
+    let is_certain = report.files.failed_patches > 0
+        || record.refused.last.iter().any(|message| is_refused_write(message));
+    let by_commands = || report.commands.list.iter().filter_map(attempt_by_command);
+    match is_certain || by_commands().any(|attempt| attempt == Attempt::Certain) {
+        true => Some(Attempt::Certain),
+        false => by_commands().next(),
+    }
 }
 
-fn was_stopped_by_read_only_files(command: &CommandReport) -> bool {
-    let lines = command.output_head.lines().chain(command.output_tail.lines());
-    command.exit_code.is_some_and(|code| code != 0) && lines.map(str::trim_end).any(is_read_only_error)
+fn attempt_by_command(command: &CommandReport) -> Option<Attempt> {
+    let mut lines = command.output_head.lines().chain(command.output_tail.lines()).map(str::trim_end);
+    match command.exit_code? {
+        0 => lines.any(is_error_of_a_program).then_some(Attempt::Possible),
+        _ => lines.any(is_read_only_error).then_some(Attempt::Certain),
+    }
+}
+
+/// The error EROFS as shells and C programs print it: `program: …: Read-only file system`. Not a line that a search found,
+/// which begins with `path:line:`.
+fn is_error_of_a_program(line: &str) -> bool {
+    let begins_with_program =
+        line.split_once(": ").is_some_and(|(program, _)| !program.contains([' ', '\t', ':', '"', '\'']));
+    begins_with_program && line.ends_with(": Read-only file system")
 }
 
 /// The error EROFS as shells and C programs, Go, Rust, Python and Node print it: with the failed operation before it.
@@ -106,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_failed_command_with_the_error_of_a_read_only_file_system_tried_to_write() {
+    fn a_failed_command_with_the_error_of_a_read_only_file_system_tried_to_write() {
         for output in [
             "/bin/bash: line 1: x.txt: Read-only file system\n",
             "sed: couldn't open temporary file ./sedhnGAyA: Read-only file system",
@@ -116,8 +150,7 @@ mod tests {
             "Error: EROFS: read-only file system, open 'x'",
             "open /p/go.sum: read-only file system",
         ] {
-            assert!(was_stopped_by_read_only_files(&command(1, output)), "{output}");
-            assert!(!was_stopped_by_read_only_files(&command(0, output)), "exit code 0: {output}");
+            assert_eq!(attempt_by_command(&command(1, output)), Some(Attempt::Certain), "{output}");
         }
         for output in [
             "",
@@ -126,7 +159,26 @@ mod tests {
             "echo: write error: No space left on device",
             "the docs mention a Read-only file system in passing",
         ] {
-            assert!(!was_stopped_by_read_only_files(&command(1, output)), "{output}");
+            assert_eq!(attempt_by_command(&command(1, output)), None, "{output}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_succeeded_with_the_error_of_a_program_may_have_tried_to_write() {
+        for output in [
+            "/bin/bash: line 1: x.txt: Read-only file system\n",
+            "start\ntouch: cannot touch 'x': Read-only file system\ndone\n",
+        ] {
+            assert_eq!(attempt_by_command(&command(0, output)), Some(Attempt::Possible), "{output}");
+        }
+        for output in [
+            "docs/errors.md:12:touch: cannot touch 'x': Read-only file system",
+            "    \"touch: cannot touch 'x': Read-only file system",
+            "    [\": Read-only file system\", \": read-only file system\"]",
+            "a Read-only file system",
+            "touch: cannot touch 'x': Permission denied",
+        ] {
+            assert_eq!(attempt_by_command(&command(0, output)), None, "{output}");
         }
     }
 }

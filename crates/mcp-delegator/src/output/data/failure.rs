@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::ErrorCode;
+use crate::error::restore::OverlapContext;
 use crate::output::data::error_context::Position;
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{output, task};
@@ -73,8 +74,8 @@ pub struct ErrorSubject {
     pub verification: VerificationData,
     /// How far the clock jumped.
     pub jumped_by_hours: i64,
-    /// Files that a task changed and that were changed again, so that they are not restored.
-    pub overlapping_paths: Vec<String>,
+    /// Changes that would be restored, but were changed again.
+    pub overlaps: Vec<OverlapContext>,
     /// The restore point that undoes an incomplete restore.
     pub undo_point: String,
 }

@@ -218,6 +218,18 @@ fn warning_code(kind: FindingKind) -> &'static str {
     }
 }
 
+/// Whether a task changed files, the index or HEAD, or may have: not everything could be examined.
+pub fn may_have_changes(data: &Value) -> bool {
+    const LISTS: [&str; 3] = ["modified_files", "added_files", "deleted_files"];
+    let (files, git) = (&data["metadata"]["file_operations"], &data["git"]);
+    let is_listed = |key: &str| files[key].as_array().is_some_and(|paths| !paths.is_empty());
+    files["scope"] != "whole"
+        || LISTS.into_iter().any(is_listed)
+        || git["is_index_changed"] == true
+        || git["head_before"] != git["head_after"]
+        || git["branch_before"] != git["branch_after"]
+}
+
 /// Facts for a document: renames, lines, commits.
 pub fn outline(data: &Value) -> Vec<(String, String)> {
     let files = &data["metadata"]["file_operations"];

@@ -1,5 +1,8 @@
 //! Facts about a task for a bug report: nothing that the user or the agent wrote, and no path.
 
+use std::collections::BTreeMap;
+
+use delegator_domain::task::TaskEnd;
 use delegator_registry::Task;
 use serde::Serialize;
 
@@ -18,6 +21,8 @@ pub struct TaskFacts<'a> {
     pub starts: u32,
     pub containment: Option<&'a str>,
     pub has_survivors: bool,
+    /// Why it failed.
+    pub failure_kind: Option<&'static str>,
 }
 
 impl TaskFacts<'_> {
@@ -34,6 +39,23 @@ impl TaskFacts<'_> {
             starts: task.starts,
             containment: task.containment.as_deref(),
             has_survivors: task.ended.as_ref().is_some_and(|ended| !ended.survivors.is_empty()),
+            failure_kind: failure_kind(task),
         }
+    }
+}
+
+/// How many of the tasks failed, by kind of failure.
+pub fn failure_counts(tasks: &[Task]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for kind in tasks.iter().filter_map(failure_kind) {
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts
+}
+
+fn failure_kind(task: &Task) -> Option<&'static str> {
+    match task.ended.as_ref()?.end {
+        TaskEnd::Failed { kind, .. } => Some(kind.name()),
+        _ => None,
     }
 }

@@ -121,9 +121,11 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
         ("failure", "/metadata/error_context/failure_kind"),
         ("error", "/metadata/error_context/error_message"),
         ("retry at", "/metadata/error_context/retry_at"),
-        ("revert", "/restore_point/restore_command"),
     ];
     result.extend(facts(data, &more));
+    if files::may_have_changes(data) {
+        result.extend(facts(data, &[("revert", "/restore_point/restore_command")]));
+    }
     let exit_code = data["agent_exit_code"].as_i64().filter(|code| *code != 0);
     result.extend(exit_code.map(|code| ("exit code".to_owned(), code.to_string())));
     result.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));

@@ -1,38 +1,70 @@
-//! Adds or updates one entry in JSON text without reformatting it.
+//! Adds or updates one entry in JSON text; everything else in it stays, comments too.
 //!
-//! `serde_json` parses the text to compute the expected value, and `jsonc_parser` finds the byte range to edit. The
-//! edited text must parse to the expected value; otherwise the edit fails and the file stays unchanged.
+//! The parsed text gives the expected value, and the concrete syntax tree of `jsonc_parser` makes the edit. The edited
+//! text must parse to the expected value; otherwise the edit fails and the file stays unchanged.
 
-use jsonc_parser::ast::{self, Object};
-use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 
 use crate::commands::setup::hosts::{Edit, Entry, EntryError};
 
+/// What a client accepts in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    Json,
+    /// JSON with comments and trailing commas.
+    JsonWithComments,
+}
+
+impl Syntax {
+    pub fn parse(self, text: &str) -> Result<Value, EntryError> {
+        let parsed = match self {
+            Syntax::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
+            Syntax::JsonWithComments => {
+                parse_to_serde_value(text, &with_comments()).map_err(|error| error.to_string())
+            }
+        };
+        parsed.map_err(|message| EntryError::Unreadable { format: "JSON", message })
+    }
+}
+
+/// Everything else that `jsonc_parser` accepts by default would be an error in every client.
+fn with_comments() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
 /// The entry `group.name`, if there is one.
-pub fn read(text: &str, group: &str, name: &str) -> Result<Option<Entry>, EntryError> {
-    let document = parse(text)?;
-    let entry = document[group][name].as_object();
-    Ok(entry.map(|entry| {
-        let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();
-        Entry {
-            command: entry.get("command").and_then(Value::as_str).map(str::to_owned),
-            args: args.filter_map(Value::as_str).map(str::to_owned).collect(),
-            approves_tools: false,
-        }
-    }))
+pub fn read(document: &Value, group: &str, name: &str) -> Option<Entry> {
+    let entry = document[group][name].as_object()?;
+    let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();
+    Some(Entry {
+        command: entry.get("command").and_then(Value::as_str).map(str::to_owned),
+        args: args.filter_map(Value::as_str).map(str::to_owned).collect(),
+        approves_tools: false,
+    })
 }
 
 /// Sets `group.name` to `entry`. Of an entry that exists only the values of `replaced` are updated.
 pub fn upsert_entry(
     text: &str,
-    group: &str,
-    name: &str,
+    syntax: Syntax,
+    [group, name]: [&str; 2],
     entry: &Value,
     replaced: &[&str],
 ) -> Result<Edit, EntryError> {
-    let before: Value = parse(text)?;
+    let before = syntax.parse(text)?;
     let mut expected = before.clone();
     let Some(top) = expected.as_object_mut() else {
         return Err(cannot_edit("the file is not a JSON object"));
@@ -54,82 +86,58 @@ pub fn upsert_entry(
     if expected == before {
         return Ok(Edit::Unchanged);
     }
-    let edited = edit_text(text, group, name, entry, replaced);
-    match edited.filter(|text| parse(text).is_ok_and(|now| now == expected)) {
+    let changed = |key: &&&str| before[group][name].get(**key) != Some(&entry[**key]);
+    let replaced: Vec<&str> = replaced.iter().filter(changed).copied().collect();
+    let edited = edit_text(text, [group, name], entry, &replaced);
+    match edited.filter(|text| syntax.parse(text).is_ok_and(|now| now == expected)) {
         Some(text) => Ok(Edit::Changed(text)),
         None => Err(cannot_edit("the entry cannot be added without rewriting the file")),
     }
-}
-
-fn parse(text: &str) -> Result<Value, EntryError> {
-    serde_json::from_str(text)
-        .map_err(|error| EntryError::Unreadable { format: "JSON", message: error.to_string() })
 }
 
 fn cannot_edit(message: impl Into<String>) -> EntryError {
     EntryError::CannotEdit { message: message.into() }
 }
 
-fn edit_text(text: &str, group: &str, name: &str, entry: &Value, replaced: &[&str]) -> Option<String> {
-    let is_present = |text: &str| parse(text).is_ok_and(|value| value[group][name].is_object());
-    if !is_present(text) {
-        return insert_entry(text, group, name, entry);
-    }
-    replaced.iter().try_fold(text.to_owned(), |text, key| set_value(&text, [group, name], key, &entry[*key]))
-}
-
-fn insert_entry(text: &str, group: &str, name: &str, entry: &Value) -> Option<String> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
-    let top = parsed.value.as_ref()?.as_object()?;
-    let Some(servers) = member_value(top, group) else {
-        return insert_member(text, top, group, &serde_json::json!({ name: entry }));
+fn edit_text(text: &str, [group, name]: [&str; 2], entry: &Value, replaced: &[&str]) -> Option<String> {
+    let root = CstRootNode::parse(text, &with_comments()).ok()?;
+    let top = root.object_value()?;
+    let servers = match member(&top, group) {
+        Some(servers) => servers.object_value()?,
+        None => top.append(group, CstInputValue::Object(Vec::new())).object_value()?,
     };
-    insert_member(text, servers.as_object()?, name, entry)
-}
-
-/// Replaces or adds one value of the object at `path`.
-fn set_value(text: &str, path: [&str; 2], key: &str, value: &Value) -> Option<String> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
-    let top = parsed.value.as_ref()?.as_object()?;
-    let object = path.iter().try_fold(top, |object, name| member_value(object, name)?.as_object())?;
-    match member_value(object, key) {
-        Some(present) if parse(&text[present.start()..present.end()]).ok().as_ref() == Some(value) => {
-            Some(text.to_owned())
+    match member(&servers, name) {
+        None => drop(servers.append(name, input_value(entry))),
+        Some(present) => {
+            let present = present.object_value()?;
+            for key in replaced {
+                match member(&present, key) {
+                    Some(value) => value.set_value(input_value(&entry[*key])),
+                    None => drop(present.append(key, input_value(&entry[*key]))),
+                }
+            }
         }
-        Some(present) => Some(format!("{}{value}{}", &text[..present.start()], &text[present.end()..])),
-        None => insert_member(text, object, key, value),
     }
+    Some(root.to_string())
 }
 
-/// The value of a key. If a key is repeated, the last one counts, as in `serde_json`.
-fn member_value<'a, 'b>(object: &'b Object<'a>, key: &str) -> Option<&'b ast::Value<'a>> {
-    object.properties.iter().rfind(|member| member.name.as_str() == key).map(|member| &member.value)
-}
-
-/// Inserts a first member into the object, indented like its neighbours.
-fn insert_member(text: &str, object: &Object<'_>, key: &str, value: &Value) -> Option<String> {
-    let open = object.start();
-    let after_brace = text.get(open + 1..)?;
-    let blank = &after_brace[..after_brace.len() - after_brace.trim_start().len()];
-    let is_empty = after_brace.trim_start().starts_with('}');
-    let depth = indent_before(text, open);
-    let (gap, end) = match (blank.rfind('\n'), is_empty) {
-        (Some(line), false) => (format!("\n{}", &blank[line + 1..]), ",".to_owned()),
-        (None, false) => (String::new(), ",".to_owned()),
-        (_, true) => (format!("\n{depth}  "), format!("\n{depth}")),
+/// The member of that name. If a name is repeated, the last one counts, as in `serde_json`.
+fn member(object: &CstObject, name: &str) -> Option<CstObjectProp> {
+    let is_named = |member: &CstObjectProp| {
+        member.name().and_then(|found| found.decoded_value().ok()).is_some_and(|found| found == name)
     };
-    let key = Value::from(key);
-    let value = match gap.strip_prefix('\n') {
-        Some(indent) => serde_json::to_string_pretty(value).ok()?.replace('\n', &format!("\n{indent}")),
-        None => value.to_string(),
-    };
-    let space = if gap.is_empty() { "" } else { " " };
-    let rest = if is_empty { after_brace.trim_start() } else { after_brace };
-    Some(format!("{}{gap}{key}:{space}{value}{end}{rest}", &text[..=open]))
+    object.properties().into_iter().rfind(is_named)
 }
 
-/// Indentation of the line that contains the offset.
-fn indent_before(text: &str, at: usize) -> &str {
-    let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..at];
-    &line[..line.len() - line.trim_start().len()]
+fn input_value(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input_value).collect()),
+        Value::Object(members) => CstInputValue::Object(
+            members.iter().map(|(name, value)| (name.clone(), input_value(value))).collect(),
+        ),
+    }
 }

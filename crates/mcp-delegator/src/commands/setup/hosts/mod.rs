@@ -13,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::commands::setup::hosts::json_entry::Syntax;
+
 /// Name of this server in every host.
 pub const SERVER: &str = "mcp-delegator";
 
@@ -118,6 +120,14 @@ impl Host {
         }
     }
 
+    /// What the client accepts in a JSON file.
+    fn syntax(self) -> Syntax {
+        match self {
+            Host::Vscode | Host::Cursor => Syntax::JsonWithComments,
+            Host::ClaudeCode | Host::ClaudeDesktop | Host::Codex => Syntax::Json,
+        }
+    }
+
     /// Key of the object that contains the servers.
     fn servers_key(self) -> &'static str {
         match self {
@@ -143,7 +153,7 @@ impl Host {
         match self {
             Host::Codex => toml_entry::read(text, SERVER),
             _ if text.trim().is_empty() => Ok(None),
-            _ => json_entry::read(text, self.servers_key(), SERVER),
+            _ => Ok(json_entry::read(&self.syntax().parse(text)?, self.servers_key(), SERVER)),
         }
     }
 
@@ -165,7 +175,8 @@ impl Host {
             _ if text.trim().is_empty() => Ok(Edit::Changed(self.sample(new))),
             _ => {
                 let replaced: &[&str] = if new.replaces_args { &["command", "args"] } else { &["command"] };
-                json_entry::upsert_entry(text, self.servers_key(), SERVER, &self.entry(new), replaced)
+                let path = [self.servers_key(), SERVER];
+                json_entry::upsert_entry(text, self.syntax(), path, &self.entry(new), replaced)
             }
         }
     }

@@ -30,10 +30,10 @@ fn changed_text(edit: Edit) -> String {
     }
 }
 
-/// Whether `after` contains all lines of `before`, in order.
+/// Whether `after` contains all lines of `before`, in order. A comma may follow where the new entry is the next one.
 fn contains_all_lines(before: &str, after: &str) -> bool {
     let mut lines = after.lines();
-    before.lines().all(|line| lines.any(|other| other == line))
+    before.lines().all(|line| lines.any(|other| other == line || other == format!("{line},")))
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn adding_an_entry_changes_no_other_line() {
 fn file_without_servers_gets_the_servers_object() {
     for (before, after) in [
         ("{}", "{\n  \"mcpServers\": {"),
-        ("{\"a\":1}", "{\"mcpServers\":{\"mcp-delegator\":"),
-        ("{\n  \"a\": 1\n}\n", "{\n  \"mcpServers\": {\n    \"mcp-delegator\""),
+        ("{\"a\":1}", "{\n  \"a\":1,\n  \"mcpServers\": {\n    \"mcp-delegator\""),
+        ("{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"mcpServers\": {\n    \"mcp-delegator\""),
         ("", "{\n  \"mcpServers\": {"),
     ] {
         let text = changed_text(Host::Cursor.edit(before, &of(PROGRAM_PATH)).unwrap());
@@ -104,9 +104,34 @@ fn toml_table_is_appended_at_the_end() {
 }
 
 #[test]
+fn comments_and_trailing_commas_stay_where_the_client_accepts_them() {
+    let before = "// top\n{ // my servers\n\t\"servers\": { // those\n\t\t// the first\n\t\t\"a\": {}, // x\n\t\t/* old */\n\t},\n}\n";
+    let after = changed_text(Host::Vscode.edit(before, &of(PROGRAM_PATH)).unwrap());
+    assert!(contains_all_lines(before, &after), "{after}");
+    let entry = Host::Vscode.registered_entry(&after).unwrap().unwrap();
+    assert_eq!(entry.command.as_deref(), Some(PROGRAM_PATH));
+    assert_eq!(Host::Vscode.edit(&after, &of(PROGRAM_PATH)), Ok(Edit::Unchanged));
+    let moved = changed_text(Host::Vscode.edit(&after, &of("/new")).unwrap());
+    assert_eq!(moved, after.replace(PROGRAM_PATH, "/new"));
+    for empty in ["{ // a comment\n}", "{\r\n  // a comment\r\n}\r\n", "// a comment\n{}"] {
+        let after = changed_text(Host::Vscode.edit(empty, &of(PROGRAM_PATH)).unwrap());
+        assert!(after.contains("// a comment") && after.contains(PROGRAM_PATH), "{after}");
+        assert_eq!(
+            after.matches('\n').count() == after.matches("\r\n").count(),
+            empty.contains('\r'),
+            "{after}"
+        );
+        assert!(Host::ClaudeCode.edit(empty, &of(PROGRAM_PATH)).is_err(), "this client reads JSON only");
+    }
+    for broken in ["{ a: 1 }", "{ 'a': 1 }", "{ \"a\": 1 \"b\": 2 }", "{ /* }"] {
+        assert!(Host::Vscode.edit(broken, &of(PROGRAM_PATH)).is_err(), "{broken}");
+    }
+}
+
+#[test]
 fn files_that_would_need_rewriting_are_refused() {
     for text in
-        ["{ // a comment\n}", "[]", "{\"mcpServers\": []}", "{\"mcpServers\": {\"mcp-delegator\": 1}}"]
+        ["[]", "// only a comment", "{\"mcpServers\": []}", "{\"mcpServers\": {\"mcp-delegator\": 1}}"]
     {
         assert!(Host::Cursor.edit(text, &of(PROGRAM_PATH)).is_err(), "{text}");
     }
@@ -142,13 +167,11 @@ fn each_host_has_its_config_file() {
 fn arguments_of_an_existing_entry_are_replaced_only_on_request() {
     let json = "{\"mcpServers\": {\"mcp-delegator\": {\"command\": \"/opt/mcp-delegator\", \"args\": [\"serve\", \"--read-only\"]}}}";
     let toml = "[mcp_servers.mcp-delegator]\ncommand = '/opt/mcp-delegator'\nargs = [\"serve\", \"--read-only\"] # mine\n";
-    let wanted = "[\"serve\",\"--toolsets\",\"local\"]";
-    for (host, before, wanted) in
-        [(Host::Cursor, json, wanted.to_owned()), (Host::Codex, toml, wanted.replace(',', ", "))]
-    {
+    let wanted = "[\"serve\", \"--toolsets\", \"local\"]";
+    for (host, before) in [(Host::Cursor, json), (Host::Codex, toml)] {
         assert_eq!(host.edit(before, &of(PROGRAM_PATH)), Ok(Edit::Unchanged));
         let after = changed_text(host.edit(before, &with_toolsets("local")).unwrap());
-        assert_eq!(after, before.replace("[\"serve\", \"--read-only\"]", &wanted));
+        assert_eq!(after, before.replace("[\"serve\", \"--read-only\"]", wanted));
         assert_eq!(host.edit(&after, &with_toolsets("local")), Ok(Edit::Unchanged));
     }
 }

@@ -1,37 +1,45 @@
-//! When the commands of an agent ran. Pure.
+//! When the commands and patches of an agent ran. Pure.
 //!
-//! A command may have written anything that its sandbox allows, from its start to its end. An event is as old as the
+//! A command may have written anything that its sandbox allows, from its start to its end. A patch wrote its files in its
+//! own time; what changed them at another time was something else. An event is as old as the
 //! time since the supervisor last found no event to read, which is long on a busy machine.
 
 use std::collections::BTreeMap;
 
-use delegator_supervisor::run::CommandPhase;
+use delegator_supervisor::run::ActionPhase;
 
-/// An agent may print the event of a start later than the command starts.
+/// An agent may print the event of a start later than the action starts.
 const PRINT_DELAY_MS: i64 = 1_000;
 /// Beyond this number, the last period is extended.
 const MAX_PERIODS: usize = 1_000;
-/// Open commands that are tracked; agents have a handful.
+/// Open actions that are tracked; agents have a handful.
 const MAX_OPEN: usize = 256;
 
-/// The periods in which at least one command ran.
+/// The times of all actions of an agent that write files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CommandTimes {
+pub(crate) struct AgentTimes {
+    pub(crate) commands: ActionTimes,
+    pub(crate) patches: ActionTimes,
+}
+
+/// The periods in which at least one action of a kind ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ActionTimes {
     periods: Vec<(i64, i64)>,
-    /// The earliest possible start of every command that has not ended.
+    /// The earliest possible start of every action that has not ended.
     open: BTreeMap<String, i64>,
 }
 
-impl CommandTimes {
+impl ActionTimes {
     /// Records an event that the agent printed between `after_ms` and `now_ms`.
-    pub(crate) fn record(&mut self, item: &str, phase: CommandPhase, after_ms: i64, now_ms: i64) {
+    pub(crate) fn record(&mut self, item: &str, phase: ActionPhase, after_ms: i64, now_ms: i64) {
         let began_ms = after_ms.min(now_ms.saturating_sub(PRINT_DELAY_MS));
         match phase {
-            CommandPhase::Started if self.open.len() < MAX_OPEN => {
+            ActionPhase::Started if self.open.len() < MAX_OPEN => {
                 self.open.entry(item.to_owned()).or_insert(began_ms);
             }
-            CommandPhase::Started => {}
-            CommandPhase::Ended => {
+            ActionPhase::Started => {}
+            ActionPhase::Ended => {
                 // An agent may report the end only.
                 let began_ms = self.open.remove(item).unwrap_or(began_ms);
                 self.add(began_ms, now_ms);
@@ -53,7 +61,7 @@ impl CommandTimes {
         self.periods.is_empty() && self.open.is_empty()
     }
 
-    /// Whether a command ran at this time.
+    /// Whether an action ran at this time.
     pub(super) fn contains(&self, at_ms: i64) -> bool {
         let is_within = |(began, ended): &(i64, i64)| (*began..=*ended).contains(&at_ms);
         self.periods.iter().any(is_within) || self.open.values().any(|began| *began <= at_ms)
@@ -66,15 +74,15 @@ mod tests {
 
     #[test]
     fn a_command_covers_the_time_from_its_start_to_its_end() {
-        let mut times = CommandTimes::default();
+        let mut times = ActionTimes::default();
         assert!(times.is_empty() && !times.contains(0));
         for (item, phase, at) in [
-            ("1", CommandPhase::Started, 10_000),
-            ("2", CommandPhase::Started, 11_000),
-            ("1", CommandPhase::Ended, 12_000),
-            ("2", CommandPhase::Ended, 15_000),
-            ("3", CommandPhase::Ended, 30_000),
-            ("4", CommandPhase::Started, 40_000),
+            ("1", ActionPhase::Started, 10_000),
+            ("2", ActionPhase::Started, 11_000),
+            ("1", ActionPhase::Ended, 12_000),
+            ("2", ActionPhase::Ended, 15_000),
+            ("3", ActionPhase::Ended, 30_000),
+            ("4", ActionPhase::Started, 40_000),
         ] {
             times.record(item, phase, at, at);
         }
@@ -95,9 +103,9 @@ mod tests {
 
     #[test]
     fn a_command_whose_events_were_read_late_covers_the_delay() {
-        let mut times = CommandTimes::default();
-        times.record("1", CommandPhase::Started, 10_000, 20_000);
-        times.record("1", CommandPhase::Ended, 10_000, 20_000);
+        let mut times = ActionTimes::default();
+        times.record("1", ActionPhase::Started, 10_000, 20_000);
+        times.record("1", ActionPhase::Ended, 10_000, 20_000);
         assert!(times.contains(10_500) && !times.contains(9_500));
     }
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod restore_reports;
+
 use std::path::PathBuf;
 
 use delegator_testkit::program::{World, read_text};
@@ -182,10 +184,13 @@ fn overlapping_edits_refuse_a_restore_and_are_named() {
     for args in [["restore", &id, "--dry-run"], ["restore", &id, "--confirm-destructive"]] {
         let refused = stage.world.run(args);
         assert_eq!(refused.exit, Some(4), "{refused:?}");
-        let error = refused.json()["error"].clone();
+        let (error, meta) = (refused.json()["error"].clone(), refused.json()["meta"].clone());
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("project/code.txt") && message.contains("added/file.txt"), "{error}");
         assert!(!message.contains("notes.txt"), "{error}");
+        let overlap = |path: &str| json!({"path": stage.world.project().join(path), "part": "file"});
+        let overlaps = json!([overlap("added/file.txt"), overlap("code.txt")]);
+        assert_eq!(meta["error_context"]["overlaps"], overlaps, "{meta}");
         assert!(error["suggestion"].as_str().unwrap().contains("--all"), "{error}");
     }
     assert!(!stage.exists("notes.txt"), "nothing was restored");

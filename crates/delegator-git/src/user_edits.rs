@@ -1,0 +1,86 @@
+//! Which of the files that a restore changes may hold edits of the user.
+//!
+//! Known from the state after the task: files that changed since, and files whose changes during the task are not
+//! certainly the agent's. An edit that the user made during the task, in a file that the agent changed afterwards, leaves
+//! no trace and is not found.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::end_state::{Doubt, EndState};
+use crate::listing::{RepoPath, display_path, on_disk};
+use crate::restore_plan::FileActions;
+use crate::restore_target::KeepReason;
+use crate::stamp::Stamp;
+use crate::state::TreeFiles;
+
+/// Why a file that a restore changes may hold edits of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PossibleEdit {
+    /// It changed after the task, or after the restore that is undone.
+    Later,
+    /// It changed during the task, and nothing attributes that to the agent.
+    NotByAgent,
+    /// It changed during the task, and not certainly by the agent alone.
+    Doubtful(Doubt),
+}
+
+impl fmt::Display for PossibleEdit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            PossibleEdit::Later => "changed later",
+            PossibleEdit::NotByAgent => return KeepReason::NotByAgent.fmt(formatter),
+            PossibleEdit::Doubtful(Doubt::DuringCommand) => {
+                "changed while a command of the agent ran, and no event of the agent names it"
+            }
+            PossibleEdit::Doubtful(Doubt::PossiblyAgent) => {
+                "the agent may have changed it, but its events do not show that"
+            }
+            PossibleEdit::Doubtful(Doubt::OutsideActions) => {
+                "the agent changed it, and it changed again while no action of the agent ran"
+            }
+            PossibleEdit::Doubtful(Doubt::OtherTask) => {
+                "another task wrote in the work tree at the same time"
+            }
+        })
+    }
+}
+
+/// What is needed to find later changes, if a restore reverts them.
+#[derive(Clone, Copy)]
+pub(crate) struct LaterChanges<'a> {
+    pub(crate) top_level: &'a Path,
+    pub(crate) before: &'a TreeFiles,
+    pub(crate) now: &'a TreeFiles,
+}
+
+impl LaterChanges<'_> {
+    fn contain(&self, path: &RepoPath, end: &EndState) -> bool {
+        match end.unread.get(path) {
+            Some(stamp) => Stamp::at(&on_disk(self.top_level, path)) != *stamp,
+            None => {
+                let after = end.changed.get(path).map_or(self.before.get(path), Option::as_ref);
+                self.now.get(path) != after
+            }
+        }
+    }
+}
+
+/// The files that these actions change and that may hold edits of the user.
+pub(crate) fn possible_edits(
+    actions: &FileActions,
+    end: &EndState,
+    later: Option<LaterChanges<'_>>,
+) -> Vec<(String, PossibleEdit)> {
+    let reason = |path: &RepoPath| {
+        if later.is_some_and(|later| later.contain(path, end)) {
+            Some(PossibleEdit::Later)
+        } else if end.agent.unattributed.contains(path) {
+            Some(PossibleEdit::NotByAgent)
+        } else {
+            end.agent.doubtful.get(path).copied().map(PossibleEdit::Doubtful)
+        }
+    };
+    let paths = actions.write.iter().chain(&actions.remove);
+    paths.filter_map(|path| Some((display_path(path), reason(path)?))).collect()
+}
