@@ -50,7 +50,7 @@ pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, VerifyCommand, dialect_of,
     is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
-pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot};
+pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
 pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};

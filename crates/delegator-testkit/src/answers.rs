@@ -28,6 +28,7 @@ pub(crate) fn validate_against(program: &Path) {
     PUBLISHED.get_or_init(|| PublishedSchemas {
         program: program.to_owned(),
         cache: OnceLock::new(),
+        inputs: OnceLock::new(),
         validators: Mutex::default(),
     });
 }
@@ -38,6 +39,7 @@ pub fn check_text(text: &str) {
     let is_for_people = !text.trim_start().starts_with(['{', '[']);
     if let Some(published) = PUBLISHED.get().filter(|_| is_for_people) {
         published.check_commands(&remedies::commands_in(text));
+        published.check_hints(&remedies::hints_in(text));
     }
     // Most of a long text are events of agents; parsing all of them would take long.
     let may_be_answer = |text: &&str| ENVELOPE_KEYS.iter().any(|key| text.contains(key));
@@ -82,6 +84,8 @@ fn envelope_of(value: &Value) -> Option<(&'static str, String)> {
 struct PublishedSchemas {
     program: PathBuf,
     cache: OnceLock<PathBuf>,
+    /// Names of inputs that are written differently as a flag.
+    inputs: OnceLock<Vec<String>>,
     /// By name of the schema and part of it.
     validators: Mutex<BTreeMap<(String, &'static str), Arc<Validator>>>,
 }
@@ -98,6 +102,10 @@ impl PublishedSchemas {
         }
         violations.extend(self.undeclared_error(&name, answer));
         self.check_commands(&remedies::commands_in_answer(answer));
+        // The tool envelope belongs to both surfaces.
+        if envelope != "tool" {
+            self.check_hints(&remedies::hints_in_answer(answer));
+        }
         let is_valid = violations.is_empty();
         self.log(if is_valid { "valid" } else { "violation" }, envelope, &name);
         assert!(is_valid, "the {envelope} answer of {name} violates its schema: {violations:#?}\n{answer}");
@@ -128,10 +136,23 @@ impl PublishedSchemas {
         }
     }
 
+    /// A hint on the command line names flags, not the inputs of tools.
+    fn check_hints(&self, hints: &[&str]) {
+        let inputs = self.inputs.get_or_init(|| input_names(&self.manifest()));
+        for hint in hints {
+            let misnamed = remedies::misnamed_inputs(hint, inputs);
+            assert!(misnamed.is_empty(), "a hint on the command line has {misnamed:?}: {hint}");
+        }
+    }
+
+    fn manifest(&self) -> Value {
+        serde_json::from_str(&self.read(&["manifest", "--format", "json"])).unwrap()
+    }
+
     /// Why the manifest does not declare the error of an answer.
     fn undeclared_error(&self, name: &str, answer: &Value) -> Option<String> {
         answer.get("error").filter(|error| error.is_object())?;
-        let manifest: Value = serde_json::from_str(&self.read(&["manifest", "--format", "json"])).unwrap();
+        let manifest = self.manifest();
         let mut answer = answer.clone();
         // The manifest has the tool names of the default prefix.
         if let Some(tool) = answer.get_mut("tool") {
@@ -192,6 +213,13 @@ impl PublishedSchemas {
         // In append mode a short line is written completely, whichever process writes at the same time.
         log.write_all(format!("{result} {envelope} {name}\n").as_bytes()).unwrap();
     }
+}
+
+/// The names of all inputs that have more than one word.
+fn input_names(manifest: &Value) -> Vec<String> {
+    let commands = manifest["data"]["commands"].as_array().into_iter().flatten();
+    let names = commands.filter_map(|command| command["input_schema"]["properties"].as_object());
+    names.flat_map(Map::keys).filter(|name| name.contains('_')).cloned().collect()
 }
 
 /// The command with the same id for every task, because ids differ in every run.

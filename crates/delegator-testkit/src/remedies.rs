@@ -26,10 +26,15 @@ pub fn commands_in(text: &str) -> Vec<String> {
     text.lines().flat_map(commands_in_line).filter(|command| !has_placeholder(command)).collect()
 }
 
-/// `T-local-…`, `[OPTIONS]`, `<FILE>` or `COMMAND`. A completion script calls the program with ` -- `.
+/// `T-local-…`, `[OPTIONS]`, `<FILE>` or `COMMAND`, or a part of a command of several lines. A completion script calls the
+/// program with ` -- `.
 fn has_placeholder(command: &str) -> bool {
     let is_name = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-    command.contains(['…', '[', '<']) || command.contains(" -- ") || command.split(' ').any(is_name)
+    let is_part = command.ends_with('\\');
+    is_part
+        || command.contains(['…', '[', '<'])
+        || command.contains(" -- ")
+        || command.split(' ').any(is_name)
 }
 
 /// The suggested commands in an answer.
@@ -44,6 +49,47 @@ pub fn commands_in_answer(answer: &serde_json::Value) -> Vec<String> {
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// Keys of our JSON whose text is a hint.
+const HINT_KEYS: [&str; 2] = ["suggestion", "suggestions"];
+
+/// The hints of an answer.
+pub fn hints_in_answer(answer: &serde_json::Value) -> Vec<&str> {
+    match answer {
+        serde_json::Value::Array(items) => items.iter().flat_map(hints_in_answer).collect(),
+        serde_json::Value::Object(object) => object
+            .iter()
+            .filter(|(key, _)| !FOREIGN_KEYS.contains(&key.as_str()))
+            .flat_map(|(key, value)| match HINT_KEYS.contains(&key.as_str()) {
+                true => texts_in(value),
+                false => hints_in_answer(value),
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn texts_in(value: &serde_json::Value) -> Vec<&str> {
+    match value {
+        serde_json::Value::String(text) => vec![text],
+        serde_json::Value::Array(items) => items.iter().flat_map(texts_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The hints in a text for people.
+pub fn hints_in(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.strip_prefix("hint: ")).collect()
+}
+
+/// Why a hint on the command line cannot be followed as it is written: it has the name of a tool's input instead of a
+/// flag, or a marker that should have become a name. A hint about the configuration names keys.
+pub fn misnamed_inputs<'a>(hint: &'a str, inputs: &[String]) -> Vec<&'a str> {
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let words = hint.split(|letter| !is_name(letter)).filter(|_| !hint.contains("config"));
+    let named = words.filter(|word| inputs.iter().any(|input| input == word));
+    named.chain(["{input:", "{set:", "{call}"].into_iter().filter(|marker| hint.contains(marker))).collect()
 }
 
 fn commands_in_line(line: &str) -> Vec<String> {
@@ -124,6 +170,20 @@ mod tests {
         assert_eq!(commands_in(text), expected);
         let answer = json!({"error": {"suggestion": text}, "data": {"stdout": "mcp-delegator nonsense"}});
         assert_eq!(commands_in_answer(&answer), expected);
+    }
+
+    #[test]
+    fn a_hint_with_the_input_of_a_tool_is_found() {
+        let answer = json!({"error": {"suggestion": "a", "problems": [{"suggestion": "b"}]}, "output": {"suggestion": "c"},
+                            "metadata": {"suggestions": ["d"]}});
+        let mut hints = hints_in_answer(&answer);
+        hints.sort_unstable();
+        assert_eq!(hints, ["a", "b", "d"]);
+        assert_eq!(hints_in("error: x\nhint: y\n"), ["y"]);
+        let inputs = ["dry_run".to_owned()];
+        assert_eq!(misnamed_inputs("Give --dry-run.", &inputs), Vec::<&str>::new());
+        assert_eq!(misnamed_inputs("Set dry_run to true.", &inputs), ["dry_run"]);
+        assert_eq!(misnamed_inputs("Then {set:all}.", &inputs), ["{set:"]);
     }
 
     #[test]

@@ -44,8 +44,13 @@ impl TerminalSession {
     }
 
     /// Also standard input is the terminal, so that a test can answer questions.
-    pub fn start_interactive(mut command: Command) -> TerminalSession {
-        let (master, terminal) = open_pty(WIDE);
+    pub fn start_interactive(command: Command) -> TerminalSession {
+        TerminalSession::start_interactive_of(WIDE, command)
+    }
+
+    /// The same, on a terminal of this width.
+    pub fn start_interactive_of(columns: u16, mut command: Command) -> TerminalSession {
+        let (master, terminal) = open_pty(columns);
         command.stdin(Stdio::from(terminal.try_clone().unwrap()));
         TerminalSession::start_on((master, terminal), command)
     }

@@ -5,8 +5,48 @@ use crate::event::{Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
 use crate::fold::activity::{describe_item, describe_retry, one_line};
 use crate::json::Text;
 
+const FAILED_TURN: &str = "Turn failed";
+
+/// Describes the events of one stream in their order. A failed turn repeats the error event before it, so its line has no
+/// message then.
+#[derive(Debug, Default)]
+pub struct Headlines {
+    last_error: Option<String>,
+}
+
+impl Headlines {
+    /// One line without control characters.
+    pub fn line(&mut self, event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
+        match self.repeats_error(event) {
+            true => FAILED_TURN.to_owned(),
+            false => headline(event, workdir),
+        }
+    }
+
+    /// For the log of a task: messages are complete, and events that tell a person nothing are left out.
+    pub fn log_text(&mut self, event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
+        match self.repeats_error(event) {
+            true => Some(FAILED_TURN.to_owned()),
+            false => log_text(event, workdir, live),
+        }
+    }
+
+    fn repeats_error(&mut self, event: &ThreadEvent<'_>) -> bool {
+        match event {
+            ThreadEvent::Error { message } => {
+                self.last_error = Some(message.resolve().into_owned());
+                false
+            }
+            ThreadEvent::TurnFailed { error } => {
+                self.last_error.take().is_some_and(|last| last == error.message.resolve())
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Describes an event in one line without control characters. Paths inside `workdir` are shown relative to it.
-pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
+fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
     match event {
         ThreadEvent::ThreadStarted { thread_id } => labelled("Thread", thread_id),
         ThreadEvent::TurnStarted => "Turn started".to_owned(),
@@ -16,7 +56,7 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
             let output = usage.output_tokens;
             format!("Turn completed: {input} tokens read ({cached} cached), {output} written")
         }
-        ThreadEvent::TurnFailed { error } => labelled("Turn failed", &error.message),
+        ThreadEvent::TurnFailed { error } => labelled(FAILED_TURN, &error.message),
         ThreadEvent::Error { message } => {
             let text = describe_retry(&message.resolve());
             if text.starts_with("Reconnecting") { text } else { labelled("Error", message) }
@@ -27,7 +67,7 @@ pub fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
 
 /// Describes an event for the log of a task: messages are complete. `None` if the event tells a person nothing: thread
 /// and turn starts, and, unless the log is `live`, an item that has not ended.
-pub fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
+fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
     match event {
         ThreadEvent::ThreadStarted { .. } | ThreadEvent::TurnStarted => None,
         ThreadEvent::Item { phase: ItemPhase::Completed, item } => match &item.details {
@@ -92,6 +132,19 @@ mod tests {
         let started = r#"{"type":"item.started","item":{"type":"command_execution","command":"ls"}}"#;
         assert_eq!((text(started, false), text(started, true).as_deref()), (None, Some("Running ls")));
         assert_eq!(text(r#"{"type":"turn.started"}"#, true), None);
+    }
+
+    #[test]
+    fn a_failed_turn_does_not_repeat_its_error() {
+        let mut headlines = Headlines::default();
+        let mut line = |text: &str| {
+            let Event::Thread(event) = decode_text(text) else { panic!("{text}") };
+            headlines.log_text(&event, None, false)
+        };
+        let failed = r#"{"type":"turn.failed","error":{"message":"no quota"}}"#;
+        assert_eq!(line(r#"{"type":"error","message":"no quota"}"#).as_deref(), Some("Error: no quota"));
+        assert_eq!(line(failed).as_deref(), Some("Turn failed"));
+        assert_eq!(line(failed).as_deref(), Some("Turn failed: no quota"), "the error of another turn");
     }
 
     #[test]

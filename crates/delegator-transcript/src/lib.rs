@@ -40,7 +40,7 @@ pub use fold::{
     StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
-pub use headline::{headline, log_text};
+pub use headline::Headlines;
 pub use json::Text;
 pub use json::unique::without_repeated_keys;
 pub use longline::{LongLineFacts, ObjectFacts};

@@ -14,7 +14,7 @@ use serde_json::json;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 /// What is typed, and the line that the Tab key makes of it.
-const COMPLETED: [(&str, &str); 13] = [
+const COMPLETED: [(&str, &str); 18] = [
     ("mcp-delegator mani", "mcp-delegator manifest "),
     ("mcp-delegator resul", "mcp-delegator results "),
     ("mcp-delegator events summ", "mcp-delegator events summarize "),
@@ -28,12 +28,19 @@ const COMPLETED: [(&str, &str); 13] = [
     ("mcp-delegator run x --working-dir some-d", "mcp-delegator run x --working-dir some-directory/"),
     ("mcp-delegator events follow some-f", "mcp-delegator events follow some-file.jsonl "),
     ("mcp-delegator wait --las", "mcp-delegator wait --last "),
+    ("mcp-delegator help resum", "mcp-delegator help resume "),
+    ("mcp-delegator help events summ", "mcp-delegator help events summarize "),
+    ("mcp-delegator man mani", "mcp-delegator man manifest "),
+    ("mcp-delegator run x --agent hel", "mcp-delegator run x --agent helper "),
+    ("mcp-delegator run x --agent cod", "mcp-delegator run x --agent codex "),
 ];
 
 fn prepared_world() -> World {
     let world = World::new(PROGRAM);
     world.write("project/some-directory/x", "");
     world.write("project/some-file.jsonl", "");
+    let agent = "[agents.helper]\nprotocol = \"plain\"\ncommand = [\"true\"]\nunsandboxed = true\n";
+    world.write("home/.config/mcp-delegator/config.toml", agent);
     world
 }
 

@@ -230,7 +230,7 @@ fn a_redirect_is_in_every_envelope() {
 
 #[test]
 fn a_partial_failure_follows_each_envelope_contract() {
-    let mut batch = Batch::default();
+    let mut batch = Batch::new(CallSyntax::Commands, false);
     batch.succeeded("a", json!({"state": "cancelled"}));
     batch.failed("b", AppError::new(ErrorCode::WrongState, "It has ended."));
     let result = batch.result();
@@ -255,7 +255,7 @@ fn a_partial_failure_follows_each_envelope_contract() {
 
 #[test]
 fn a_batch_that_failed_completely_lists_its_items_in_every_envelope() {
-    let mut batch = Batch::default();
+    let mut batch = Batch::new(CallSyntax::Commands, false);
     for target in ["a", "b"] {
         batch.failed(target, AppError::new(ErrorCode::TaskNotFound, format!("There is no task {target}.")));
     }

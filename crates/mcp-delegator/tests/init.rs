@@ -60,6 +60,19 @@ fn init_checks_registers_and_runs_a_first_task_once() {
 }
 
 #[test]
+fn questions_are_wrapped_at_the_width_of_the_terminal() {
+    let (_model, world) = stage();
+    let mut terminal = TerminalSession::start_interactive_of(60, world.command(["init"]));
+    for (question, answer) in [("Cursor? [Y/n]", "y\n"), ("[y/N]", "n\n"), ("Run a first task", "n\n")] {
+        terminal.wait_for_text(question);
+        terminal.type_text(answer);
+    }
+    let shown = terminal.wait().stdout;
+    let is_wide = |line: &&str| line.chars().count() > 60 && line.trim().contains(' ');
+    assert_eq!(shown.lines().filter(is_wide).collect::<Vec<_>>(), Vec::<&str>::new(), "{shown}");
+}
+
+#[test]
 fn init_asks_at_most_three_questions_and_accepts_no() {
     let (_model, world) = stage();
     let mut terminal = TerminalSession::start_interactive(world.command(["init"]));

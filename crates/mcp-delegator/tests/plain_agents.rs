@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use delegator_testkit::stage::{Stage, pids, task_processes, wait_until};
+use delegator_testkit::stage::{Stage, pids, successful_turn, task_processes, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -277,4 +277,46 @@ fn a_verify_command_needs_a_sandbox_or_permission() {
     let id = exec(&stage, &["--verify", "true"]);
     let verification = stage.wait(&id)["data"]["verification"].clone();
     assert_eq!((&verification["status"], &verification["is_sandboxed"]), (&json!("verified"), &json!(false)));
+}
+
+/// 800 lines, 20,800 bytes.
+const LONG_OUTPUT: &str = "cat > /dev/null; seq -f 'line %06g of the output' 1 800; echo oops >&2";
+
+#[test]
+fn a_long_message_is_shown_once() {
+    let stage = stage_with_helper(LONG_OUTPUT);
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    for format in ["human", "markdown"] {
+        let shown = stage.world.run(["results", &id, "--include-output", "--format", format]).stdout;
+        assert_eq!(shown.matches("line 000001 of").count(), 1, "{shown}");
+        assert_eq!(shown.matches("line 000800 of").count(), 1, "{shown}");
+        assert!(shown.contains("oops"), "{shown}");
+    }
+    // A failed task includes its output, and so the whole message.
+    let stage = stage_with_helper(&format!("{LONG_OUTPUT}; exit 3"));
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    let shown = stage.world.run(["results", &id, "--format", "human"]).stdout;
+    assert_eq!(shown.matches("line 000800 of").count(), 1, "{shown}");
+    assert!(shown.contains("line 000001 of") && !shown.contains("Read the whole message"), "{shown}");
+}
+
+#[test]
+fn the_log_marks_what_is_not_stored() {
+    let stage = stage_with_helper(LONG_OUTPUT).variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "4096");
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    let log = stage.world.run(["logs", &id, "--format", "human"]).stdout;
+    assert!(log.contains(" bytes omitted]\n") && !log.contains("delegator.omitted"), "{log}");
+    let shown = stage.world.run(["results", &id, "--include-output", "--format", "human"]).stdout;
+    assert!(shown.contains("The output was truncated: ") && !shown.contains("the limit is"), "{shown}");
+    let messages: Vec<Value> =
+        (0..300).map(|number| json!({"message": format!("number {number}")})).collect();
+    let stage = Stage::with_script(PROGRAM, successful_turn(&messages))
+        .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "4096");
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let log = stage.world.run(["logs", &id, "--format", "human"]).stdout;
+    assert_eq!(log.matches(" bytes omitted]\n").count(), 1, "{log}");
 }

@@ -77,6 +77,55 @@ fn remedies_for_long_messages_and_ended_tasks_run() {
     run_all(&stage, "an unknown task", &suggested(&stage, &["local", "wait", "T-local-zzzz"]), "status");
 }
 
+/// A message of this length, and a word in it that it has once.
+fn long_message(bytes: usize) -> (String, &'static str) {
+    let words: Vec<String> = (0..=bytes / 8).map(|number| format!("w{number:06}")).collect();
+    let mut text = words.join(" ");
+    text.truncate(bytes - 1);
+    (text + ".", "w000900")
+}
+
+/// A stage with a completed task whose agent wrote this message, and the id of the task.
+fn stage_with_message(text: &str) -> (Stage, String) {
+    let stage = Stage::with_script(PROGRAM, turn(&[json!({"message": text}), json!({"turn_completed": {}})]));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    (stage, id)
+}
+
+#[test]
+fn the_remedy_for_a_long_message_shows_it_once_and_whole() {
+    let (message, word) = long_message(20_000);
+    let (stage, id) = stage_with_message(&message);
+    for format in ["human", "markdown"] {
+        let run = stage.world.run(["results", &id, "--include-output", "--format", format]);
+        assert!(run.stdout.contains(&message), "{format}");
+        assert_eq!(run.stdout.matches(word).count(), 1, "{format}: {}", run.stdout);
+    }
+    let facts = stage.run_json(&["results", &id, "--fields", "final_message"])["data"].clone();
+    assert_eq!(facts["final_message_truncated"]["total_bytes"], 20_000, "{facts}");
+}
+
+#[test]
+fn a_message_over_the_limit_of_an_answer_is_marked() {
+    let (message, word) = long_message(2_000_000);
+    let (stage, id) = stage_with_message(&message);
+    let args = ["results", &id, "--include-output", "--fields", "final_message"];
+    let facts = stage.run_json(&args)["data"].clone();
+    let truncated = &facts["final_message_truncated"];
+    assert_eq!(truncated["shown_bytes"], facts["final_message"].as_str().map_or(0, str::len), "{truncated}");
+    assert_eq!(truncated["total_bytes"], 2_000_000, "{truncated}");
+    let raw = stage.world.run([&args[..], &["--envelope", "raw"]].concat());
+    assert!(raw.stdout.contains("final_message_truncated"));
+    assert!(raw.stderr.contains("and was truncated to 1048576"), "{}", raw.stderr);
+    let shown = stage.world.run(["results", &id, "--format", "human"]).stdout;
+    assert!(shown.contains("(8000 of 2000000 bytes)"), "{shown}");
+    let remedy = format!("mcp-delegator logs {id} --raw");
+    assert!(commands_in(&shown).contains(&remedy), "{shown}");
+    let whole = stage.world.run(["logs", &id, "--raw"]).stdout;
+    assert!(whole.contains(&message) && whole.matches(word).count() == 1);
+}
+
 #[test]
 fn remedies_for_failed_tasks_run() {
     let stage =

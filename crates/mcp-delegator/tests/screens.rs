@@ -205,3 +205,71 @@ fn colour_is_used_only_where_the_terminal_has_it() {
     let wrong = stage.world.run(["local", "status", "--color", "sometimes"]);
     assert_eq!(wrong.exit, Some(2), "{wrong:?}");
 }
+
+/// The lines that are wider than the terminal.
+fn wide_lines(screen: &str, columns: usize) -> Vec<&str> {
+    screen.lines().filter(|line| line.chars().count() > columns).collect()
+}
+
+#[test]
+fn the_help_of_every_command_fits_60_columns() {
+    let stage = Stage::with_script(PROGRAM, turn(&[]));
+    let manifest = stage.run_json(&["manifest", "--fields", "commands.path,commands.short_path"]);
+    let words = |path: &Value| -> Vec<String> {
+        path.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let commands = manifest["data"]["commands"].as_array().unwrap();
+    let mut paths: Vec<Vec<String>> = commands
+        .iter()
+        .flat_map(|command| [words(&command["path"]), words(&command["short_path"])])
+        .collect();
+    // The groups, and the program.
+    paths.extend(paths.clone().into_iter().map(|path| path.into_iter().take(1).collect()));
+    paths.push(Vec::new());
+    paths.sort();
+    paths.dedup();
+    for path in paths {
+        let args: Vec<&str> = std::iter::once("help").chain(path.iter().map(String::as_str)).collect();
+        let text = screen(&stage, 60, &args);
+        assert_eq!(wide_lines(&text, 60), Vec::<&str>::new(), "{args:?}");
+    }
+}
+
+#[test]
+fn lists_of_the_program_fit_60_columns() {
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    stage.wait(&stage.exec(&[]));
+    for args in [&["manifest"][..], &["version"], &["local", "status"], &["env", "list"], &["queue", "pause"]]
+    {
+        let text = screen(&stage, 60, args);
+        assert_eq!(wide_lines(&text, 60), Vec::<&str>::new(), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn the_manual_on_a_terminal_is_text() {
+    let stage = Stage::with_script(PROGRAM, turn(&[]));
+    let shown = screen(&stage, 60, &["man", "local", "wait"]);
+    assert!(!shown.contains(".TH") && shown.contains("Usage: mcp-delegator local wait"), "{shown}");
+    assert!(shown.contains("mcp-delegator man local wait | man -l -"), "{shown}");
+    let piped = stage.world.run(["man", "local", "wait"]).stdout;
+    assert!(piped.contains(".TH") && !piped.contains("man -l -"), "{piped}");
+}
+
+#[test]
+fn one_message_is_shown_once() {
+    let error = "unexpected status 401 Unauthorized: Incorrect API key provided";
+    let stage = Stage::with_script(PROGRAM, turn(&[json!({"error": error}), json!({"turn_failed": error})]));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let log = screen(&stage, 100, &["logs", &id]);
+    assert_eq!(log.matches("Incorrect API key").count(), 1, "{log}");
+    assert!(log.contains("Turn failed\n"), "{log}");
+    let world = stage.world.variable("MCP_DELEGATOR_CODEX_BIN", "/nowhere/codex");
+    let mut doctor = world.command(["doctor"]);
+    doctor.env("TERM", "dumb");
+    let shown = run_on_terminal_of(1000, doctor).stdout;
+    let message = shown.lines().find_map(|line| line.strip_prefix("problem  agent ")).unwrap().trim();
+    assert_eq!(shown.matches(message).count(), 1, "{shown}");
+    assert!(shown.contains("error: 2 problems: agent, codex_home."), "{shown}");
+}

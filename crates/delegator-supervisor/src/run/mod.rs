@@ -17,4 +17,5 @@ pub use ports::{
     ActionPhase, AgentAction, CancelRequest, Percent, PercentSource, Ports, RunResult, RunSpec, Snapshot,
     Stream, StreamSummary, VerificationResult, VerifySpec,
 };
+pub use stream_store::omitted_bytes;
 pub use supervise::{redact_record, redacted_report, supervise};

@@ -252,9 +252,16 @@ impl<'a> StreamStore<'a> {
     }
 }
 
+const EVENTS_GAP: &str = "{\"type\":\"delegator.omitted\",\"bytes\":";
+
+/// The bytes that are missing where this line of the stored events stands; `None` for a line of the agent.
+pub fn omitted_bytes(line: &str) -> Option<u64> {
+    line.strip_prefix(EVENTS_GAP)?.strip_suffix('}')?.parse().ok()
+}
+
 fn gap_line(stream: Stream, bytes: u64) -> String {
     match stream {
-        Stream::Events => format!("{{\"type\":\"delegator.omitted\",\"bytes\":{bytes}}}\n"),
+        Stream::Events => format!("{EVENTS_GAP}{bytes}}}\n"),
         Stream::Stderr | Stream::Verify => format!("[{bytes} bytes omitted]\n"),
     }
 }

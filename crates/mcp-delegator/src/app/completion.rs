@@ -10,13 +10,14 @@ use std::process::ExitCode;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter, complete,
 };
+use delegator_config::Sources;
 use delegator_domain::redact::Redactor;
 use delegator_engine::Engine;
 use delegator_registry::Filter;
 
 use crate::commands::completions::{Shell, VARIABLE};
 use crate::commands::context::sources;
-use crate::input::tree::{self, TaskCompleters};
+use crate::input::tree::{self, Completers};
 use crate::output::printer::Printer;
 use crate::spec::catalog::Catalog;
 use crate::spec::process::Process;
@@ -32,7 +33,8 @@ pub fn run_if_requested(process: &Process, catalog: Catalog) -> Option<ExitCode>
     let index = process.variable("_CLAP_COMPLETE_INDEX").and_then(|index| index.parse().ok());
     let index: usize = index.unwrap_or(words.len().saturating_sub(1));
     let is_empty = words.get(index).is_none_or(|word| word.is_empty());
-    let mut tree = tree::completable(catalog, &task_completers(process), is_empty);
+    let before = words.get(..index).unwrap_or_default();
+    let mut tree = tree::completable(catalog, &completers(process, catalog, before), is_empty);
     let current_dir = Some(process.current_dir.as_path());
     let mut text = Vec::new();
     let written = match shell {
@@ -64,17 +66,55 @@ fn complete_for_bash(
     Ok(values.join(separator).into_bytes())
 }
 
-fn task_completers(process: &Process) -> TaskCompleters {
+/// `before` are the words before the cursor.
+fn completers(process: &Process, catalog: Catalog, before: &[OsString]) -> Completers {
+    let (sources, path) = (sources(process), described_command(before));
+    let agents = ArgValueCompleter::new(move |typed: &OsStr| agent_names(&sources, typed));
+    let commands = ArgValueCompleter::new(move |typed: &OsStr| command_names(catalog, &path, typed));
+    let (task_ids, sources) = task_completers(process);
+    Completers { task_ids, sources, commands, agents }
+}
+
+/// The words of the command that `help` or `man` describes, as far as they are typed.
+fn described_command(before: &[OsString]) -> Vec<String> {
+    let words = before.iter().skip_while(|word| !["help", "man"].iter().any(|name| word == name)).skip(1);
+    words.map(|word| word.to_string_lossy().into_owned()).filter(|word| !word.starts_with('-')).collect()
+}
+
+/// The commands of the group at this path, with what they do.
+fn command_names(catalog: Catalog, path: &[String], typed: &OsStr) -> Vec<CompletionCandidate> {
+    let root = tree::root(catalog);
+    let group = path.iter().try_fold(&root, |group, word| group.find_subcommand(word));
+    let commands = group.into_iter().flat_map(clap::Command::get_subcommands);
+    let typed = typed.to_string_lossy();
+    let matching =
+        commands.filter(|command| !command.is_hide_set() && command.get_name().starts_with(&*typed));
+    let candidate = |command: &clap::Command| {
+        CompletionCandidate::new(command.get_name().to_owned()).help(command.get_about().cloned())
+    };
+    matching.map(candidate).collect()
+}
+
+/// The names of the configured agents.
+fn agent_names(sources: &Sources, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let config = delegator_config::load(sources);
+    let config = config.as_ref().unwrap_or_else(|invalid| &invalid.valid_part);
+    let typed = typed.to_string_lossy();
+    let names = config.agent_names().into_iter().filter(|name| name.starts_with(&*typed));
+    names.map(|name| CompletionCandidate::new(name.to_owned())).collect()
+}
+
+/// Completes task ids, and task ids or files.
+fn task_completers(process: &Process) -> (ArgValueCompleter, ArgValueCompleter) {
     let state_dir = delegator_config::state_dir(&sources(process)).ok();
     let engine = move || state_dir.clone().map(|state_dir| Engine::new(state_dir, "/proc/self/exe"));
     let engine_for_sources = engine.clone();
-    TaskCompleters {
-        ids: ArgValueCompleter::new(move |typed: &OsStr| task_ids(engine(), typed)),
-        sources: ArgValueCompleter::new(move |typed: &OsStr| {
-            let files = PathCompleter::file().complete(typed);
-            task_ids(engine_for_sources(), typed).into_iter().chain(files).collect::<Vec<_>>()
-        }),
-    }
+    let ids = ArgValueCompleter::new(move |typed: &OsStr| task_ids(engine(), typed));
+    let ids_or_files = ArgValueCompleter::new(move |typed: &OsStr| {
+        let files = PathCompleter::file().complete(typed);
+        task_ids(engine_for_sources(), typed).into_iter().chain(files).collect::<Vec<_>>()
+    });
+    (ids, ids_or_files)
 }
 
 /// The ids of the newest tasks, with their titles. A word without `T-local-` is compared with the rest of the ids.

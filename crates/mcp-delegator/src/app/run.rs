@@ -329,10 +329,8 @@ fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String
 
 fn warnings_error(warnings: &[Warning]) -> AppError {
     let first = warnings.first().map(|warning| warning.message.as_str()).unwrap_or_default();
-    AppError::new(
-        ErrorCode::WarningsAsErrors,
-        format!("{} warnings, treated as errors. First: {first}", warnings.len()),
-    )
+    let count = format!("{} warnings, treated as errors", warnings.len());
+    AppError::summarizing(ErrorCode::WarningsAsErrors, count, first.to_owned())
 }
 
 /// Prints the output, then the remarks. If the reader has closed the pipe, nothing more is printed.

@@ -174,9 +174,10 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
     } else {
         resolve_targets(&engine, &input.task_ids)
     };
+    let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
     match input.dry_run {
-        true => Ok(dry_run_output(&engine, targets)),
-        false => cancel(&engine, targets, input.reason.as_deref(), max_cancel_time(context)),
+        true => Ok(dry_run_output(&engine, targets, batch)),
+        false => cancel(&engine, targets, batch, input.reason.as_deref(), max_cancel_time(context)),
     }
 }
 
@@ -187,8 +188,8 @@ fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
 }
 
 /// Reports every task as [`cancel`] would.
-fn dry_run_output(engine: &Engine, targets: Targets) -> CommandOutput {
-    let (mut batch, mut tasks) = (Batch::new(true), Vec::new());
+fn dry_run_output(engine: &Engine, targets: Targets, mut batch: Batch<'_>) -> CommandOutput {
+    let mut tasks = Vec::new();
     for (target, id) in targets {
         let task = id.and_then(|id| Ok(engine.task(&id)?)).and_then(|task| match task.state {
             state if state.is_terminal() && state != State::Cancelled => Err(already_ended(&task)),
@@ -209,12 +210,13 @@ fn dry_run_output(engine: &Engine, targets: Targets) -> CommandOutput {
 fn cancel(
     engine: &Engine,
     targets: Targets,
+    mut batch: Batch<'_>,
     reason: Option<&str>,
     timeout: Duration,
 ) -> Result<CommandOutput, AppError> {
     let ids: Vec<TaskId> = targets.iter().filter_map(|(_, id)| id.as_ref().ok().cloned()).collect();
     let mut reports = engine.cancel_all(&ids, reason, timeout)?.into_iter();
-    let (mut batch, mut tasks, mut warnings, mut count) = (Batch::default(), Vec::new(), Vec::new(), 0);
+    let (mut tasks, mut warnings, mut count) = (Vec::new(), Vec::new(), 0);
     for (target, id) in targets {
         let report = id.and_then(|id| {
             let unknown = || EngineError::UnknownTask { given: id.to_string() };
@@ -245,7 +247,7 @@ fn already_ended(task: &Task) -> AppError {
     EngineError::AlreadyEnded { task: task.id.clone(), state: task.state }.into()
 }
 
-fn output(batch: Batch, tasks: Vec<CancelledEntry>, count: usize, dry_run: bool) -> CommandOutput {
+fn output(batch: Batch<'_>, tasks: Vec<CancelledEntry>, count: usize, dry_run: bool) -> CommandOutput {
     let shape = match (dry_run, count) {
         (true, _) => Some(Shape::Action(CANCEL_PLANNED)),
         (false, 0) => Some(Shape::Action(NOTHING_TO_CANCEL)),

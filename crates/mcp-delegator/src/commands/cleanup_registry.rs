@@ -87,7 +87,8 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
         environment: context.process.environment.clone().into_iter().collect(),
     })?;
     let failures = std::mem::take(&mut cleaned.failures);
-    let batch = batch_of(&cleaned, failures, input.dry_run);
+    let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
+    let batch = batch_of(batch, &cleaned, failures, input.dry_run);
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = report(&cleaned, input.dry_run, result);
     let message = Some(data.summary.clone());
@@ -132,8 +133,12 @@ fn run(context: &Context<'_>, input: CleanupRegistry) -> Result<CommandOutput, A
 }
 
 /// One item per stuck or old task, leftover and restore point.
-fn batch_of(cleaned: &CleanReport, failures: Vec<CleanFailure>, dry_run: bool) -> Batch {
-    let mut batch = Batch::new(dry_run);
+fn batch_of<'a>(
+    mut batch: Batch<'a>,
+    cleaned: &CleanReport,
+    failures: Vec<CleanFailure>,
+    dry_run: bool,
+) -> Batch<'a> {
     let is_failed = |id: &TaskId| failures.iter().any(|failure| failure.target == id.as_str());
     for id in cleaned.stuck.iter().filter(|id| !is_failed(id)) {
         batch.succeeded(id.as_str(), json!({"kind": "stuck_task"}));

@@ -104,14 +104,16 @@ pub fn all_checks(context: &Context<'_>) -> Vec<Check> {
 pub fn first_problem(checks: &[Check]) -> Option<AppError> {
     let problems: Vec<&Check> = checks.iter().filter(|check| check.status == Status::Problem).collect();
     let first = problems.first()?;
-    let message = match problems.as_slice() {
-        [only] => format!("{}: {}", only.name, only.message),
-        several => {
-            let names: Vec<&str> = several.iter().map(|check| check.name.as_str()).collect();
-            format!("{} problems: {}. First: {}", several.len(), names.join(", "), first.message)
-        }
+    let code = first.code.unwrap_or(ErrorCode::Internal);
+    let names: Vec<&str> = problems.iter().map(|check| check.name.as_str()).collect();
+    let count = |noun: &str| format!("{} {noun}: {}", names.len(), names.join(", "));
+    let error = match problems.as_slice() {
+        [only] => AppError {
+            message: format!("{}: {}", only.name, only.message),
+            ..AppError::summarizing(code, count("problem"), first.message.clone())
+        },
+        _ => AppError::summarizing(code, count("problems"), first.message.clone()),
     };
-    let error = AppError::new(first.code.unwrap_or(ErrorCode::Internal), message);
     Some(match &first.suggestion {
         Some(suggestion) => error.suggest(suggestion.as_str()),
         None => error,
@@ -134,5 +136,24 @@ fn describe(data: &Value) -> Document {
     match data["bundle"].as_str() {
         Some(file) => document.block(Block::Text(format!("Report for a bug report: {file}"))),
         None => document,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::output::documents::human;
+    use crate::output::documents::text::TextStyle;
+
+    #[test]
+    fn a_single_problem_is_not_repeated_below_the_table() {
+        let fix = Some("Install it.".to_owned());
+        let check = Check::problem("agent", ErrorCode::DependencyMissing, "codex is missing", fix);
+        let error = first_problem(std::slice::from_ref(&check)).unwrap();
+        assert_eq!(error.message, "agent: codex is missing");
+        let printed = describe(&json!({"checks": [check]})).to_text(TextStyle::default());
+        assert_eq!(human::error(&error, &printed, TextStyle::default()), "error: 1 problem: agent.");
     }
 }

@@ -56,7 +56,8 @@ fn run(context: &Context<'_>, input: Help) -> Result<CommandOutput, AppError> {
             summary: subcommand.get_about().map(ToString::to_string).unwrap_or_default(),
         })
         .collect();
-    let text = help::render_help(&command);
+    let columns = context.screen.presentation.body_style().columns;
+    let text = help::render_help(&command, columns);
     let usage = command.render_usage().to_string();
     Ok(CommandOutput::done(HelpOutput { usage, commands, text: text.clone() }).raw(text))
 }

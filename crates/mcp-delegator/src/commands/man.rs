@@ -1,4 +1,4 @@
-//! `man`: print a manual page, for `man -l -` or a package.
+//! `man`: print a manual page, for `man -l -` or a package. A person at a terminal reads its text, which is that of `help`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ pub struct Man {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
+    details: "On a terminal its text; elsewhere its source, for `man` or for a package.",
     shape: crate::spec::Shape::Show("page"),
     danger: Danger::Safe,
     idempotent: true,
@@ -37,7 +38,22 @@ pub const COMMAND: Command = Command { prepare: Some(|input| prepare(input, run)
 
 fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError> {
     let command = help::command_at(context.catalog(), "man", &input.command)?;
+    let presentation = context.screen.presentation;
+    let text = presentation
+        .writes_to_terminal()
+        .then(|| help::render_help(&command, presentation.body_style().columns));
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
-    Ok(raw_text(page))
+    let output = raw_text(page);
+    Ok(match text {
+        Some(text) => {
+            let words: Vec<&str> = input.command.iter().map(String::as_str).collect();
+            let name = [&["mcp-delegator", "man"][..], &words].concat().join(" ");
+            CommandOutput {
+                message: Some(format!("As a manual page: {name} | man -l -")),
+                ..output.raw(text)
+            }
+        }
+        None => output,
+    })
 }

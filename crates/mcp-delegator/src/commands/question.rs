@@ -20,7 +20,8 @@ const MAX_ATTEMPTS: usize = 3;
 /// else the question is repeated.
 pub fn confirm(context: &Context<'_>, question: &str, default: bool) -> bool {
     let choices = if default { "[Y/n]" } else { "[y/N]" };
-    let ask = || context.screen.printer.remark(&format!("{question} {choices}"));
+    let question = context.screen.presentation.question(&format!("{question} {choices}"));
+    let ask = || context.screen.printer.remark(&question);
     read_answer(&mut io::stdin().lock(), default, ask)
 }
 

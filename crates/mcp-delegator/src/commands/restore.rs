@@ -175,9 +175,10 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
         include_head: input.force,
         undo: input.undo,
     };
+    let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
     let restored = match engine.restore(&id, request, (&environment, &start_dir)) {
         Err(EngineError::RestoreIncomplete { restored, failed, untouched, changes, source }) => {
-            let batch = incomplete_batch(&restored, &failed, &untouched, source);
+            let batch = incomplete_batch(batch, &restored, &failed, &untouched, source);
             let data = RestoreOutput::incomplete(&id, changes, batch.result());
             return Ok(batch.into_output(data));
         }
@@ -185,7 +186,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
     };
     let (message, warnings) =
         (summary_sentence(&restored.trees, input.dry_run), warnings(&restored, request));
-    let batch = batch_of(&restored, input.dry_run);
+    let batch = batch_of(batch, &restored);
     let result = (batch.failed_count() > 0).then(|| batch.result());
     let data = RestoreOutput::restored(&id, restored, input.dry_run, result);
     let shape = match (input.dry_run, data.is_restored) {
@@ -197,8 +198,7 @@ fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppError>
 }
 
 /// One item per work tree; those whose repository or restore point is missing failed.
-fn batch_of(restored: &RestoreReport, dry_run: bool) -> Batch {
-    let mut batch = Batch::new(dry_run);
+fn batch_of<'a>(mut batch: Batch<'a>, restored: &RestoreReport) -> Batch<'a> {
     for tree in &restored.trees {
         let changed_count = tree.plan.write.len() + tree.plan.modes.len() + tree.plan.remove.len();
         batch.succeeded(tree.point.top_level.to_string_lossy(), json!({"changed_count": changed_count}));
@@ -210,13 +210,13 @@ fn batch_of(restored: &RestoreReport, dry_run: bool) -> Batch {
 }
 
 /// The work trees of a restore that failed after some of them were restored.
-fn incomplete_batch(
+fn incomplete_batch<'a>(
+    mut batch: Batch<'a>,
     restored: &[PathBuf],
     failed: &Path,
     untouched: &[PathBuf],
     source: RestoreError,
-) -> Batch {
-    let mut batch = Batch::default();
+) -> Batch<'a> {
     for tree in restored {
         batch.succeeded(tree.to_string_lossy(), json!({}));
     }
@@ -224,7 +224,7 @@ fn incomplete_batch(
     let code = error.code;
     batch.failed(
         failed.to_string_lossy(),
-        error.suggest("Run restore again, or set undo and all to revert it."),
+        error.suggest("Run restore again, or revert it with {input:undo} and {input:all}."),
     );
     for tree in untouched {
         let message = format!("Not restored, because restoring {} failed.", failed.display());

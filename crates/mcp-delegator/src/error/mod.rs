@@ -125,10 +125,21 @@ pub struct Redirect {
     pub reason: &'static str,
 }
 
+/// The parts of a message that states several problems, for a reader who has the list of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProblemSummary {
+    /// How many there are, such as `2 problems with the input`.
+    pub count: String,
+    /// The first of them.
+    pub first: String,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct AppError {
     pub code: ErrorCode,
     pub message: String,
+    /// Set if the message summarizes problems.
+    pub summary: Option<ProblemSummary>,
     /// A longer explanation, or the message of the underlying error.
     pub detail: Option<String>,
     /// Context for programs: `details` of the tool and standard envelopes, `meta.error_context` of the CLI envelope.
@@ -149,6 +160,7 @@ impl AppError {
         AppError {
             code,
             message: message.into(),
+            summary: None,
             detail: None,
             context: Map::new(),
             problems: Vec::new(),
@@ -158,6 +170,12 @@ impl AppError {
             fix_command: None,
             redirect: None,
         }
+    }
+
+    /// An error for several problems: how many there are, and the first of them.
+    pub fn summarizing(code: ErrorCode, count: String, first: String) -> Self {
+        let message = format!("{count}. First: {first}");
+        AppError { summary: Some(ProblemSummary { count, first }), ..AppError::new(code, message) }
     }
 
     /// A command of ours exceeded its own time limit.
@@ -174,15 +192,16 @@ impl AppError {
             Some((first, rest)) if rest.iter().all(|other| other.code == first.code) => first.code,
             _ => ErrorCode::ArgError,
         };
-        let message = match problems.as_slice() {
-            [] => "The input is not valid.".to_owned(),
-            [only] => problem_sentence(only),
+        let error = match problems.as_slice() {
+            [] => AppError::new(code, "The input is not valid."),
+            [only] => AppError::new(code, problem_sentence(only)),
             [first, ..] => {
-                format!("{} problems with the input. First: {}", problems.len(), problem_sentence(first))
+                let count = format!("{} problems with the input", problems.len());
+                AppError::summarizing(code, count, problem_sentence(first))
             }
         };
         let suggestion = problems.first().and_then(Problem::advice).map(Suggestion::from);
-        AppError { problems, suggestion, ..AppError::new(code, message) }
+        AppError { problems, suggestion, ..error }
     }
 
     /// The suggestion for a person: without one that only repeats the message.
@@ -257,10 +276,14 @@ impl From<delegator_config::ConfigError> for AppError {
 }
 
 fn config_error(error: delegator_config::ConfigError) -> AppError {
-    let message = match error.problems.as_slice() {
-        [] => "The configuration is not valid.".to_owned(),
-        [only] => only.to_string(),
-        [first, ..] => format!("{} problems in the configuration. First: {first}", error.problems.len()),
+    let code = ErrorCode::ConfigInvalid;
+    let stated = match error.problems.as_slice() {
+        [] => AppError::new(code, "The configuration is not valid."),
+        [only] => AppError::new(code, only.to_string()),
+        [first, ..] => {
+            let count = format!("{} problems in the configuration", error.problems.len());
+            AppError::summarizing(code, count, first.to_string())
+        }
     };
     let is_only = error.problems.len() == 1;
     let convert =
@@ -270,7 +293,7 @@ fn config_error(error: delegator_config::ConfigError) -> AppError {
             (converted, advice) => converted.suggest(Some(advice)),
         };
     let problems: Vec<Problem> = error.problems.iter().map(convert).collect();
-    AppError { message, ..AppError::from_problems(problems) }
+    AppError { message: stated.message, summary: stated.summary, ..AppError::from_problems(problems) }
 }
 
 fn config_problem(problem: &delegator_config::Problem) -> Problem {

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 
 use clap::Command;
+use textwrap::core::{Word, display_width};
+use textwrap::wrap_algorithms::wrap_first_fit;
 
 use crate::error::AppError;
 use crate::input::tree;
@@ -38,12 +40,124 @@ pub fn command_at(catalog: Catalog, caller: &str, path: &[String]) -> Result<Com
     Ok(command)
 }
 
-/// Renders the short help, one line per flag, with the long description of the command.
-pub fn render_help(command: &Command) -> String {
+/// The widest help, also on a wide terminal: longer lines are hard to read.
+const MAX_COLUMNS: usize = 100;
+
+/// Renders the short help, one line per flag, with the long description of the command. On a terminal no line is longer
+/// than `columns`.
+pub fn render_help(command: &Command, columns: Option<usize>) -> String {
     let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
-    let text = command.clone().about(about).render_help().to_string();
+    let columns = columns.unwrap_or(MAX_COLUMNS).min(MAX_COLUMNS);
+    let usage = command.clone().render_usage().to_string();
+    let usage = wrap_usage(usage.trim_start_matches(USAGE), columns);
+    let mut shown = command.clone().about(about).override_usage(usage).term_width(columns);
+    if let Some(examples) = command.get_after_help() {
+        shown = shown.after_help(wrap_examples(&examples.to_string(), columns));
+    }
+    let text = shown.render_help().to_string();
     if command.is_hide_set() {
         return format!("Not available in this version.\n\n{text}");
     }
     text
+}
+
+/// clap writes it before the usage.
+const USAGE: &str = "Usage: ";
+
+/// clap does not wrap the usage. Arguments stay whole; only alternatives that do not fit in a line are split, behind `|`.
+fn wrap_usage(usage: &str, columns: usize) -> String {
+    let width = columns.saturating_sub(USAGE.len());
+    let mut words: Vec<Word<'_>> = Vec::new();
+    for argument in split_after(usage, ' ', 0) {
+        match argument.len() > width {
+            true => words.extend(split_after(argument, '|', 1).into_iter().map(Word::from)),
+            false => words.push(Word::from(argument)),
+        }
+    }
+    let indent = format!("\n{}", " ".repeat(USAGE.len()));
+    fill(&words, width).join(&indent)
+}
+
+/// Lines of at most this many columns.
+fn fill(words: &[Word<'_>], columns: usize) -> Vec<String> {
+    #[expect(clippy::cast_precision_loss, reason = "a terminal has few columns")]
+    let lines = wrap_first_fit(words, &[columns as f64]);
+    let text = |line: &[Word<'_>]| {
+        let text: String = line.iter().flat_map(|word| [word.word, word.whitespace]).collect();
+        text.trim_end().to_owned()
+    };
+    lines.into_iter().map(text).collect()
+}
+
+/// The indent of the command of an example; what it shows is indented more.
+const EXAMPLE_INDENT: &str = "  ";
+
+/// A command that does not fit in a line continues in the next one as a shell reads it, so that it can be copied.
+fn wrap_examples(examples: &str, columns: usize) -> String {
+    const CONTINUATION: &str = " \\\n      ";
+    let wrap = |line: &str| {
+        let text = line.trim_start();
+        let indent = &line[..line.len() - text.len()];
+        match display_width(line) > columns && indent == EXAMPLE_INDENT {
+            true => {
+                let words: Vec<Word<'_>> = split_words(text).into_iter().map(Word::from).collect();
+                let longest_line = columns.saturating_sub(CONTINUATION.len());
+                format!("{indent}{}", fill(&words, longest_line).join(CONTINUATION))
+            }
+            false => line.to_owned(),
+        }
+    };
+    examples.lines().map(wrap).collect::<Vec<_>>().join("\n")
+}
+
+/// Splits behind each space that is not quoted.
+fn split_words(text: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    text.split_inclusive(|letter: char| {
+        is_quoted ^= letter == '\'';
+        letter == ' ' && !is_quoted
+    })
+    .collect()
+}
+
+/// Splits behind each `separator` that is inside this many brackets.
+fn split_after(text: &str, separator: char, depth: usize) -> Vec<&str> {
+    let (mut parts, mut start, mut open) = (Vec::new(), 0, 0_usize);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '<' | '[' => open += 1,
+            '>' | ']' => open = open.saturating_sub(1),
+            _ if letter == separator && open == depth => {
+                parts.push(&text[start..=at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_wrapped_between_arguments() {
+        let usage = "p wait [OPTIONS] <ID|--ids <ID>|--last> [X]";
+        assert_eq!(wrap_usage(usage, 100), usage);
+        let wrapped = "p wait [OPTIONS]\n       <ID|--ids <ID>|--last>\n       [X]";
+        assert_eq!(wrap_usage(usage, 30), wrapped);
+        let split = "p wait [OPTIONS]\n       <ID|--ids <ID>|\n       --last> [X]";
+        assert_eq!(wrap_usage(usage, 23), split);
+    }
+
+    #[test]
+    fn a_long_example_continues_as_a_shell_reads_it() {
+        let examples =
+            "Examples:\n  mcp-delegator run 'fix the test' --mode workspace-write\n      what it shows";
+        assert_eq!(wrap_examples(examples, 80), examples);
+        let wrapped = "Examples:\n  mcp-delegator run 'fix the test' \\\n      --mode workspace-write\n      what it shows";
+        assert_eq!(wrap_examples(examples, 44), wrapped);
+    }
 }

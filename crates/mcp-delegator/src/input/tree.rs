@@ -89,17 +89,20 @@ fn build_tree(catalog: Catalog, build: impl Fn(&'static CommandSpec) -> Command)
     root
 }
 
-/// What completes the inputs that name tasks.
+/// What completes the inputs whose values are not in their schema.
 #[derive(Debug)]
-pub struct TaskCompleters {
-    pub ids: ArgValueCompleter,
-    /// Ids or files.
+pub struct Completers {
+    pub task_ids: ArgValueCompleter,
+    /// Task ids or files.
     pub sources: ArgValueCompleter,
+    /// The words of a command, for `help` and `man`.
+    pub commands: ArgValueCompleter,
+    pub agents: ArgValueCompleter,
 }
 
-/// The tree for shell completions: without declared commands and inputs. `completers` complete the inputs that name tasks.
+/// The tree for shell completions: without declared commands and inputs.
 /// With `hide_flags` the flags are candidates only where there are no others.
-pub fn completable(catalog: Catalog, completers: &TaskCompleters, hide_flags: bool) -> Command {
+pub fn completable(catalog: Catalog, completers: &Completers, hide_flags: bool) -> Command {
     prune(&root(catalog), &|arg| completable_arg(arg, completers, hide_flags))
 }
 
@@ -114,11 +117,13 @@ fn prune(command: &Command, convert: &impl Fn(&Arg) -> Arg) -> Command {
         .subcommands(visible.map(|subcommand| prune(subcommand, convert)))
 }
 
-fn completable_arg(arg: &Arg, completers: &TaskCompleters, hide_flags: bool) -> Arg {
+fn completable_arg(arg: &Arg, completers: &Completers, hide_flags: bool) -> Arg {
     let id = arg.get_id().as_str();
     let completer = match id.trim_end_matches("@position") {
-        "task_id" | "task_ids" => Some(&completers.ids),
+        "task_id" | "task_ids" => Some(&completers.task_ids),
         "source" => Some(&completers.sources),
+        "command" => Some(&completers.commands),
+        "agent" => Some(&completers.agents),
         _ => None,
     };
     let mut arg = match arg.is_require_equals_set() {

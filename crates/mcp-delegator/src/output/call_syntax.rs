@@ -57,6 +57,7 @@ impl CallSyntax<'_> {
     pub fn name_inputs_of(self, error: &mut AppError) {
         let name = |text: &mut String| *text = self.name_inputs(text);
         name(&mut error.message);
+        error.summary.iter_mut().for_each(|summary| name(&mut summary.first));
         error.suggestion.iter_mut().for_each(|suggestion| name(&mut suggestion.text));
         for problem in &mut error.problems {
             name(&mut problem.problem);

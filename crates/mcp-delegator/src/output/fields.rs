@@ -90,7 +90,7 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// The data with only these paths.
+/// The data with only these paths. A truncated text has its `…_truncated` facts with it.
 pub fn project(data: &Value, paths: &[String]) -> Value {
     let split: Vec<Vec<&str>> = paths.iter().map(|path| path.split('.').collect()).collect();
     select(data, &split)
@@ -107,8 +107,14 @@ fn select(value: &Value, paths: &[Vec<&str>]) -> Value {
             for (key, inner) in object {
                 let below: Vec<Vec<&str>> =
                     paths.iter().filter(|path| path[0] == key).map(|path| path[1..].to_vec()).collect();
+                let is_mark = || {
+                    let marked = key.strip_suffix("_truncated");
+                    marked.is_some_and(|text| paths.iter().any(|path| path.as_slice() == [text]))
+                };
                 if !below.is_empty() {
                     selected.insert(key.clone(), select(inner, &below));
+                } else if is_mark() {
+                    selected.insert(key.clone(), inner.clone());
                 }
             }
             Value::Object(selected)
@@ -131,6 +137,9 @@ mod tests {
             json!({"commands": [{"path": "a"}, {"path": "b"}]})
         );
         assert_eq!(project(&data, &["version".into()]), json!({"version": "1"}));
+        let truncated = json!({"text": "a", "text_truncated": {"total_bytes": 9}, "n": 1});
+        let expected = json!({"text": "a", "text_truncated": {"total_bytes": 9}});
+        assert_eq!(project(&truncated, &["text".into()]), expected);
     }
 
     #[test]

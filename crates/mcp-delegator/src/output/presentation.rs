@@ -165,7 +165,12 @@ impl Presentation {
 
     /// A message of a command that keeps running, in the format of its log lines.
     pub fn announcement(&self, message: &str) -> String {
-        printer::announcement(message, self.log_format)
+        printer::announcement(&self.remark_style.wrap(message), self.log_format)
+    }
+
+    /// A question to the person at the terminal.
+    pub fn question(&self, text: &str) -> String {
+        self.remark_style.wrap(text)
     }
 
     /// The file for this outcome; `None` for stdout.
@@ -307,7 +312,7 @@ impl Presentation {
         let mut remarks = self.warnings(outcome, "");
         // A message for a person must not be mixed into the command's own format.
         let message = outcome.output.message.as_ref().filter(|_| self.stderr_is_terminal && !self.quiet);
-        remarks.extend(message.map(|message| terminal::sanitize(message).into_owned()));
+        remarks.extend(message.map(|message| self.remark_style.wrap(&terminal::sanitize(message))));
         if let Some(error) = outcome.error() {
             // Stdout contains the command's own format or nothing; a program gets the envelope on stderr.
             remarks.push(match self.stderr_is_terminal {
@@ -337,10 +342,11 @@ impl Presentation {
         RenderedOutput { body, remarks: self.error_beside_file(outcome) }
     }
 
-    /// Without an envelope there is no field for an error, so it goes to stderr.
+    /// Without an envelope there is no field for warnings and an error, so they go to stderr.
     fn data_only(&self, outcome: &Outcome) -> RenderedOutput {
         let body = outcome.data().or(outcome.failure_data()).map(json_text).unwrap_or_default();
-        let remarks = outcome.error().map(|error| self.error_text(&error)).into_iter().collect();
+        let mut remarks = self.warnings(outcome, "");
+        remarks.extend(outcome.error().map(|error| self.error_text(&error)));
         RenderedOutput { body, remarks }
     }
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::TaskId;
 use delegator_engine::Engine;
 use delegator_transcript::{
-    Dialect, Effect, FoldOptions, Framer, Line, LineLimits, LineSummarizer, NormalizeOptions, Normalizer,
-    headline,
+    Dialect, Effect, FoldOptions, Framer, Headlines, Line, LineLimits, LineSummarizer, NormalizeOptions,
+    Normalizer,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,6 +24,7 @@ use crate::commands::events::summary::{self, Summary};
 use crate::commands::events::tail::{GrowthWait, GrowthWatch, PathState, path_state, was_truncated};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, io_error};
+use crate::output::documents::text::TextStyle;
 use crate::output::outcome::{CommandOutput, IncompleteReason, Warning};
 use crate::output::screen::{Flow, ItemFormat};
 use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
@@ -77,6 +78,7 @@ struct FollowState<'a> {
     working_dir: Option<String>,
     framer: Framer,
     summarizer: LineSummarizer,
+    headlines: Headlines,
     /// Writes events as JSON lines, if the output is for programs.
     normalizer: Option<Normalizer>,
     /// Bytes after the last newline; `None` if they are too long to end a turn.
@@ -220,6 +222,7 @@ impl<'a> FollowState<'a> {
             working_dir,
             framer: Framer::new(LineLimits::STANDARD),
             summarizer: LineSummarizer::new(options),
+            headlines: Headlines::default(),
             normalizer: for_programs.then_some(normalizer),
             tail: Some(Vec::new()),
             ended: false,
@@ -232,11 +235,21 @@ impl<'a> FollowState<'a> {
         if let Some(normalizer) = &mut self.normalizer {
             normalizer.push(bytes, &mut out);
         }
-        let mut line_printer = LinePrinter { summarizer: &mut self.summarizer, ended: &mut self.ended };
-        let working_dir = self.working_dir.as_deref();
-        let as_text = self.context.screen.presentation.items() == ItemFormat::Text;
-        self.framer.push(bytes, |line| line_printer.print(&line, as_text.then_some(&mut out), working_dir));
+        let (framer, mut line_printer) = self.line_printer();
+        framer.push(bytes, |line| line_printer.print(&line, &mut out));
         self.context.screen.write_lines(&out)
+    }
+
+    fn line_printer(&mut self) -> (&mut Framer, LinePrinter<'_>) {
+        let presentation = self.context.screen.presentation;
+        let printer = LinePrinter {
+            summarizer: &mut self.summarizer,
+            headlines: &mut self.headlines,
+            ended: &mut self.ended,
+            style: (presentation.items() == ItemFormat::Text).then(|| presentation.body_style()),
+            working_dir: self.working_dir.as_deref(),
+        };
+        (&mut self.framer, printer)
     }
 
     fn update_tail(&mut self, bytes: &[u8]) {
@@ -273,10 +286,8 @@ impl<'a> FollowState<'a> {
         if let Some(normalizer) = self.normalizer.take() {
             normalizer.finish(&mut out);
         }
-        let mut line_printer = LinePrinter { summarizer: &mut self.summarizer, ended: &mut self.ended };
-        let working_dir = self.working_dir.as_deref();
-        let as_text = self.context.screen.presentation.items() == ItemFormat::Text;
-        self.framer.finish(|line| line_printer.print(&line, as_text.then_some(&mut out), working_dir));
+        let (framer, mut line_printer) = self.line_printer();
+        framer.finish(|line| line_printer.print(&line, &mut out));
         self.summarizer.finish();
         self.context.screen.write_lines(&out).map(|_| ())
     }
@@ -285,14 +296,20 @@ impl<'a> FollowState<'a> {
 /// Prints one line at a time and detects the end of the turn.
 struct LinePrinter<'a> {
     summarizer: &'a mut LineSummarizer,
+    headlines: &'a mut Headlines,
     ended: &'a mut bool,
+    /// `None` if the output is not text.
+    style: Option<TextStyle>,
+    working_dir: Option<&'a str>,
 }
 
 impl LinePrinter<'_> {
-    fn print(&mut self, line: &Line<'_>, mut out: Option<&mut Vec<u8>>, working_dir: Option<&str>) {
+    fn print(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
+        let (headlines, style, working_dir) = (&mut *self.headlines, self.style, self.working_dir);
         let effects = self.summarizer.push_line_with(line, |effect| {
-            if let (Effect::Emit(event), Some(out)) = (effect, &mut out) {
-                out.extend_from_slice(headline(event, working_dir).as_bytes());
+            if let (Effect::Emit(event), Some(style)) = (effect, style) {
+                let line = headlines.line(event, working_dir);
+                out.extend_from_slice(style.wrap_indented(&line, 2).as_bytes());
                 out.push(b'\n');
             }
         });

@@ -270,7 +270,7 @@ fn all_output(
     wait: &ResolvedWait,
     tasks: &[Task],
 ) -> Result<CommandOutput, AppError> {
-    let (mut batch, mut items, mut warnings) = (Batch::default(), Vec::new(), Vec::new());
+    let (mut batch, mut items, mut warnings) = (empty_batch(context), Vec::new(), Vec::new());
     for (target, id) in &wait.targets {
         let task = awaited_task(tasks, id);
         match task.and_then(|task| Ok((task, waited_item(context, engine, &wait.input, task)?))) {
@@ -317,7 +317,7 @@ fn first_output(
         (true, Some(error)) => CommandOutput::failed(error, data),
         (true, None) => CommandOutput::done(data),
         (false, _) => {
-            let mut batch = Batch::default();
+            let mut batch = empty_batch(context);
             for (target, id) in &wait.targets {
                 let task = awaited_task(&watched.tasks, id);
                 match task.and_then(|task| item_of_any(engine, &wait.input, task)) {
@@ -336,6 +336,10 @@ fn first_output(
     let output =
         output.fact("ended", task_ids(ended.into_iter())).fact("pending", task_ids(pending.into_iter()));
     Ok(CommandOutput { warnings, ..output })
+}
+
+fn empty_batch<'a>(context: &'a Context<'_>) -> Batch<'a> {
+    Batch::new(context.screen.presentation.call_syntax(), false)
 }
 
 fn task_ids<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<String> {

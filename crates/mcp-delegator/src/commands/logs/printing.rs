@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_domain::terminal;
-use delegator_engine::{Engine, EngineError};
+use delegator_engine::{Engine, EngineError, omitted_bytes};
 use delegator_registry::{Task, TaskDir, TaskFile};
-use delegator_transcript::{Dialect, Effect, FoldOptions, Framer, LineLimits, LineSummarizer, log_text};
+use delegator_transcript::{
+    Dialect, Effect, FoldOptions, Framer, Headlines, LineLimits, LineSummarizer, LineText,
+};
 
 use crate::commands::context::Context;
 use crate::commands::events::source::task_dialect;
@@ -114,6 +116,7 @@ pub(super) struct LogLines<'a> {
     context: &'a Context<'a>,
     framer: Framer,
     summarizer: LineSummarizer,
+    headlines: Headlines,
     working_dir: String,
     is_plain: bool,
     is_live: bool,
@@ -132,6 +135,7 @@ impl<'a> LogLines<'a> {
             context,
             framer: Framer::new(LineLimits::STANDARD),
             summarizer: LineSummarizer::new(options),
+            headlines: Headlines::default(),
             working_dir: engine.task(id)?.working_dir,
             is_plain: dialect == Some(Dialect::Plain),
             is_live,
@@ -140,13 +144,16 @@ impl<'a> LogLines<'a> {
 
     fn events(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut texts = Vec::new();
-        let Self { framer, summarizer, working_dir, is_live, .. } = self;
+        let Self { framer, summarizer, headlines, working_dir, is_live, .. } = self;
         // The last line of a stream may have no line end.
         let line_end: &[u8] = if bytes.last().is_none_or(|last| *last == b'\n') { b"" } else { b"\n" };
         framer.push(&[bytes, line_end].concat(), |line| {
+            if let LineText::Whole(text) = line.text() {
+                texts.extend(omission(&text));
+            }
             summarizer.push_line_with(&line, |effect| {
                 if let Effect::Emit(event) = effect {
-                    texts.extend(log_text(event, Some(working_dir), *is_live));
+                    texts.extend(headlines.log_text(event, Some(working_dir), *is_live));
                 }
             });
         });
@@ -154,12 +161,19 @@ impl<'a> LogLines<'a> {
     }
 }
 
+/// What a person reads where the stored events have a gap.
+fn omission(line: &str) -> Option<String> {
+    omitted_bytes(line).map(|bytes| format!("[{bytes} bytes omitted]"))
+}
+
 impl LineSink for LogLines<'_> {
     fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError> {
         let text = String::from_utf8_lossy(lines);
         let labelled = |label: &str| text.lines().map(|line| format!("{label}: {line}")).collect();
         let texts: Vec<String> = match stream {
-            TaskFile::Events if self.is_plain => text.lines().map(str::to_owned).collect(),
+            TaskFile::Events if self.is_plain => {
+                text.lines().map(|line| omission(line).unwrap_or_else(|| line.to_owned())).collect()
+            }
             TaskFile::Events => self.events(lines),
             TaskFile::Stderr => labelled("stderr"),
             _ => labelled("verify"),

@@ -457,11 +457,12 @@ mod tests {
 
     use super::*;
     use crate::error::{AppError, ErrorCode};
+    use crate::output::call_syntax::CallSyntax;
     use crate::output::data::batch::Batch;
 
     fn failed(changes: RestoreChanges) -> RestoreOutput {
         let task = "T-local-0123456789".parse().unwrap();
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(CallSyntax::Commands, false);
         batch.failed("/a", AppError::new(ErrorCode::IoError, "No space is left."));
         RestoreOutput::incomplete(&task, changes, batch.result())
     }

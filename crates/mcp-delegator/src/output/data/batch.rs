@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{AppError, ErrorCode, Phase, Retryable};
+use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Document, scalar, table};
 use crate::output::outcome::{CommandOutput, Completion};
 
@@ -55,17 +56,19 @@ impl From<&AppError> for ItemError {
 }
 
 /// Collects the results of a batch.
-#[derive(Debug, Default)]
-pub struct Batch {
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// How the messages of the items name inputs.
+    syntax: CallSyntax<'a>,
     items: Vec<BatchItem>,
     errors: Vec<AppError>,
     /// The items were only examined: success and failure are what would happen.
     dry_run: bool,
 }
 
-impl Batch {
-    pub fn new(dry_run: bool) -> Batch {
-        Batch { dry_run, ..Batch::default() }
+impl<'a> Batch<'a> {
+    pub fn new(syntax: CallSyntax<'a>, dry_run: bool) -> Batch<'a> {
+        Batch { syntax, items: Vec::new(), errors: Vec::new(), dry_run }
     }
 
     pub fn succeeded(&mut self, target: impl Into<String>, result: impl Serialize) {
@@ -73,7 +76,8 @@ impl Batch {
         self.items.push(BatchItem { target: target.into(), success: true, result, error: None });
     }
 
-    pub fn failed(&mut self, target: impl Into<String>, error: AppError) {
+    pub fn failed(&mut self, target: impl Into<String>, mut error: AppError) {
+        self.syntax.name_inputs_of(&mut error);
         let item_error = Some(ItemError::from(&error));
         self.items.push(BatchItem { target: target.into(), success: false, result: None, error: item_error });
         self.errors.push(error);
@@ -125,8 +129,8 @@ fn common_error(errors: Vec<AppError>, dry_run: bool) -> AppError {
     let permanent = codes.into_iter().find(|code| code.facts().retryable == Retryable::No);
     let code = if has_one_kind { permanent.unwrap_or(first.code) } else { ErrorCode::AllItemsFailed };
     let failed = if dry_run { "would fail" } else { "failed" };
-    let message = format!("All {count} items {failed}. First: {}", first.message);
-    let error = AppError { suggestion: first.suggestion, ..AppError::new(code, message) };
+    let summary = AppError::summarizing(code, format!("All {count} items {failed}"), first.message);
+    let error = AppError { suggestion: first.suggestion, ..summary };
     // The code of the first item may belong to another phase than the common one.
     if first.phase == Phase::Cleanup { error.in_cleanup() } else { error }
 }
@@ -157,18 +161,36 @@ pub fn append_failures(mut document: Document, data: &Value) -> Document {
 mod tests {
     use super::*;
     use crate::error::ExitCode;
+    use crate::spec::ServedTools;
 
     fn error(code: ErrorCode) -> AppError {
         AppError::new(code, "It did not work.").context("state", "completed")
     }
 
-    fn output(batch: Batch) -> CommandOutput {
+    fn output(batch: Batch<'_>) -> CommandOutput {
         let result = batch.result();
         batch.into_output(result)
     }
 
+    fn empty() -> Batch<'static> {
+        Batch::new(CallSyntax::Commands, false)
+    }
+
+    #[test]
+    fn the_messages_of_items_name_inputs_as_the_caller_does() {
+        let served = ServedTools { prefix: String::new(), names: Vec::new() };
+        for (syntax, expected) in
+            [(CallSyntax::Commands, "Give --dry-run."), (CallSyntax::Tools(&served), "Give dry_run.")]
+        {
+            let mut batch = Batch::new(syntax, false);
+            batch.failed("a", AppError::new(ErrorCode::WrongState, "Give {input:dry_run}."));
+            let message = batch.result().results[0].error.as_ref().map(|error| error.message.clone());
+            assert_eq!(message.as_deref(), Some(expected));
+        }
+    }
+
     fn exit_when_all_failed(codes: &[ErrorCode]) -> ExitCode {
-        let mut batch = Batch::default();
+        let mut batch = empty();
         codes.iter().for_each(|code| batch.failed("T-local-1", error(*code)));
         match output(batch).completion {
             Completion::Failed(error, Some(data)) => {
@@ -181,8 +203,8 @@ mod tests {
 
     #[test]
     fn a_batch_is_partial_only_if_some_items_failed_and_some_succeeded() {
-        let mut batch = Batch::default();
-        assert!(matches!(output(Batch::default()).completion, Completion::Done(_)), "an empty batch");
+        let mut batch = empty();
+        assert!(matches!(output(empty()).completion, Completion::Done(_)), "an empty batch");
         batch.succeeded("a", json!({"state": "cancelled"}));
         assert_eq!(batch.failed_count(), 0);
         batch.failed("b", error(ErrorCode::WrongState));
@@ -215,7 +237,7 @@ mod tests {
     fn a_dry_run_reports_what_would_fail() {
         let errors = vec![error(ErrorCode::TaskNotFound), error(ErrorCode::TaskNotFound)];
         assert_eq!(common_error(errors, true).message, "All 2 items would fail. First: It did not work.");
-        let mut batch = Batch::new(true);
+        let mut batch = Batch::new(CallSyntax::Commands, true);
         batch.succeeded("a", json!({}));
         batch.failed("b", error(ErrorCode::WrongState));
         assert_eq!(output(batch).partial_message(), "Some items would fail; the others would succeed.");

@@ -52,18 +52,20 @@ pub fn of_task(
 }
 
 fn suggestion(id: &TaskId, message: &FinalMessage, is_shortened: bool, syntax: CallSyntax<'_>) -> Suggestion {
-    if !is_shortened {
+    let is_command = syntax == CallSyntax::Commands;
+    if !is_shortened || message.truncated && is_command {
         let logs = NextCall::new(&["logs"]).with("task_id", id.as_str()).with("raw", true);
         return Suggestion::with_call("Only the agent's output has the whole message: {call}", logs);
     }
     let results =
         NextCall::new(&["local", "results"]).with("task_id", id.as_str()).with("include_output", true);
-    let needs_limit = matches!(syntax, CallSyntax::Tools(_)) && message.bytes > MAX_BYTES_WITHOUT_LIMIT;
+    let needs_limit = !is_command && message.bytes > MAX_BYTES_WITHOUT_LIMIT;
     let results = match needs_limit {
         true => results.with("max_output_bytes", message.bytes.min(MAX_OUTPUT_BYTES)),
         false => results,
     };
-    Suggestion::with_call("Read the whole message: {call}", results)
+    let part = if message.truncated { "more of the" } else { "the whole" };
+    Suggestion::with_call(format!("Read {part} message: {{call}}"), results)
 }
 
 /// The part of a message that is shown.
@@ -94,8 +96,12 @@ const TRUNCATION: &str = "final_message_truncated";
 /// Updates the facts after the size limit shortened the message from `before` bytes.
 pub fn note_size_limit(task: &mut Map<String, Value>, before: usize) {
     let shown = task.get("final_message").and_then(Value::as_str).map_or(0, str::len);
-    // With `--fields` the object may lack the other keys, too.
-    if shown == before || !task.contains_key("task_id") {
+    if shown == before {
+        return;
+    }
+    // The summary of events has a flag instead.
+    if let Some(flag) = task.get_mut("is_final_message_truncated") {
+        *flag = true.into();
         return;
     }
     let facts = task.entry(TRUNCATION).or_insert_with(|| serde_json::json!({"total_bytes": before}));
@@ -156,6 +162,10 @@ mod tests {
             format!("Read the whole message: _codex_local_results {call}")
         );
         let beyond = message(&text, 2 << 20);
-        assert!(sentence(&beyond, false, tools).ends_with(&format!("mcp-delegator logs {id} --raw")));
+        let logs = format!("mcp-delegator logs {id} --raw");
+        assert!(sentence(&beyond, false, tools).ends_with(&logs));
+        // `results` has only a part of this message.
+        assert!(sentence(&beyond, true, CallSyntax::Commands).ends_with(&logs));
+        assert!(sentence(&beyond, true, tools).starts_with("Read more of the message: _codex_local_results"));
     }
 }

@@ -5,13 +5,9 @@
 //!
 //! Output that exceeds the size limit is truncated a second time; `max_bytes` is the budget that was applied last.
 
-use delegator_transcript::{FoldOptions, LineLimits, Summarizer};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::documents::document::{Block, Document};
 
 /// Replaces the removed text.
 pub const MARK: &str = " [truncated] ";
@@ -145,42 +141,6 @@ fn join_tails(stdout: &str, stderr: &str, max_bytes: usize) -> String {
     text + STDERR_HEADING + &tail(stderr, err_share)
 }
 
-/// Adds the streams to a document, and how much is missing.
-pub fn append_to(mut document: Document, data: &Value) -> Document {
-    let output = &data["output"];
-    let text = |stream: &str| output[stream].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    match text("stdout") {
-        Some(events) if is_event_stream(&events) => {
-            let logs = NextCall::new(&["logs"]).with("task_id", data["task_id"].clone());
-            document = document
-                .block(Block::ForModels("The agent's stdout:", events))
-                .block(Block::ForPeople(Suggestion::with_call("What the agent did: {call}", logs)));
-        }
-        stdout => document = append_stream(document, "The agent's stdout:", stdout),
-    }
-    document = append_stream(document, "The agent's stderr:", text("stderr"));
-    match (&output["truncated"], output["max_bytes"].as_u64(), output["original_size"].as_u64()) {
-        (Value::Bool(true), Some(budget), Some(original)) => document.block(Block::Text(format!(
-            "The output was truncated: it had {original} bytes, and the limit for both streams was {budget}."
-        ))),
-        _ => document,
-    }
-}
-
-/// Whether this is the output of a structured agent. A plain agent may print JSON, too.
-fn is_event_stream(stdout: &str) -> bool {
-    let mut summarizer = Summarizer::new(FoldOptions::default(), LineLimits::STANDARD);
-    summarizer.push(stdout.as_bytes());
-    summarizer.report().dialect.is_some()
-}
-
-fn append_stream(document: Document, label: &str, text: Option<String>) -> Document {
-    match text {
-        Some(text) => document.block(Block::Text(label.to_owned())).block(Block::Verbatim(text)),
-        None => document,
-    }
-}
-
 fn excerpts(stdout: &str, stderr: &str, budget: usize) -> (String, String) {
     let (out_share, err_share) = shares(stdout.len(), stderr.len(), budget);
     (excerpt(stdout, out_share), excerpt(stderr, err_share))
@@ -224,16 +184,6 @@ mod tests {
         assert_eq!(output["stdout"].as_str().unwrap().len(), 32_768);
         assert_eq!(output["stderr"].as_str().unwrap().len(), 32_768);
         assert_eq!(output["original_size"], 200_000);
-    }
-
-    #[test]
-    fn only_the_events_of_an_agent_are_an_event_stream() {
-        assert!(is_event_stream(
-            "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n"
-        ));
-        for plain in ["{\"answer\": 42}\n", "{\n  \"type\": \"report\"\n}\n", "text\n"] {
-            assert!(!is_event_stream(plain), "{plain}");
-        }
     }
 
     #[test]

@@ -20,8 +20,11 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
     let printed = words(printed);
     let is_new = |text: &str| !printed.contains(&words(text));
     let message = terminal::sanitize(&error.message);
-    let message = match message.split_once(FIRST) {
-        Some((count, first)) if !is_new(first) => Cow::Owned(format!("{count}.")),
+    let count = error.summary.as_ref().map(|summary| terminal::sanitize(&summary.count));
+    let message = match (&error.summary, &count) {
+        (Some(summary), Some(count)) if !is_new(&terminal::sanitize(&summary.first)) => {
+            Cow::Owned(format!("{count}."))
+        }
         _ => message,
     };
     match error.problems.as_slice() {
@@ -31,8 +34,7 @@ pub fn error(error: &AppError, printed: &str, style: TextStyle) -> String {
         }
         [_, _, ..] => {
             // The first problem is in the list, too.
-            let count = message.split(FIRST).next().unwrap_or_default();
-            lines.push(labelled(style, "error", &format!("{count}:")));
+            lines.push(labelled(style, "error", &format!("{}:", count.unwrap_or_default())));
             lines.extend(error.problems.iter().map(|problem| {
                 let hint = problem.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
                 style.wrap(&terminal::sanitize(&format!(
@@ -77,9 +79,6 @@ fn field_as_typed(problem: &Problem) -> Cow<'_, str> {
         _ => Cow::Borrowed(&problem.field),
     }
 }
-
-/// In the message about several problems, before the first of them.
-const FIRST: &str = ". First: ";
 
 /// The text with single spaces only.
 fn words(text: &str) -> String {
@@ -162,9 +161,9 @@ mod tests {
 
     #[test]
     fn an_error_does_not_repeat_wrapped_text() {
-        let error =
-            AppError::new(ErrorCode::DependencyMissing, "2 problems: agent, git. First: codex is missing")
-                .suggest("Run: npm install -g @openai/codex");
+        let (count, first) = ("2 problems: agent, git".to_owned(), "codex is missing".to_owned());
+        let error = AppError::summarizing(ErrorCode::DependencyMissing, count, first)
+            .suggest("Run: npm install -g @openai/codex");
         let printed = "agent  codex is\n       missing\nagent  Run: npm install -g\n       @openai/codex";
         assert_eq!(text(&error, printed), "error: 2 problems: agent, git.");
     }

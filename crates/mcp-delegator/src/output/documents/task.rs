@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
 use crate::output::data::progress::{described_counts, described_percent};
-use crate::output::data::{batch, denied_write, events, files, final_message, output, verification};
+use crate::output::data::{batch, denied_write, events, files, final_message, verification};
+use crate::output::documents::agent_output;
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
 
 /// Names in a list; the others are only counted.
@@ -65,10 +66,11 @@ fn append_result(document: Document, data: &Value) -> Document {
     if let Some(message) = data["metadata"]["error_context"]["agent_message"].as_str() {
         document = append_quote(document, "Reported by the agent:", message);
     }
-    if let Some(message) = data["final_message"].as_str() {
+    let (message, stdout) = agent_output::distinct_texts(data);
+    if let Some(message) = message {
         document = append_message(document, "The agent's final message", message, data);
     }
-    events::append_to(output::append_to(document, data), data)
+    events::append_to(agent_output::append_to(document, data, stdout), data)
 }
 
 /// The final message of a task; if a part is missing, how much it is and how to read it.

@@ -24,18 +24,19 @@ pub(super) fn render(columns: &[&str], rows: &[Vec<String>], style: TextStyle) -
         Some(limit) => fit(&natural, limit),
         None => natural,
     };
-    let mut lines = vec![style.paint(HEADING, &line(&header, &widths))];
-    for row in &rows {
-        let wrapped: Vec<Vec<String>> =
-            row.iter().zip(&widths).map(|(cell, width)| wrap(cell, *width)).collect();
-        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
-        for at in 0..height {
-            let cell = |lines: &Vec<String>| lines.get(at).cloned().unwrap_or_default();
-            let text = line(&wrapped.iter().map(cell).collect::<Vec<_>>(), &widths);
-            lines.push(paint_state(&text, columns, &widths, style));
-        }
-    }
-    lines.join("\n")
+    let header = row_lines(&header, &widths).into_iter().map(|line| style.paint(HEADING, &line));
+    let rows = rows.iter().flat_map(|row| row_lines(row, &widths));
+    let rows = rows.map(|line| paint_state(&line, columns, &widths, style));
+    header.chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of a row: as many as its highest cell.
+fn row_lines(row: &[String], widths: &[usize]) -> Vec<String> {
+    let wrapped: Vec<Vec<String>> = row.iter().zip(widths).map(|(cell, width)| wrap(cell, *width)).collect();
+    let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+    let cell = |lines: &Vec<String>, at: usize| lines.get(at).cloned().unwrap_or_default();
+    let cells = |at: usize| wrapped.iter().map(|lines| cell(lines, at)).collect::<Vec<_>>();
+    (0..height).map(|at| line(&cells(at), widths)).collect()
 }
 
 /// The widths of the columns that fit, the first ones.
