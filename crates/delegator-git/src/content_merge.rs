@@ -1,6 +1,6 @@
 //! Merges the contents of files whose three versions all differ, with `git merge-file`.
 //!
-//! The present version loses the task's changes and retains the later ones. A merge with conflicts, of binary or of large
+//! The present version gets the change from `after` to `before` and retains its own. A merge with conflicts, of binary or of large
 //! files has no result. New contents are written to the temporary object store only.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(crate) fn merge_contents(
     let ids = merges.iter().flat_map(|merge| [&merge.before, &merge.after, &merge.now]);
     let contents = read_small_blobs(scratch, &ids.collect())?;
     let folder = scratch.path("merge");
-    fs::create_dir(&folder).map_err(GitError::io("create", &folder))?;
+    fs::create_dir_all(&folder).map_err(GitError::io("create", &folder))?;
     for merge in merges {
         let versions = [("now", &merge.now), ("after", &merge.after), ("before", &merge.before)];
         let mut args = vec!["merge-file".into(), "--stdout".into(), "--quiet".into()];
@@ -49,10 +49,13 @@ pub(crate) fn merge_contents(
 }
 
 /// Reads blobs that are small enough to be merged; others are missing in the result.
-fn read_small_blobs(
+pub(crate) fn read_small_blobs(
     scratch: &Scratch,
     ids: &BTreeSet<&String>,
 ) -> Result<BTreeMap<String, Vec<u8>>, GitError> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     let unreadable = || GitError::UnexpectedOutput { command: "cat-file" };
     let list = |ids: &mut dyn Iterator<Item = &str>| ids.map(|id| format!("{id}\n")).collect::<String>();
     let all = list(&mut ids.iter().map(|id| id.as_str()));

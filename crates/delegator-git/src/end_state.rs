@@ -168,32 +168,53 @@ impl PreparedRestore {
     /// Stores the state after the restore beside its undo point, so that an undo reverts only what the restore changed.
     pub(crate) fn store_end_state(&self, undo: &RestorePoint) -> Result<(), GitError> {
         let scratch = &self.scratch;
-        let mut files = tree_files(scratch, &self.present.captured.tree)?;
-        let mut versions = Vec::new();
-        for path in self.actions.remove.iter().chain(&self.actions.write) {
-            let version = self.target.files.get(path).cloned();
-            let old = match version.clone() {
-                Some(version) => files.insert(path.clone(), version),
-                None => files.remove(path),
-            };
-            versions.push(NewVersion { path: path.clone(), version, existed: old.is_some() });
-        }
-        let known = known_directories(files.iter().map(|(path, (mode, _))| (path, mode == GITLINK)));
+        let changed = self.actions.remove.iter().chain(&self.actions.write);
+        let changes = changed.map(|path| (path.clone(), self.target.files.get(path).cloned())).collect();
         let index = match IndexFile::read(scratch)?.bytes {
             _ if !self.plan.index_differs => (EndIndex::AsBefore, Vec::new()),
             Some(bytes) => (EndIndex::File, bytes),
             None => (EndIndex::Missing, Vec::new()),
         };
-        let record = EndRecord {
-            versions: &versions,
-            unread: &[],
-            survey: &take_survey(scratch, &known, SURVEY_TIME),
-            index,
-            head: Some(scratch.repository.head(&scratch.git)?),
-            agent: &AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() },
-        };
-        record.store(scratch, &undo.reference, &undo.commit)
+        store_end_of(scratch, undo, &self.present.captured.tree, &changes, index)
     }
+}
+
+/// Stores the state after changes of files beside the restore point of the state before. `tree` is the tree before.
+pub(crate) fn store_changes(
+    scratch: &Scratch,
+    point: &RestorePoint,
+    tree: &str,
+    changes: &BTreeMap<RepoPath, Option<FileVersion>>,
+) -> Result<(), GitError> {
+    store_end_of(scratch, point, tree, changes, (EndIndex::AsBefore, Vec::new()))
+}
+
+fn store_end_of(
+    scratch: &Scratch,
+    point: &RestorePoint,
+    tree: &str,
+    changes: &BTreeMap<RepoPath, Option<FileVersion>>,
+    index: (EndIndex, Vec<u8>),
+) -> Result<(), GitError> {
+    let mut files = tree_files(scratch, tree)?;
+    let mut versions = Vec::new();
+    for (path, version) in changes {
+        let old = match version.clone() {
+            Some(version) => files.insert(path.clone(), version),
+            None => files.remove(path),
+        };
+        versions.push(NewVersion { path: path.clone(), version: version.clone(), existed: old.is_some() });
+    }
+    let known = known_directories(files.iter().map(|(path, (mode, _))| (path, mode == GITLINK)));
+    let record = EndRecord {
+        versions: &versions,
+        unread: &[],
+        survey: &take_survey(scratch, &known, SURVEY_TIME),
+        index,
+        head: Some(scratch.repository.head(&scratch.git)?),
+        agent: &AgentChanges { ran_commands: true, moved_head: true, ..AgentChanges::default() },
+    };
+    record.store(scratch, &point.reference, &point.commit)
 }
 
 /// What is stored.

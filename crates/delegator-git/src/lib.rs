@@ -15,11 +15,13 @@
 //! ```text
 //! find_repository ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
 //!                                      restore: prepare_restore ─▶ PreparedRestore ─▶ create_undo_point ─▶ apply
+//!                        ├▶ diff: prepare_diff ─▶ PreparedDiff ─▶ apply (RestorePoint, work tree)
 //!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison ─▶ end state, beside the point
 //! ```
 
 mod add_to_index;
 mod apply;
+mod apply_diff;
 mod baseline;
 mod capture;
 mod compare;
@@ -48,6 +50,9 @@ mod unique;
 mod user_edits;
 mod write_restore_point;
 
+pub use apply_diff::{
+    AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, PreparedDiff, prepare_diff,
+};
 pub use baseline::Baseline;
 pub use capture::{LeftOut, LeftOutReason, Limits};
 pub use compare::{Commits, Comparison};
@@ -55,6 +60,7 @@ pub use diff::{ChangeKind, FileChange};
 pub use end_state::{AgentChanges, Doubt};
 pub use error::{EndStateProblem, GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
+pub use listing::display_path;
 pub use repository::{Head, Repository, find_repository};
 pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{

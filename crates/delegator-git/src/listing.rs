@@ -37,7 +37,7 @@ pub(crate) fn on_disk(top_level: &Path, path: &[u8]) -> PathBuf {
 }
 
 /// A path as text, for messages and records. Not reversible for paths that are not UTF-8.
-pub(crate) fn display_path(path: &[u8]) -> String {
+pub fn display_path(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 

@@ -67,7 +67,7 @@ pub fn find_repository(git: &Git, dir: &Path) -> Result<Option<Repository>, GitE
 
 /// Settings that decide which files git finds and how it compares them. None of them names a command.
 const SETTINGS: &str = "^core\\.(filemode|symlinks|ignorecase|excludesfile|sharedrepository|trustctime|\
-                        checkstat|autocrlf|attributesfile)$";
+                        checkstat|autocrlf|eol|attributesfile)$";
 
 impl Repository {
     pub(crate) fn call<'a, S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call<'a> {

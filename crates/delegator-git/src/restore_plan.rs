@@ -182,7 +182,10 @@ fn read_end_state(
 }
 
 /// Captures the present state; also returns the files of its tree that are on disk.
-fn capture_present(scratch: &Scratch, needed: &BTreeSet<RepoPath>) -> Result<(State, TreeFiles), GitError> {
+pub(crate) fn capture_present(
+    scratch: &Scratch,
+    needed: &BTreeSet<RepoPath>,
+) -> Result<(State, TreeFiles), GitError> {
     let index = IndexFile::read(scratch)?;
     let captured = capture(scratch, Limits::default(), needed, Purpose::Restore)?;
     let mut now = tree_files(scratch, &captured.tree)?;

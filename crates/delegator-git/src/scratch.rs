@@ -33,6 +33,8 @@ pub(crate) struct Scratch {
     options: Vec<OsString>,
     /// Whether git may store a file with other content than on disk.
     pub(crate) converts: bool,
+    /// Whether the executable bit of files on disk is meaningful.
+    pub(crate) uses_executable_bits: bool,
 }
 
 impl Scratch {
@@ -47,10 +49,12 @@ impl Scratch {
             "core.attributesfile" => true,
             _ => false,
         });
+        let uses_executable_bits =
+            !settings.iter().any(|(key, value)| key == "core.filemode" && is_false(value));
         let converts = converts || repository.common_dir.join("info/attributes").exists();
         let mut options = Vec::new();
         for (key, value) in settings {
-            if matches!(key.as_str(), "core.autocrlf" | "core.attributesfile") {
+            if matches!(key.as_str(), "core.autocrlf" | "core.eol" | "core.attributesfile") {
                 continue;
             }
             let mut setting = OsString::from(key + "=");
@@ -58,7 +62,8 @@ impl Scratch {
             options.extend(["-c".into(), setting]);
         }
         let store = Store::of(&repository.common_dir);
-        Ok(Scratch { git: git.clone(), repository: repository.clone(), dir, store, options, converts })
+        let (git, repository) = (git.clone(), repository.clone());
+        Ok(Scratch { git, repository, dir, store, options, converts, uses_executable_bits })
     }
 
     /// The repository's store of restore points, which may not exist yet.
@@ -174,6 +179,12 @@ impl Scratch {
             copied => copied.map_err(GitError::io("copy", index)),
         }
     }
+}
+
+/// Whether git reads the value of a setting as false.
+fn is_false(value: &OsStr) -> bool {
+    let value = value.to_string_lossy().to_lowercase();
+    matches!(value.as_str(), "false" | "no" | "off" | "0" | "")
 }
 
 fn populate(dir: &Path, repository: &Repository) -> io::Result<()> {

@@ -48,6 +48,13 @@ pub(crate) struct ContentMerge {
     pub(crate) now: String,
 }
 
+impl ContentMerge {
+    /// The merge in the opposite direction.
+    pub(crate) fn reversed(&self) -> ContentMerge {
+        ContentMerge { before: self.after.clone(), after: self.before.clone(), ..self.clone() }
+    }
+}
+
 /// How a file can be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileDecision {

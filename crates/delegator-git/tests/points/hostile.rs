@@ -112,7 +112,18 @@ fn no_command_configured_by_a_repository_is_run() {
     world.write("x.long", "1\n");
     world.git(&["add", "."]);
     world.commit("bait");
+    let diff = world.diff_of(|| {
+        world.write("x.evil", "1\napplied\n");
+        world.write("new.long", "applied\n");
+    });
     plant_commands(&world);
+    world.write("x.evil", "0\n1\n");
+    let applied =
+        world.prepare_diff(&diff, None).unwrap().apply("refs/mcp-delegator/applied").unwrap().unwrap();
+    assert_eq!(world.read("x.evil").as_deref(), Some("0\n1\napplied\n"));
+    delegator_git::drop_point(&world.runner(), &applied).unwrap();
+    world.remove("new.long");
+    assert_eq!(canaries(&world), Vec::<String>::new());
     // The same size and time: git has to compare the content.
     world.write("x.evil", "2\n");
     world.write("x.long", "2\n");

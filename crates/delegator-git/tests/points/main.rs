@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
 
+mod apply_diff;
+mod apply_diff_crash;
+mod apply_diff_property;
 mod comparing;
 mod exact;
 mod hidden;

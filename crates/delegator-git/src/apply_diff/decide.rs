@@ -1,0 +1,171 @@
+//! Decides what happens to each file of a diff. Pure.
+//!
+//! The base, the version that the task produced and the present version of a file are merged by the rules of
+//! [`decide_file`], which were written for restores: there the state after the task is the base, and the state before
+//! it the version to reach. Where a rename or a link to another change makes this unclear, the base must match.
+
+use super::paths::TouchedPaths;
+use super::report::{Conflict, ConflictReason};
+use super::sections::{Edit, Section};
+use super::theirs::Applied;
+use super::versions::Ours;
+use crate::listing::{GITLINK, RepoPath};
+use crate::state::{FileVersion, is_regular};
+use crate::three_way::{ContentMerge, FileDecision, decide_file};
+
+/// The changes of one part of a diff that has no conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Already,
+    Change(Change),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) write: Option<(RepoPath, FileVersion)>,
+    pub(crate) remove: Option<RepoPath>,
+    pub(crate) merged: bool,
+    /// A file in place of the written one is not merged: another change must remove it.
+    pub(crate) needs_free_path: bool,
+}
+
+/// The version that a file gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NewContent {
+    /// Nothing remains of the file, or it is not merged with a present version.
+    Theirs,
+    Known {
+        version: FileVersion,
+        merged: bool,
+    },
+    Merge(ContentMerge),
+}
+
+/// What is known about one part of a diff and the files it touches.
+pub(crate) struct Situation<'a> {
+    pub(crate) section: &'a Section,
+    pub(crate) applied: &'a Applied,
+    pub(crate) ours: &'a Ours,
+    pub(crate) touched: &'a TouchedPaths<'a>,
+}
+
+impl<'a> Situation<'a> {
+    fn conflict<T>(path: &RepoPath, reason: ConflictReason) -> Result<T, Conflict> {
+        Err(Conflict { path: path.clone(), reason })
+    }
+
+    fn at_source(&self) -> Option<&'a FileVersion> {
+        self.section.source().and_then(|path| self.ours.get(path))
+    }
+
+    fn at_path(&self) -> Option<&'a FileVersion> {
+        self.ours.get(&self.section.path)
+    }
+
+    fn base(&self) -> Option<&'a FileVersion> {
+        self.applied.base.as_ref().map(|base| &base.version)
+    }
+
+    /// Whether another part of the diff creates the source or removes the target.
+    fn is_linked(&self) -> bool {
+        let Edit::Rename { from } = &self.section.edit else { return false };
+        self.touched.is_target(from) || self.touched.is_consumed(&self.section.path)
+    }
+
+    /// The path whose present version is merged.
+    pub(crate) fn merged_path(&self) -> &'a RepoPath {
+        match self.section.source() {
+            Some(source) if self.ours.get(source).is_some() => source,
+            _ => &self.section.path,
+        }
+    }
+
+    /// Finds the new content of the file, or what to merge.
+    pub(crate) fn new_content(&self) -> Result<NewContent, Conflict> {
+        let path = &self.section.path;
+        if [self.at_source(), self.at_path()].into_iter().flatten().any(|(mode, _)| mode == GITLINK) {
+            return Self::conflict(path, ConflictReason::Submodule);
+        }
+        match self.section.edit {
+            Edit::Create | Edit::Delete | Edit::Copy { .. } => return Ok(NewContent::Theirs),
+            Edit::Rename { .. } if self.is_linked() => return Ok(NewContent::Theirs),
+            Edit::Modify | Edit::Rename { .. } => {}
+        }
+        let source = self.section.source().unwrap_or(path);
+        let Some(ours) = self.ours.get(self.merged_path()) else {
+            return Self::conflict(source, ConflictReason::Missing);
+        };
+        Ok(match decide_file(self.applied.theirs.as_ref(), self.base(), Some(ours)) {
+            FileDecision::Same | FileDecision::Later => {
+                NewContent::Known { version: ours.clone(), merged: false }
+            }
+            FileDecision::Revert => NewContent::Theirs,
+            FileDecision::Combine(version) => NewContent::Known { version, merged: true },
+            FileDecision::Merge(merge) => NewContent::Merge(merge),
+            FileDecision::Overlap => return Self::conflict(source, ConflictReason::DoesNotMatch),
+        })
+    }
+
+    /// Decides, once the content is known; `None` stands for the version that the task produced.
+    pub(crate) fn outcome(&self, content: Option<(FileVersion, bool)>) -> Result<Outcome, Conflict> {
+        let path = &self.section.path;
+        let theirs = || self.applied.theirs.clone().map(|theirs| (theirs, false));
+        let Some((version, merged)) = content.or_else(theirs) else { return self.deletion() };
+        let needs_free_path = matches!(self.section.edit, Edit::Create | Edit::Copy { .. });
+        let write = |remove: Option<&RepoPath>| {
+            let write = Some((path.clone(), version.clone()));
+            Outcome::Change(Change { write, remove: remove.cloned(), merged, needs_free_path })
+        };
+        match (&self.section.edit, self.at_path()) {
+            (Edit::Rename { from }, _) if self.is_linked() => self.linked_rename(from, &version),
+            (Edit::Rename { from }, present) => match (self.at_source().is_some(), present) {
+                (true, None) => Ok(write(Some(from))),
+                // An earlier attempt was interrupted after it wrote the new file.
+                (true, Some(present)) if *present == version => Ok(removal(from)),
+                (true, Some(_)) => Self::conflict(path, ConflictReason::AlreadyExists),
+                (false, Some(present)) if *present == version => Ok(Outcome::Already),
+                (false, _) => Ok(write(None)),
+            },
+            (_, Some(present)) if *present == version => Ok(Outcome::Already),
+            _ => Ok(write(None)),
+        }
+    }
+
+    fn deletion(&self) -> Result<Outcome, Conflict> {
+        let path = &self.section.path;
+        let same_content = |ours: &FileVersion, base: &FileVersion| {
+            ours.1 == base.1 && (ours.0 == base.0 || (is_regular(ours) && is_regular(base)))
+        };
+        match (self.at_path(), self.base()) {
+            (None, _) => Ok(Outcome::Already),
+            (Some(ours), Some(base)) if same_content(ours, base) => Ok(removal(path)),
+            _ => Self::conflict(path, ConflictReason::ChangedAndDeleted),
+        }
+    }
+
+    /// A rename whose source gets new content, or whose target is removed, by the same diff.
+    fn linked_rename(&self, from: &RepoPath, theirs: &FileVersion) -> Result<Outcome, Conflict> {
+        let path = &self.section.path;
+        // Such a rename without ids, like two swapped files, looks the same before and after.
+        if self.applied.base.as_ref().is_none_or(|base| !base.is_known) {
+            return Self::conflict(path, ConflictReason::Ambiguous);
+        }
+        let is_source_done = self.at_source().is_none() || self.touched.is_target(from);
+        if self.at_path() == Some(theirs) && is_source_done {
+            return Ok(Outcome::Already);
+        }
+        if self.at_source() != self.base() {
+            let is_missing = self.at_source().is_none();
+            let reason = if is_missing { ConflictReason::Missing } else { ConflictReason::DoesNotMatch };
+            return Self::conflict(from, reason);
+        }
+        let write = Some((path.clone(), theirs.clone()));
+        let remove = Some(from.clone());
+        Ok(Outcome::Change(Change { write, remove, merged: false, needs_free_path: true }))
+    }
+}
+
+fn removal(path: &RepoPath) -> Outcome {
+    let remove = Some(path.clone());
+    Outcome::Change(Change { write: None, remove, merged: false, needs_free_path: false })
+}

@@ -1,0 +1,422 @@
+//! Determines what a diff changes in a work tree, and every conflict, before anything changes.
+//!
+//! The versions of each file are found and merged in a scratch git directory. Adds nothing to the repository.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::decide::{Change, NewContent, Outcome, Situation};
+use super::line_endings::checked_out_with_crlf;
+use super::paths::TouchedPaths;
+use super::report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};
+use super::sections::{Edit, Section, split};
+use super::theirs::{Applied, apply_sections, is_contained};
+use super::versions::{Ours, candidates, is_lf_text, to_crlf, write_blobs};
+use crate::content_merge::{merge_contents, read_small_blobs};
+use crate::diff::ChangeKind;
+use crate::error::GitError;
+use crate::listing::{RepoPath, display_path, on_disk, records};
+use crate::repository::{Head, find_repository};
+use crate::restore_plan::capture_present;
+use crate::run::Git;
+use crate::scratch::Scratch;
+use crate::stamp::Stamp;
+use crate::state::{FileVersion, State, TreeFiles};
+use crate::three_way::ContentMerge;
+
+/// A diff to apply.
+#[derive(Debug, Clone, Copy)]
+pub struct ApplyRequest<'a> {
+    /// The work tree, or a directory in it. The paths of the diff are relative to the top of the work tree.
+    pub work_tree: &'a Path,
+    pub diff: &'a [u8],
+    /// The id of the commit that the diff was made against, if the diff does not name the original versions.
+    pub base_commit: Option<&'a str>,
+}
+
+/// A diff that has been checked but not applied.
+#[derive(Debug)]
+pub struct PreparedDiff {
+    pub report: ApplyReport,
+    pub(crate) scratch: Scratch,
+    pub(crate) present: State,
+    pub(crate) head: Head,
+    /// The new version of each file, byte for byte; `None` if it is removed.
+    pub(crate) changes: BTreeMap<RepoPath, Option<FileVersion>>,
+    /// What the touched paths were when they were read.
+    pub(crate) stamps: BTreeMap<RepoPath, Option<Stamp>>,
+}
+
+impl PreparedDiff {
+    /// The top of the work tree.
+    pub fn top_level(&self) -> &Path {
+        &self.scratch.repository.top_level
+    }
+}
+
+/// Checks what a diff would change. `temp_dir` is a directory of ours for temporary files.
+pub fn prepare_diff(
+    git: &Git,
+    request: ApplyRequest<'_>,
+    temp_dir: &Path,
+) -> Result<PreparedDiff, ApplyError> {
+    if request.diff.trim_ascii().is_empty() {
+        return Err(ApplyError::EmptyDiff);
+    }
+    let repository = find_repository(git, request.work_tree)?
+        .ok_or_else(|| ApplyError::NoWorkTree { dir: request.work_tree.to_owned() })?;
+    let lock = repository.git_dir.join("index.lock");
+    if fs::symlink_metadata(&lock).is_ok() {
+        return Err(ApplyError::IndexLocked { top_level: repository.top_level, lock });
+    }
+    let scratch = Scratch::create(git, &repository, temp_dir)?;
+    let head = repository.head(git)?;
+    let sections = split(request.diff, list_paths(&scratch, request.diff)?)?;
+    let touched = TouchedPaths::of(&repository.top_level, &sections);
+    let mut conflicts: Vec<Conflict> = sections.iter().filter_map(|section| touched.check(section)).collect();
+    let valid: Vec<&Section> = sections.iter().filter(|section| touched.check(section).is_none()).collect();
+    let paths: BTreeSet<RepoPath> = valid
+        .iter()
+        .flat_map(|section| section.source().into_iter().chain(section.target()))
+        .cloned()
+        .collect();
+    let stamp = |path: &RepoPath| (path.clone(), Stamp::at(&on_disk(&repository.top_level, path)));
+    let stamps = paths.iter().map(stamp).collect();
+    let (present, now) = capture_present(&scratch, &paths)?;
+    let valid = without_unreadable(valid, &present, &mut conflicts);
+    let merger = Merger { scratch: &scratch, touched: &touched, now: &now };
+    let merged = merger.merge(&valid, request.base_commit, conflicts)?;
+    let (mut report, changes) = (merged.report, merged.changes);
+    explain_existing_files(&scratch, &present, &mut report.conflicts)?;
+    report.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(PreparedDiff { report, scratch, present, head, changes, stamps })
+}
+
+/// Lets git parse the diff and list one path per file.
+fn list_paths(scratch: &Scratch, diff: &[u8]) -> Result<Vec<RepoPath>, ApplyError> {
+    let listed = match scratch.run("none", ["apply", "--numstat", "-z", "--whitespace=nowarn", "-"], diff) {
+        Err(GitError::Failed { stderr, .. }) if stderr.contains("No valid patches") => {
+            return Err(ApplyError::NotADiff);
+        }
+        Err(GitError::Failed { stderr, .. }) => {
+            let problem = stderr.trim_start_matches("error: ").to_owned();
+            return Err(ApplyError::MalformedDiff { problem });
+        }
+        listed => listed?,
+    };
+    // Lines added TAB lines removed TAB path.
+    let path = |record: &[u8]| Some(record.splitn(3, |byte| *byte == b'\t').nth(2)?.to_vec());
+    let paths: Option<Vec<RepoPath>> = records(&listed).map(path).collect();
+    Ok(paths.ok_or(GitError::UnexpectedOutput { command: "apply" })?)
+}
+
+/// Removes the sections of files whose present content could not be read.
+fn without_unreadable<'a>(
+    sections: Vec<&'a Section>,
+    present: &State,
+    conflicts: &mut Vec<Conflict>,
+) -> Vec<&'a Section> {
+    let left_out: BTreeSet<&str> =
+        present.captured.left_out.iter().map(|entry| entry.path.as_str()).collect();
+    let unreadable = |section: &Section| {
+        let paths = section.source().into_iter().chain(section.target());
+        paths.into_iter().find(|path| left_out.contains(display_path(path).as_str())).cloned()
+    };
+    let (unread, readable): (Vec<&Section>, Vec<&Section>) =
+        sections.into_iter().partition(|section| unreadable(section).is_some());
+    let paths = unread.into_iter().filter_map(unreadable);
+    conflicts.extend(paths.map(|path| Conflict { path, reason: ConflictReason::Unreadable }));
+    readable
+}
+
+/// Says of files in the way whether git tracks or ignores them.
+fn explain_existing_files(
+    scratch: &Scratch,
+    present: &State,
+    conflicts: &mut [Conflict],
+) -> Result<(), GitError> {
+    let tracked: BTreeSet<&RepoPath> = present.index.entries.iter().map(|entry| &entry.path).collect();
+    let mut untracked: Vec<&mut Conflict> = conflicts
+        .iter_mut()
+        .filter(|conflict| {
+            conflict.reason == ConflictReason::AlreadyExists && !tracked.contains(&conflict.path)
+        })
+        .collect();
+    if untracked.is_empty() {
+        return Ok(());
+    }
+    let paths: Vec<&[u8]> = untracked.iter().map(|conflict| conflict.path.as_slice()).collect();
+    let ignored = scratch.ignored_in("none", &scratch.repository.top_level, &paths)?;
+    for conflict in &mut untracked {
+        let is_ignored = ignored.contains(&conflict.path);
+        conflict.reason = if is_ignored { ConflictReason::Ignored } else { ConflictReason::Untracked };
+    }
+    Ok(())
+}
+
+struct Merger<'a> {
+    scratch: &'a Scratch,
+    touched: &'a TouchedPaths<'a>,
+    /// The files on disk, byte for byte.
+    now: &'a TreeFiles,
+}
+
+#[derive(Default)]
+struct Merged {
+    report: ApplyReport,
+    changes: BTreeMap<RepoPath, Option<FileVersion>>,
+}
+
+impl Merger<'_> {
+    fn merge(
+        &self,
+        sections: &[&Section],
+        base_commit: Option<&str>,
+        conflicts: Vec<Conflict>,
+    ) -> Result<Merged, GitError> {
+        let mut ours = Ours::read(self.scratch, sections, self.now)?;
+        let candidates = candidates(self.scratch, sections, base_commit, &ours)?;
+        let mut applied = apply_sections(self.scratch, sections, &candidates)?;
+        if !self.scratch.uses_executable_bits {
+            ignore_executable_bits(sections, &mut applied, &mut ours);
+        }
+        let mut outcomes = Vec::new();
+        for (section, applied) in sections.iter().zip(&applied) {
+            outcomes.push(match applied {
+                Some(applied) if self.is_ambiguous(section, applied, &ours)? => {
+                    Pending::Done(Err(conflict(&section.path, ConflictReason::Ambiguous)))
+                }
+                Some(applied) => {
+                    let situation = Situation { section, applied, ours: &ours, touched: self.touched };
+                    Pending::of(situation)
+                }
+                None => Pending::Done(self.not_applicable(section, &ours)?),
+            });
+        }
+        let outcomes = self.finish(outcomes)?;
+        let outcomes = sections.iter().copied().zip(outcomes).collect();
+        self.collect(outcomes, &ours, conflicts)
+    }
+
+    /// Whether the present file, taken as the base for lack of the original, may contain the change already.
+    fn is_ambiguous(&self, section: &Section, applied: &Applied, ours: &Ours) -> Result<bool, GitError> {
+        let is_known = applied.base.as_ref().is_none_or(|base| base.is_known);
+        let Some(version) = ours.get(&section.path).filter(|_| !is_known && section.edit == Edit::Modify)
+        else {
+            return Ok(false);
+        };
+        Ok(section.headers.has_hunks && is_contained(self.scratch, section, (&section.path, version))?)
+    }
+
+    /// Decides about a part that matches no version of its file.
+    fn not_applicable(&self, section: &Section, ours: &Ours) -> Result<Result<Outcome, Conflict>, GitError> {
+        let (path, source) = (&section.path, section.source().unwrap_or(&section.path));
+        let (at_path, at_source) = (ours.get(path), ours.get(source));
+        let is_moved_away = matches!(section.edit, Edit::Rename { .. }) && at_source.is_none();
+        let reason = match (&section.edit, at_path) {
+            (Edit::Delete, None) => return Ok(Ok(Outcome::Already)),
+            (Edit::Delete, Some(_)) => ConflictReason::ChangedAndDeleted,
+            (Edit::Modify, Some(version)) | (Edit::Rename { .. }, Some(version))
+                if (section.edit == Edit::Modify || is_moved_away)
+                    && is_contained(self.scratch, section, (path, version))? =>
+            {
+                return Ok(Ok(Outcome::Already));
+            }
+            _ if at_source.is_none() && section.edit != Edit::Create => ConflictReason::Missing,
+            _ => ConflictReason::DoesNotMatch,
+        };
+        Ok(Err(conflict(source, reason)))
+    }
+
+    /// Merges the contents that have to be merged.
+    fn finish(&self, pending: Vec<Pending<'_>>) -> Result<Vec<Result<Outcome, Conflict>>, GitError> {
+        let merges: BTreeSet<ContentMerge> = pending.iter().filter_map(Pending::merge).cloned().collect();
+        let merged = merge_contents(self.scratch, &merges)?;
+        let contained = self.contained(&merges)?;
+        let mut outcomes = Vec::new();
+        for pending in pending {
+            outcomes.push(match pending {
+                Pending::Done(outcome) => outcome,
+                Pending::Merge(situation, merge) => {
+                    let found = (merged.get(&merge), contained.contains(&merge));
+                    self.resolve(&situation, merge, found)?
+                }
+            });
+        }
+        Ok(outcomes)
+    }
+
+    /// Decides about a file whose contents were merged, and whose present version may contain the change.
+    fn resolve(
+        &self,
+        situation: &Situation<'_>,
+        merge: ContentMerge,
+        (merged, is_present): (Option<&String>, bool),
+    ) -> Result<Result<Outcome, Conflict>, GitError> {
+        let (section, path) = (situation.section, situation.merged_path());
+        let is_in_place = *path == section.path;
+        let present = (merge.mode.clone(), merge.now.clone());
+        let reason = match merged {
+            Some(id) if !is_present || !is_in_place || *id == merge.now => {
+                return Ok(situation.outcome(Some(((merge.mode, id.clone()), true))));
+            }
+            None if !is_present => ConflictReason::DoesNotMatch,
+            None if is_in_place && is_contained(self.scratch, section, (path, &present))? => {
+                return Ok(situation.outcome(Some((present, true))));
+            }
+            _ => ConflictReason::Ambiguous,
+        };
+        Ok(Err(conflict(path, reason)))
+    }
+
+    /// Those of the merges whose present version contains the change already: without the change it is another version,
+    /// which with the change is the present one. With repeated lines the merge itself does not always recognise this.
+    fn contained(&self, merges: &BTreeSet<ContentMerge>) -> Result<BTreeSet<ContentMerge>, GitError> {
+        let without = merge_contents(self.scratch, &merges.iter().map(ContentMerge::reversed).collect())?;
+        let mut repeated = BTreeMap::new();
+        for merge in merges {
+            if let Some(id) = without.get(&merge.reversed()).filter(|id| **id != merge.now) {
+                repeated.insert(ContentMerge { now: id.clone(), ..merge.clone() }, merge);
+            }
+        }
+        let with = merge_contents(self.scratch, &repeated.keys().cloned().collect())?;
+        let is_present =
+            |(again, merge): &(&ContentMerge, &&ContentMerge)| with.get(*again) == Some(&merge.now);
+        Ok(repeated.iter().filter(is_present).map(|(_, merge)| (*merge).clone()).collect())
+    }
+
+    /// Collects the report and the new versions, with the line endings that the files have on disk.
+    fn collect(
+        &self,
+        outcomes: Vec<(&Section, Result<Outcome, Conflict>)>,
+        ours: &Ours,
+        conflicts: Vec<Conflict>,
+    ) -> Result<Merged, GitError> {
+        let mut merged =
+            Merged { report: ApplyReport { conflicts, ..ApplyReport::default() }, ..Merged::default() };
+        let changes = outcomes.iter().filter_map(|(_, outcome)| match outcome {
+            Ok(Outcome::Change(change)) => change.remove.clone(),
+            _ => None,
+        });
+        let removed: BTreeSet<RepoPath> = changes.collect();
+        let created = outcomes.iter().filter(|(section, outcome)| {
+            outcome.is_ok() && matches!(section.edit, Edit::Create | Edit::Copy { .. })
+        });
+        let created: Vec<&RepoPath> = created.map(|(section, _)| &section.path).collect();
+        let created_with_crlf = checked_out_with_crlf(self.scratch, &created);
+        let mut with_crlf = BTreeSet::new();
+        for (section, outcome) in outcomes {
+            match outcome {
+                Err(conflict) => merged.report.conflicts.push(conflict),
+                Ok(Outcome::Already) => merged.report.already_applied.push(section.path.clone()),
+                Ok(Outcome::Change(change)) => {
+                    let path = &section.path;
+                    if change.needs_free_path && self.now.contains_key(path) && !removed.contains(path) {
+                        merged.report.conflicts.push(conflict(path, ConflictReason::AlreadyExists));
+                        continue;
+                    }
+                    let is_from_crlf = |path: &RepoPath| ours.with_crlf.contains(path);
+                    let has_crlf = match section.edit {
+                        Edit::Create | Edit::Copy { .. } => created_with_crlf.contains(path),
+                        _ => section.source().is_some_and(is_from_crlf) || is_from_crlf(path),
+                    };
+                    if has_crlf {
+                        with_crlf.insert(path.clone());
+                    }
+                    merged.add(section, change);
+                }
+            }
+        }
+        if merged.report.conflicts.is_empty() {
+            self.restore_crlf(&mut merged.changes, &with_crlf)?;
+        } else {
+            merged.changes.clear();
+        }
+        Ok(merged)
+    }
+
+    fn restore_crlf(
+        &self,
+        changes: &mut BTreeMap<RepoPath, Option<FileVersion>>,
+        with_crlf: &BTreeSet<RepoPath>,
+    ) -> Result<(), GitError> {
+        let versions = changes.iter_mut().filter(|(path, _)| with_crlf.contains(*path));
+        let versions: Vec<&mut FileVersion> = versions.filter_map(|(_, version)| version.as_mut()).collect();
+        let contents = read_small_blobs(self.scratch, &versions.iter().map(|(_, id)| id).collect())?;
+        let convert = |(mode, id): &&mut FileVersion| {
+            let content =
+                contents.get(id).filter(|content| mode.starts_with("100") && is_lf_text(content))?;
+            Some(to_crlf(content))
+        };
+        let converted: Vec<Option<Vec<u8>>> = versions.iter().map(convert).collect();
+        let mut ids = write_blobs(self.scratch, converted.iter().flatten().map(Vec::as_slice))?.into_iter();
+        for (version, _) in versions.into_iter().zip(&converted).filter(|(_, content)| content.is_some()) {
+            version.1 = ids.next().ok_or(GitError::UnexpectedOutput { command: "fast-import" })?;
+        }
+        Ok(())
+    }
+}
+
+impl Merged {
+    fn add(&mut self, section: &Section, change: Change) {
+        let kind = match (&section.edit, &change.write) {
+            (Edit::Rename { from }, _) => ChangeKind::Renamed { from: from.clone() },
+            (Edit::Create | Edit::Copy { .. }, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Deleted,
+            (_, Some(_)) => ChangeKind::Modified,
+        };
+        self.report.files.push(AppliedFile {
+            path: section.path.clone(),
+            change: kind,
+            merged: change.merged,
+        });
+        if let Some(path) = change.remove {
+            self.changes.entry(path).or_insert(None);
+        }
+        if let Some((path, version)) = change.write {
+            self.changes.insert(path, Some(version));
+        }
+    }
+}
+
+/// A part of the diff whose outcome may depend on a merge.
+enum Pending<'a> {
+    Done(Result<Outcome, Conflict>),
+    Merge(Situation<'a>, ContentMerge),
+}
+
+impl<'a> Pending<'a> {
+    fn of(situation: Situation<'a>) -> Pending<'a> {
+        match situation.new_content() {
+            Err(conflict) => Pending::Done(Err(conflict)),
+            Ok(NewContent::Theirs) => Pending::Done(situation.outcome(None)),
+            Ok(NewContent::Known { version, merged }) => {
+                Pending::Done(situation.outcome(Some((version, merged))))
+            }
+            Ok(NewContent::Merge(merge)) => Pending::Merge(situation, merge),
+        }
+    }
+
+    fn merge(&self) -> Option<&ContentMerge> {
+        match self {
+            Pending::Done(_) => None,
+            Pending::Merge(_, merge) => Some(merge),
+        }
+    }
+}
+
+fn conflict(path: &RepoPath, reason: ConflictReason) -> Conflict {
+    Conflict { path: path.clone(), reason }
+}
+
+/// Without executable bits on disk, a change of them cannot be applied to the work tree and is ignored.
+fn ignore_executable_bits(sections: &[&Section], applied: &mut [Option<Applied>], ours: &mut Ours) {
+    for (section, applied) in sections.iter().zip(applied) {
+        let Some(Applied { base: Some(base), theirs: Some((mode, _)) }) = applied else { continue };
+        if mode.starts_with("100") && base.version.0.starts_with("100") {
+            base.version.0.clone_from(mode);
+            section.source().into_iter().chain(section.target()).for_each(|path| ours.set_mode(path, mode));
+        }
+    }
+}

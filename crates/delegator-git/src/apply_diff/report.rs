@@ -1,0 +1,119 @@
+//! What applying a diff does or would do, and why it is refused.
+//!
+//! Paths are bytes relative to the top of the work tree. Exit codes and hints are decided by the caller.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::diff::ChangeKind;
+use crate::error::GitError;
+use crate::listing::display_path;
+
+/// What a diff changes in a work tree. If there are conflicts, nothing may be changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApplyReport {
+    pub files: Vec<AppliedFile>,
+    /// Files that already are as the diff makes them.
+    pub already_applied: Vec<Vec<u8>>,
+    pub conflicts: Vec<Conflict>,
+}
+
+impl ApplyReport {
+    /// Whether every change of the diff is in the work tree already.
+    pub fn is_already_applied(&self) -> bool {
+        self.files.is_empty() && self.conflicts.is_empty()
+    }
+}
+
+/// A file that the diff changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedFile {
+    pub path: Vec<u8>,
+    pub change: ChangeKind,
+    /// The file had other changes, which were retained.
+    pub merged: bool,
+}
+
+/// A file that cannot be changed as the diff demands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    pub path: Vec<u8>,
+    pub reason: ConflictReason,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", display_path(&self.path), self.reason)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConflictReason {
+    DoesNotMatch,
+    ChangedAndDeleted,
+    Missing,
+    AlreadyExists,
+    Untracked,
+    Ignored,
+    BinaryWithoutContent,
+    OutsideWorkTree,
+    GitDirectory,
+    BehindSymlink,
+    Submodule,
+    DirectoryInTheWay,
+    FileInTheWay,
+    ChangedTwice,
+    Ambiguous,
+    Unreadable,
+}
+
+impl fmt::Display for ConflictReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            ConflictReason::DoesNotMatch => "the lines that the diff changes are different here",
+            ConflictReason::ChangedAndDeleted => "the diff deletes it, and it was changed here",
+            ConflictReason::Missing => "it does not exist here",
+            ConflictReason::AlreadyExists => "the diff creates it, and it exists with other content",
+            ConflictReason::Untracked => "the diff would overwrite this untracked file",
+            ConflictReason::Ignored => "the diff would overwrite this ignored file",
+            ConflictReason::BinaryWithoutContent => "a binary file whose content is not in the diff",
+            ConflictReason::OutsideWorkTree => "its path leads out of the work tree",
+            ConflictReason::GitDirectory => "its path leads into a git directory",
+            ConflictReason::BehindSymlink => "its path leads through a symbolic link",
+            ConflictReason::Submodule => "it is a submodule, or in another repository",
+            ConflictReason::DirectoryInTheWay => "a directory has this name",
+            ConflictReason::FileInTheWay => "a file has the name of its directory",
+            ConflictReason::ChangedTwice => "the diff changes it twice",
+            ConflictReason::Ambiguous => "it cannot be determined whether it has the change already",
+            ConflictReason::Unreadable => "it cannot be read",
+        })
+    }
+}
+
+/// Why a diff was not applied. Unless the variant is [`ApplyError::Incomplete`], nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("{} is not in a git work tree", dir.display())]
+    NoWorkTree { dir: PathBuf },
+    #[error("the diff is empty")]
+    EmptyDiff,
+    #[error("the text is not a diff")]
+    NotADiff,
+    #[error("the diff cannot be read: {problem}")]
+    MalformedDiff { problem: String },
+    #[error("{} of the files that the diff changes have conflicts; nothing was changed", conflicts.len())]
+    Conflicts { conflicts: Vec<Conflict> },
+    #[error(
+        "another git command is running in {}: {} exists. Wait for it, or remove that file if none is running",
+        top_level.display(), lock.display()
+    )]
+    IndexLocked { top_level: PathBuf, lock: PathBuf },
+    #[error("another diff is being applied in {}; wait for it and try again", top_level.display())]
+    Busy { top_level: PathBuf },
+    #[error("{path} changed while the diff was being applied; nothing was changed. Try again")]
+    ConcurrentChange { path: String },
+    #[error("the diff was applied in part ({problem}); the state before it is stored as {point}")]
+    Incomplete { problem: String, point: String },
+}

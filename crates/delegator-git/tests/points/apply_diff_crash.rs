@@ -1,0 +1,108 @@
+//! A process that is killed while it applies a diff.
+
+#![expect(clippy::disallowed_methods, reason = "the test starts itself as the process to kill")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use delegator_git::{ApplyRequest, Git, prepare_diff};
+
+use crate::world::{GIT, REFERENCE, World};
+
+const ROOT: &str = "APPLY_DIFF_TEST_ROOT";
+const FILES: usize = 150;
+
+/// The process to kill. Does nothing in an ordinary test run.
+#[test]
+fn apply_in_a_process_of_its_own() {
+    let Some(root) = std::env::var_os(ROOT) else { return };
+    let root = Path::new(&root);
+    let home = root.join("home");
+    let git = Git::new(PathBuf::from(GIT), [(OsStr::new("HOME"), home.as_os_str())], Duration::from_secs(60));
+    let diff = fs::read(root.join("diff")).unwrap();
+    let request = ApplyRequest { work_tree: &root.join("tree"), diff: &diff, base_commit: None };
+    prepare_diff(&git, request, &root.join("temp")).unwrap().apply(REFERENCE).unwrap();
+}
+
+fn name(number: usize) -> String {
+    format!("dir{}/file{number}", number % 7)
+}
+
+fn moved(number: usize) -> String {
+    format!("moved/file{number}")
+}
+
+/// Starts the process and kills it when `is_reached` is true, or after it ended.
+fn kill_when(world: &World, is_reached: impl Fn() -> bool) {
+    let root = world.root.path().canonicalize().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "apply_diff_crash::apply_in_a_process_of_its_own"])
+        .env(ROOT, root)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !is_reached() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_killed_process_leaves_old_or_new_files_and_the_diff_can_be_completed_or_restored() {
+    let world = World::new();
+    (0..FILES).for_each(|number| world.write(&name(number), format!("old\n{number}\n")));
+    world.git(&["add", "--all"]);
+    world.commit("files");
+    // Every third file is moved, the others are changed.
+    let diff = world.diff_of(|| {
+        fs::create_dir(world.tree.join("moved")).unwrap();
+        for number in 0..FILES {
+            match number % 3 {
+                0 => fs::rename(world.tree.join(name(number)), world.tree.join(moved(number))).unwrap(),
+                _ => world.write(&name(number), format!("new\n{number}\n")),
+            }
+        }
+    });
+    let old_files = world.files();
+    assert!(world.prepare_diff(&diff, None).unwrap().report.conflicts.is_empty());
+    let staged = world.tree.join(".git/mcp-delegator-apply/new");
+    for (round, changed) in [None, Some(name(1)), Some(moved(75))].into_iter().enumerate() {
+        kill_when(&world, || match &changed {
+            None => staged.exists(),
+            Some(path) => {
+                world.read(path).is_some_and(|text| text.starts_with("new") || path.starts_with("moved"))
+            }
+        });
+        for number in 0..FILES {
+            let (path, content) = (name(number), |word: &str| Some(format!("{word}\n{number}\n")));
+            match number % 3 {
+                0 => {
+                    let found = [world.read(&path), world.read(&moved(number))];
+                    assert!(found.contains(&content("old")), "{path} is at one of its names");
+                    assert!(found.into_iter().flatten().all(|text| Some(text) == content("old")), "{path}");
+                }
+                _ => assert!([content("old"), content("new")].contains(&world.read(&path)), "{path}"),
+            }
+        }
+        assert_eq!(
+            world.git(&["diff", "--cached", "--name-only"]),
+            "",
+            "the index is as before, and not locked"
+        );
+        if round % 2 == 0 {
+            world.prepare_diff(&diff, None).unwrap().apply(&format!("{REFERENCE}.again")).unwrap();
+            assert!(world.prepare_diff(&diff, None).unwrap().report.is_already_applied());
+        }
+        let points = world.stored_points();
+        let first = points.iter().find(|point| point.reference == REFERENCE).unwrap();
+        world.restore(first, false).unwrap();
+        assert_eq!(world.files(), old_files);
+        for point in world.stored_points() {
+            delegator_git::drop_point(&world.runner(), &point).unwrap();
+        }
+    }
+}
