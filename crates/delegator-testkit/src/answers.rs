@@ -39,7 +39,10 @@ pub fn check_text(text: &str) {
     let is_for_people = !text.trim_start().starts_with(['{', '[']);
     if let Some(published) = PUBLISHED.get().filter(|_| is_for_people) {
         published.check_commands(&remedies::commands_in(text));
-        published.check_hints(&remedies::hints_in(text));
+        // Hints about a configuration name its keys.
+        if !text.contains("config") {
+            published.check_hints(&remedies::hints_in(text));
+        }
     }
     // Most of a long text are events of agents; parsing all of them would take long.
     let may_be_answer = |text: &&str| ENVELOPE_KEYS.iter().any(|key| text.contains(key));
@@ -102,8 +105,8 @@ impl PublishedSchemas {
         }
         violations.extend(self.undeclared_error(&name, answer));
         self.check_commands(&remedies::commands_in_answer(answer));
-        // The tool envelope belongs to both surfaces.
-        if envelope != "tool" {
+        // The tool envelope belongs to both surfaces. Hints about a configuration name its keys.
+        if envelope != "tool" && !answer.to_string().contains("CONFIG") {
             self.check_hints(&remedies::hints_in_answer(answer));
         }
         let is_valid = violations.is_empty();

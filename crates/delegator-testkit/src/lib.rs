@@ -1,11 +1,14 @@
 //! Test support shared by several crates: an isolated world for the program, scripted agents, a pseudo terminal, a
-//! fake model server, the validation of every answer, and the comparison of generated files. Development only.
+//! fake model server, a fake backend of hosted Codex, the validation of every answer, and the comparison of generated
+//! files. Development only.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot set up its world must stop")]
 
 pub mod answers;
+pub mod cloud_script;
 pub mod codex;
 pub mod declared_errors;
+pub mod fake_cloud;
 pub mod fake_model;
 pub mod generated;
 pub mod program;

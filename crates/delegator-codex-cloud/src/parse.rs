@@ -1,0 +1,213 @@
+//! Parsers of what `codex cloud` (0.166.0) prints when it succeeds. Pure.
+//!
+//! They accept exactly the formats that Codex is known to print. Anything else is an error that states the problem;
+//! no value is guessed.
+
+use crate::task::{DiffSize, HostedPage, HostedState, HostedStatus, HostedTaskRef};
+
+/// Between the environment and the age of a task.
+const SEPARATOR: &str = "  •  ";
+
+/// Why an output was not understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem(pub(crate) String);
+
+/// `exec` prints one line, the URL of the task: `https://chatgpt.com/codex/tasks/task_e_…`.
+pub(crate) fn submitted(stdout: &str) -> Result<HostedTaskRef, Problem> {
+    let problem = |what: &str| Problem(format!("{what}, expected the URL of a task"));
+    let url = stdout.strip_suffix('\n').unwrap_or(stdout);
+    let address = url.strip_prefix("https://").ok_or_else(|| problem("not an https URL"))?;
+    if !address.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./:_-".contains(&byte)) {
+        return Err(problem("more than one URL"));
+    }
+    let (folder, id) = address.rsplit_once('/').ok_or_else(|| problem("a URL without a path"))?;
+    if !folder.ends_with("/codex/tasks") || folder.starts_with('/') || !is_task_id(id) {
+        return Err(problem("not a URL of a task"));
+    }
+    Ok(HostedTaskRef { id: id.to_owned(), url: url.to_owned() })
+}
+
+/// Whether the text can be the id of a task. Codex takes only the last part of what looks like a path or URL, and takes
+/// what begins with a hyphen for an option.
+pub(crate) fn is_task_id(text: &str) -> bool {
+    let is_id_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=128).contains(&text.len()) && text.bytes().all(is_id_byte) && !text.starts_with('-')
+}
+
+/// `list --json` prints one JSON document.
+pub(crate) fn page(stdout: &str) -> Result<HostedPage, Problem> {
+    let page: HostedPage = serde_json::from_str(stdout).map_err(|error| Problem(error.to_string()))?;
+    match page.tasks.iter().find(|task| !is_task_id(&task.id)) {
+        Some(task) => Err(Problem(format!("{:?} is not the id of a task", task.id))),
+        None => Ok(page),
+    }
+}
+
+/// `status` prints three lines:
+///
+/// ```text
+/// [READY] title
+/// environment  •  2m ago
+/// +3/-1 • 2 files
+/// ```
+///
+/// A title may have several lines. A task without environment has only its age on the second one.
+pub(crate) fn status(stdout: &str) -> Result<HostedStatus, Problem> {
+    let problem = |what: &str| {
+        Problem(format!("{what}, expected [STATE] title, environment and age, size of the diff"))
+    };
+    let text = stdout.strip_suffix('\n').unwrap_or(stdout);
+    let mut from_end = text.rsplitn(3, '\n');
+    let (Some(size), Some(place), Some(heading)) = (from_end.next(), from_end.next(), from_end.next()) else {
+        return Err(problem("less than three lines"));
+    };
+    let (word, title) = heading
+        .strip_prefix('[')
+        .and_then(|heading| heading.split_once("] "))
+        .ok_or_else(|| problem("no state in brackets"))?;
+    let state = state(word).ok_or_else(|| problem(&format!("unknown state {word:?}")))?;
+    let diff_size = diff_size(size).ok_or_else(|| problem(&format!("no size of a diff: {size:?}")))?;
+    if place.is_empty() {
+        return Err(problem("an empty line"));
+    }
+    let environment = place.rsplit_once(SEPARATOR).map(|(environment, _age)| environment.to_owned());
+    Ok(HostedStatus { state, title: title.to_owned(), environment, diff_size })
+}
+
+fn state(word: &str) -> Option<HostedState> {
+    Some(match word {
+        "PENDING" => HostedState::Pending,
+        "READY" => HostedState::Ready,
+        "APPLIED" => HostedState::Applied,
+        "ERROR" => HostedState::Error,
+        _ => return None,
+    })
+}
+
+/// `no diff`, or `+3/-1 • 2 files`.
+fn diff_size(line: &str) -> Option<DiffSize> {
+    if line == "no diff" {
+        return Some(DiffSize { files_changed: 0, lines_added: 0, lines_removed: 0 });
+    }
+    let (lines, files) = line.split_once(" • ")?;
+    let (added, removed) = lines.split_once('/')?;
+    let files = files.strip_suffix(" files").or_else(|| files.strip_suffix(" file"))?;
+    Some(DiffSize {
+        files_changed: files.parse().ok()?,
+        lines_added: added.strip_prefix('+')?.parse().ok()?,
+        lines_removed: removed.strip_prefix('-')?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(files_changed: u64, lines_added: u64, lines_removed: u64) -> DiffSize {
+        DiffSize { files_changed, lines_added, lines_removed }
+    }
+
+    #[test]
+    fn a_submission_prints_the_url_of_the_task() {
+        let url = "https://chatgpt.com/codex/tasks/task_e_6950526d82588330acae5990f198c79e";
+        let expected =
+            HostedTaskRef { id: "task_e_6950526d82588330acae5990f198c79e".to_owned(), url: url.to_owned() };
+        assert_eq!(submitted(&format!("{url}\n")), Ok(expected));
+    }
+
+    #[test]
+    fn no_id_is_taken_from_anything_but_one_url() {
+        let not_urls = [
+            "",
+            "\n",
+            "task_e_1\n",
+            "Created https://chatgpt.com/codex/tasks/task_e_1\n",
+            "https://chatgpt.com/codex/tasks/task_e_1\nhttps://chatgpt.com/codex/tasks/task_e_2\n",
+            "https://chatgpt.com/codex/tasks/task_e_1\n\n",
+            "http://chatgpt.com/codex/tasks/task_e_1\n",
+            "https://chatgpt.com/codex/tasks/\n",
+            "https://chatgpt.com/codex/tasks/task_e_1?x=1\n",
+            "https://chatgpt.com/codex/tasks/--help\n",
+            "https://chatgpt.com/c/task_e_1\n",
+            "https:///codex/tasks/task_e_1\n",
+            "https://chatgpt.com\n",
+        ];
+        for text in not_urls {
+            assert!(submitted(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_recorded_list_is_read() {
+        let page = page(include_str!("../recordings/list.json")).unwrap();
+        let states: Vec<HostedState> = page.tasks.iter().map(|task| task.state).collect();
+        use HostedState::{Error, Pending, Ready};
+        assert_eq!(states, [Ready, Pending, Error, Pending]);
+        let first = &page.tasks[0];
+        assert_eq!(
+            (first.title.as_str(), first.diff_size, first.attempt_total),
+            ("Fix\nit", size(1, 1, 1), Some(2))
+        );
+        assert_eq!(first.url, "https://chatgpt.com/codex/tasks/task_e_ready");
+        assert_eq!(first.updated_at, "2026-11-16T00:02:00Z");
+        assert_eq!(first.environment_label.as_deref(), Some("example/app"));
+        assert_eq!(page.tasks[3].environment_label, None);
+        assert_eq!(page.cursor.as_deref(), Some("4"));
+    }
+
+    #[test]
+    fn a_list_with_a_missing_field_or_an_unknown_state_is_not_understood() {
+        let list = include_str!("../recordings/list.json");
+        for (old, new) in [
+            ("\"status\": \"ready\"", "\"status\": \"running\""),
+            ("\"status\": \"ready\",", ""),
+            ("\"files_changed\": 1,", ""),
+            ("\"id\": \"task_e_ready\"", "\"id\": \"task e\""),
+            ("\"tasks\"", "\"items\""),
+        ] {
+            assert!(list.contains(old), "{old}");
+            assert!(page(&list.replace(old, new)).is_err(), "{old}");
+        }
+        for text in ["", "No tasks found.\n", "{}", &list[..list.len() / 2]] {
+            assert!(page(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn recorded_states_are_read() {
+        use HostedState::{Applied, Error, Pending, Ready};
+        let recorded = [
+            ("[READY] Fix it\nexample/app  •  2m ago\n+12/-3 • 2 files\n", Ready, "Fix it", size(2, 12, 3)),
+            ("[READY] Fix\nit\nexample/app  •  13h ago\n+1/-1 • 1 file\n", Ready, "Fix\nit", size(1, 1, 1)),
+            ("[READY] [READY] x\nexample/app  •  just now\nno diff\n", Ready, "[READY] x", size(0, 0, 0)),
+            ("[READY] \nexample/app  •  13h ago\nno diff\n", Ready, "", size(0, 0, 0)),
+            ("[PENDING] Run\nexample/app  •  4s ago\nno diff\n", Pending, "Run", size(0, 0, 0)),
+            ("[ERROR] Run\nexample/app  •  Nov 16 00:02\nno diff\n", Error, "Run", size(0, 0, 0)),
+            ("[APPLIED] Run\nexample/app  •  1h ago\n+1/-0 • 1 file\n", Applied, "Run", size(1, 1, 0)),
+        ];
+        for (text, state, title, diff_size) in recorded {
+            let environment = Some("example/app".to_owned());
+            let expected = HostedStatus { state, title: title.to_owned(), environment, diff_size };
+            assert_eq!(status(text), Ok(expected), "{text}");
+        }
+        assert_eq!(status("[PENDING] Run\n2m ago\nno diff\n").unwrap().environment, None);
+    }
+
+    #[test]
+    fn a_status_in_another_form_is_not_understood() {
+        let others = [
+            "",
+            "[READY] Fix it\n",
+            "[READY] Fix it\nexample/app  •  2m ago\n",
+            "[READY] Fix it\nexample/app  •  2m ago\n3 files\n",
+            "[READY] Fix it\nexample/app  •  2m ago\n+x/-1 • 1 file\n",
+            "[RUNNING] Fix it\nexample/app  •  2m ago\nno diff\n",
+            "READY Fix it\nexample/app  •  2m ago\nno diff\n",
+            "[\u{1b}[32mREADY\u{1b}[39m] Fix it\nexample/app  •  2m ago\nno diff\n",
+            "[READY] Fix it\n\nno diff\n",
+        ];
+        for text in others {
+            assert!(status(text).is_err(), "{text:?}");
+        }
+    }
+}
