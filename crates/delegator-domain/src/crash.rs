@@ -66,6 +66,8 @@ named_enum! {
         QueueHeld = "queue: held",
         ImportFilled = "import: files written",
         ImportCommitted = "import: committed",
+        RemoteAccepted = "remote: acceptance committed",
+        RemoteReported = "remote: report committed",
         DatabaseAside = "aside: a file renamed",
         DatabaseReplaced = "aside: registry replaced",
         UndoNoted = "restore: undo points noted",

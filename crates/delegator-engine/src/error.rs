@@ -6,10 +6,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use delegator_domain::task::{Mode, State, TaskId};
-use delegator_git::{Overlap, RestoreError};
+use delegator_domain::task::{Mode, Provider, State, TaskId};
+use delegator_git::{ApplyError, Overlap, RestoreError};
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
+
+use crate::provider_error::ProviderError;
 
 /// What a restore changed in all work trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,12 +106,16 @@ pub enum EngineError {
     NoGit(LocateError),
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
     #[error("could not get random numbers: {detail}")]
     Randomness { detail: String },
     #[error("could not watch tasks: {detail}")]
     WatchFailed { detail: String, os_error: Option<i32> },
     #[error("could not {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
+    #[error("{source}")]
+    Provider { provider: Provider, task: Option<TaskId>, source: ProviderError },
     /// Occurred while tasks were being ended or deleted; some of them may be.
     #[error(transparent)]
     Cleanup(Box<EngineError>),

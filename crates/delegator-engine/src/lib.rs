@@ -11,7 +11,8 @@
 //! supervisor is gone. The engine never renders, and knows no column, no key of an agent's JSON and no flag.
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
-//! `error`, `format_version`, `system_port`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `results` ← `wait`.
+//! `provider_error`, `error`, `format_version`, `system_port`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `remote` ← `results`
+//! ← `wait`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system` implements it
 //! for this machine; in tests `simulation` implements it for the many actors of `model_test`, which checks every step.
@@ -21,7 +22,9 @@ mod error;
 mod format_version;
 #[cfg(all(test, debug_assertions))]
 mod model_test;
+mod provider_error;
 mod real_system;
+mod remote;
 mod results;
 #[cfg(all(test, debug_assertions))]
 mod simulation;
@@ -42,8 +45,9 @@ use system_port::System;
 
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{
-    EndStateProblem, GitError, HeadTarget, KeepReason, LeftOut, Overlap, OverlapPart, PossibleEdit,
-    RestoreError, RestorePoint, RestoreScope,
+    AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, EndStateProblem, GitError, HeadTarget,
+    KeepReason, LeftOut, Overlap, OverlapPart, PossibleEdit, RestoreError, RestorePoint, RestoreScope,
+    display_path,
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{
@@ -53,6 +57,12 @@ pub use delegator_supervisor::agent::{
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
+pub use provider_error::ProviderError;
+pub use remote::codex_cloud::HostedCodex;
+pub use remote::provider::{Providers, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer};
+pub use remote::refresh::ProviderProblem;
+pub use remote::submit_remote::RemoteSubmission;
+pub use results::apply::DiffApplication;
 pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
@@ -95,6 +105,8 @@ pub struct Engine {
     program: PathBuf,
     /// Open connections to the registry; only a long-running process pools them.
     connections: ConnectionPool,
+    /// Who runs tasks elsewhere.
+    providers: Providers,
     system: Arc<dyn System>,
 }
 
@@ -113,6 +125,7 @@ impl Engine {
             max_concurrent: 1,
             program,
             connections: ConnectionPool::default(),
+            providers: Providers::default(),
             system,
         }
     }
@@ -127,6 +140,11 @@ impl Engine {
     #[must_use]
     pub fn with_retention(self, tasks_ms: Option<i64>, restore_points_ms: Option<i64>) -> Engine {
         Engine { retention_ms: tasks_ms, restore_point_retention_ms: restore_points_ms, ..self }
+    }
+
+    #[must_use]
+    pub fn with_providers(self, providers: Providers) -> Engine {
+        Engine { providers, ..self }
     }
 
     #[must_use]

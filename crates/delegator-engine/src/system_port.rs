@@ -84,11 +84,12 @@ impl Engine {
     /// Calls `store` with new ids until one is not in use.
     pub(crate) fn with_fresh_id<T>(
         &self,
+        location: TaskLocation,
         store: impl Fn(TaskId) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let mut tries_left = MAX_ID_TRIES;
         loop {
-            let id = TaskId::from_random(TaskLocation::Local, self.system.random_bytes()?);
+            let id = TaskId::from_random(location, self.system.random_bytes()?);
             match store(id) {
                 Err(EngineError::Registry(RegistryError::IdInUse { .. })) if tries_left > 0 => {
                     tries_left -= 1

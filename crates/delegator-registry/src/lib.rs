@@ -48,12 +48,13 @@ pub use ops::list::{Cursor, Filter, OldestPage, Page};
 pub use ops::list_ended::EndedPage;
 pub use ops::prune::PruneOutcome;
 pub use ops::queries::{ActiveTask, HistoryEntry, StateCounts, UnreadResults};
+pub use ops::remote::RemoteReport;
 pub use ops::restore_points::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint};
 pub use ops::submit::Submission;
 pub use ops::usage::{Cost, TaskCost, Tokens, UsageTable};
 pub use registry::{ChangeMark, Registry};
 pub use state_dir::{IntegrityCheck, OpenOptions, StateDir};
 pub use task::{
-    Attempt, CancelRequest, Cas, EndRecord, Finish, Idempotency, Identity, Lost, NewTask, Nonce, Task,
-    TaskSummary,
+    Attempt, CancelRequest, Cas, EndRecord, Finish, Idempotency, Identity, Lost, NewTask, Nonce,
+    RemoteEnvironment, RemoteRef, RemoteTask, Task, TaskSummary,
 };

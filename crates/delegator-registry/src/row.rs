@@ -5,12 +5,15 @@
 //! state, mode or nonce is an error, never a default.
 
 use delegator_domain::task::{
-    ExitStatus, FailureKind, LimitKind, Mode, State, TaskEnd, TaskId, WorkTree, transition,
+    ExitStatus, FailureKind, LimitKind, Mode, Provider, State, TaskEnd, TaskId, WorkTree, transition,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::task::{CancelRequest, EndRecord, Idempotency, Identity, Nonce, Task, TaskSummary};
+use crate::task::{
+    CancelRequest, EndRecord, Idempotency, Identity, Nonce, RemoteEnvironment, RemoteRef, RemoteTask, Task,
+    TaskSummary,
+};
 
 /// A stored value that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +71,7 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 
 /// The columns of a [`TaskSummary`], in the order in which [`summary_from`] reads them.
 pub(crate) const SUMMARY_COLUMNS: &str =
-    "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels";
+    "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment";
 
 pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     Ok(TaskSummary {
@@ -81,6 +84,7 @@ pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
         containment: row.get("containment")?,
         title: row.get("title")?,
         labels: json("labels", row.get("labels")?)?,
+        environment: row.get("environment")?,
     })
 }
 
@@ -117,7 +121,21 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         cancel: cancel_from(row)?,
         ended: if state.is_terminal() { Some(ended_from(row, state)?) } else { None },
         imported_at_ms: row.get("imported_at_ms")?,
+        remote: remote_from(row)?,
     })
+}
+
+fn remote_from(row: &Row<'_>) -> rusqlite::Result<Option<RemoteTask>> {
+    let Some(provider) = row.get::<_, Option<String>>("provider")? else { return Ok(None) };
+    let provider = Provider::from_name(&provider).ok_or_else(|| unreadable("provider", provider))?;
+    let url = row.get("remote_url")?;
+    let accepted = row.get::<_, Option<String>>("remote_id")?.map(|id| RemoteRef { id, url });
+    Ok(Some(RemoteTask {
+        environment: RemoteEnvironment { provider, id: row.get("environment")? },
+        accepted,
+        checked_at_ms: row.get("checked_at_ms")?,
+        checks: row.get("checks")?,
+    }))
 }
 
 /// The work trees a task may write in.
@@ -161,18 +179,20 @@ fn end_from(row: &Row<'_>, state: State) -> rusqlite::Result<TaskEnd> {
 }
 
 /// The state of a task, read inside a transaction.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StoredState {
     pub(crate) seq: i64,
     pub(crate) state: State,
     pub(crate) nonce: Option<Nonce>,
     pub(crate) starts: u32,
     pub(crate) cancel: Option<CancelRequest>,
+    /// A provider runs it elsewhere.
+    pub(crate) is_remote: bool,
 }
 
 pub(crate) fn load_state(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<StoredState>> {
-    let sql =
-        "SELECT seq, state, nonce, starts, cancel_requested_at_ms, cancel_reason FROM tasks WHERE id = ?1";
+    let sql = "SELECT seq, state, nonce, starts, cancel_requested_at_ms, cancel_reason, provider IS NOT NULL AS is_remote \
+         FROM tasks WHERE id = ?1";
     db.query_row(sql, [id.as_str()], |row| {
         Ok(StoredState {
             seq: row.get("seq")?,
@@ -180,6 +200,7 @@ pub(crate) fn load_state(db: &Connection, id: &TaskId) -> rusqlite::Result<Optio
             nonce: nonce_from(row)?,
             starts: row.get("starts")?,
             cancel: cancel_from(row)?,
+            is_remote: row.get("is_remote")?,
         })
     })
     .optional()

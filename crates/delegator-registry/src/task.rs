@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::agents::BUILT_IN_AGENT;
-use delegator_domain::task::{ExitStatus, Mode, State, TaskEnd, TaskId, WorkTree};
+use delegator_domain::task::{ExitStatus, Mode, Provider, State, TaskEnd, TaskId, WorkTree};
 use serde_json::Value;
 
 use crate::ops::usage::Tokens;
@@ -35,6 +35,8 @@ pub struct NewTask {
     /// The thread it continues.
     pub resumed_thread: Option<String>,
     pub idempotency: Option<Idempotency>,
+    /// Where it runs, if not on this machine.
+    pub environment: Option<RemoteEnvironment>,
 }
 
 impl NewTask {
@@ -55,8 +57,36 @@ impl NewTask {
             input: serde_json::json!({"mode": "read-only"}),
             resumed_thread: None,
             idempotency: None,
+            environment: None,
         }
     }
+}
+
+/// An environment in which a provider runs tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteEnvironment {
+    pub provider: Provider,
+    pub id: String,
+}
+
+/// What is known about a task that a provider runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteTask {
+    pub environment: RemoteEnvironment,
+    /// `None` until the provider has accepted the task.
+    pub accepted: Option<RemoteRef>,
+    /// When the provider was last queried about the task.
+    pub checked_at_ms: Option<i64>,
+    /// How often the provider was queried.
+    pub checks: u32,
+}
+
+/// How a provider names a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteRef {
+    pub id: String,
+    /// Its page on the web.
+    pub url: Option<String>,
 }
 
 /// The same key with the same input is the same task.
@@ -85,6 +115,8 @@ pub struct TaskSummary {
     pub containment: Option<String>,
     pub title: String,
     pub labels: BTreeMap<String, String>,
+    /// The id of its environment, if a provider runs it.
+    pub environment: Option<String>,
 }
 
 impl From<&Task> for TaskSummary {
@@ -99,6 +131,7 @@ impl From<&Task> for TaskSummary {
             containment: task.containment.clone(),
             title: task.title.clone(),
             labels: task.labels.clone(),
+            environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
         }
     }
 }
@@ -139,6 +172,8 @@ pub struct Task {
     pub ended: Option<EndRecord>,
     /// When the session was imported; `None` for a task that ran here.
     pub imported_at_ms: Option<i64>,
+    /// `None` for a task that runs on this machine.
+    pub remote: Option<RemoteTask>,
 }
 
 impl Task {

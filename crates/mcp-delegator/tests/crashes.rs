@@ -17,6 +17,7 @@ use delegator_registry::{
     Filter, Finish, ImportedSession, LockAttempt, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
 };
 use delegator_testkit::answers;
+use delegator_testkit::cloud_script::{DIFF, ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::program::{World, read_text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -49,6 +50,8 @@ enum Scenario {
     SetAside,
     /// A restore crashes before its first change.
     Restore,
+    /// The process that submits a cloud task, or queries its provider, crashes.
+    Cloud,
     /// The supervisor of a task that may write crashes before it starts the agent, or after the agent ended.
     SuperviseWriter,
 }
@@ -81,6 +84,7 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         At::ImportFilled | At::ImportCommitted => Scenario::Import,
         At::DatabaseAside | At::DatabaseReplaced => Scenario::SetAside,
         At::UndoNoted => Scenario::Restore,
+        At::RemoteAccepted | At::RemoteReported => Scenario::Cloud,
         At::RestorePointCreated | At::RestorePointsNoted | At::EndStateStored => Scenario::SuperviseWriter,
     }
 }
@@ -197,6 +201,7 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             crash_while_setting_aside(stage, &name, point);
         }
         Scenario::Restore => crash_during_restore(stage, &name),
+        Scenario::Cloud => crash_with_a_cloud_task(stage, &name, point),
         Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name, point),
     }
 }
@@ -274,6 +279,29 @@ fn crash_during_restore(stage: &mut Stage, name: &str) {
         assert_eq!(stage.run_json(&args)["data"]["is_restored"], true);
         assert_eq!(code(), expected);
     }
+}
+
+/// A cloud task that its provider has accepted is known afterwards and ends once, with its diff.
+fn crash_with_a_cloud_task(stage: &mut Stage, name: &str, point: CrashPoint) {
+    let submissions = answer_cloud_commands(&stage.root);
+    stage.world.write("home/.config/mcp-delegator/environments.json", ENVIRONMENTS);
+    let submit = ["cloud", "submit", "grow", "--env-id", "env_site"];
+    match point {
+        CrashPoint::RemoteAccepted => stage.crash(name, &submit),
+        _ => {
+            let accepted = stage.run_json(&submit);
+            stage.acknowledge(&accepted);
+            stage.crash(name, &["cloud", "status"]);
+        }
+    }
+    let id = stage.tasks()[0].id.to_string();
+    let waited = stage.run_json(&["wait", &id]);
+    assert_eq!(
+        (&waited["data"]["state"], &waited["data"]["diff"]["bytes"]),
+        (&json!("completed"), &json!(DIFF.len())),
+        "{waited}"
+    );
+    assert_eq!(read_text(&submissions).lines().count(), 1, "{name}");
 }
 
 /// A supervisor that crashes after it created a restore point leaves the files unchanged, and the point is listed.
@@ -384,9 +412,9 @@ fn assert_recovered(stage: &mut Stage, point: CrashPoint) {
         let ends = history.iter().filter(|entry| entry.to.is_terminal()).count();
         assert_eq!((ends, task.state.is_terminal()), (1, true), "{name}: {history:?}");
         let started = starts.get(task.id.as_str()).copied().unwrap_or(0);
-        let is_imported = task.labels.contains_key("imported");
+        let ran_elsewhere = task.labels.contains_key("imported") || task.remote.is_some();
         assert!(started <= 1, "{name}: started {started} times");
-        let is_visible = started == 1 || task.state != State::Completed || is_imported;
+        let is_visible = started == 1 || task.state != State::Completed || ran_elsewhere;
         assert!(is_visible, "{name}: completed without a start: {history:?}");
         let left = processes_with_environment(&format!("DELEGATOR_TASK={}:", task.id));
         assert_eq!(left, Vec::<i32>::new(), "{name}: the agent is still alive");
@@ -474,6 +502,11 @@ fn a_crash_during_cleanup_pause_or_import_is_recovered() {
         Scenario::PauseQueue,
         Scenario::Import,
     ]);
+}
+
+#[test]
+fn a_crash_neither_loses_nor_repeats_a_cloud_task() {
+    run_scenarios(&[Scenario::Cloud]);
 }
 
 #[test]

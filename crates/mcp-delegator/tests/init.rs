@@ -51,7 +51,7 @@ fn init_checks_registers_and_runs_a_first_task_once() {
         !read_text(&world.home().join(".codex/config.toml")).contains("approval_mode"),
         "not without consent"
     );
-    assert!(!data.to_string().contains("cloud"), "this version has no cloud tasks: {data}");
+    assert!(data.to_string().contains("help env add"), "how to get the tools for cloud tasks: {data}");
     let again = world.run(["init", "--yes"]).json()["data"].clone();
     assert_eq!(
         steps(&again)[..4],

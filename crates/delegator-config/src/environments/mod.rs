@@ -13,33 +13,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use delegator_domain::task::Mode;
+pub use delegator_domain::task::Provider;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::{ConfigError, ConfigWarning};
 
 pub use check::{entry_problems, field_default, new_entry};
 pub use file::{add, read, remove};
-
-/// Which service runs the tasks of an environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Provider {
-    /// Hosted Codex.
-    CodexCloud,
-    /// Our own workers.
-    Fleet,
-}
-
-impl Provider {
-    pub const NAMES: [&'static str; 2] = ["codex-cloud", "fleet"];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Provider::CodexCloud => "codex-cloud",
-            Provider::Fleet => "fleet",
-        }
-    }
-}
 
 /// What happens to a task whose worker is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

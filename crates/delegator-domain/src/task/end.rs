@@ -48,6 +48,10 @@ named_enum! {
         TooManyProcesses = "too_many_processes",
         SupervisorLost = "supervisor_lost",
         SupervisorStartFailed = "supervisor_start_failed",
+        /// A provider reported the failure of a task that it ran.
+        RemoteFailed = "remote_failed",
+        /// It is unknown whether a provider accepted the task.
+        SubmissionUnconfirmed = "submission_unconfirmed",
         /// An error of mcp-delegator itself.
         Internal = "internal",
     }

@@ -1,9 +1,10 @@
-//! Task types: id, lifecycle, end, sandbox mode, queue conflicts, verification.
+//! Task types: id, lifecycle, end, sandbox mode, provider, queue conflicts, verification.
 
 pub mod end;
 pub mod id;
 pub mod lifecycle;
 pub mod mode;
+pub mod provider;
 pub mod queue;
 pub mod verification;
 
@@ -11,5 +12,6 @@ pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 pub use id::{IdError, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
 pub use mode::{EnvPolicy, EnvPolicyName, Mode};
+pub use provider::Provider;
 pub use queue::{Claimant, Obstacle, WorkTree};
 pub use verification::Verification;

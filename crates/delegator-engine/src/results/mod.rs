@@ -5,6 +5,7 @@
 //!
 //! May use `submit`, `upkeep` and `supervise`.
 
+pub(crate) mod apply;
 pub(crate) mod import;
 pub(crate) mod overview;
 pub(crate) mod restore;

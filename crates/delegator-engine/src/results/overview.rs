@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::{State, TaskId, TaskLocation};
 use delegator_registry::{
     BlockedBy, EndedPage, Filter, OldestPage, Registry, Task, TaskSummary, UnreadResults, UsageTable,
 };
@@ -11,6 +11,7 @@ use delegator_supervisor::run::Snapshot;
 use super::task_queries::LongLog;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::remote::refresh::ProviderProblem;
 use crate::submit::estimate::DurationHistory;
 use crate::supervise::snapshot_file::read_snapshot;
 
@@ -40,6 +41,8 @@ pub struct Overview {
     pub ended: EndedPage,
     pub unread: UnreadResults,
     pub queue_paused: bool,
+    /// Providers that could not be queried.
+    pub provider_problems: Vec<ProviderProblem>,
     /// Set if the write-ahead log of the registry is too long.
     pub long_log: Option<LongLog>,
 }
@@ -88,6 +91,8 @@ impl Engine {
     pub fn overview(&self, request: &OverviewRequest) -> Result<Option<Overview>, EngineError> {
         let Some(mut registry) = self.find_registry()? else { return Ok(None) };
         self.rescue_unless_recent(&mut registry)?;
+        let remote = self.selected_remote(&registry, request)?;
+        let provider_problems = self.refresh_remote(&mut registry, &remote)?;
         let (running, queued, ended) = match &request.only {
             Some(id) => single_task(registry.get(id)?),
             None => {
@@ -114,8 +119,22 @@ impl Engine {
             ended,
             unread: registry.unread(&request.under, MAX_UNREAD_LISTED)?,
             queue_paused,
+            provider_problems,
             long_log: LongLog::of(&registry),
         }))
+    }
+
+    /// The unfinished tasks of providers that an overview may list.
+    fn selected_remote(
+        &self,
+        registry: &Registry,
+        request: &OverviewRequest,
+    ) -> Result<Vec<Task>, EngineError> {
+        match (&request.only, request.filter.location) {
+            (Some(id), _) => Ok(registry.get(id)?.into_iter().collect()),
+            (None, Some(TaskLocation::Local)) => Ok(Vec::new()),
+            (None, _) => Ok(registry.unfinished_remote()?),
+        }
     }
 
     /// The tasks that pass the filter, newest first.
@@ -180,14 +199,23 @@ impl Engine {
         let queue = registry.queue_with_blockers()?.into_iter().enumerate();
         let mut positions: HashMap<TaskId, (usize, Option<BlockedBy>)> =
             queue.map(|(position, (id, waits))| (id, (position, waits))).collect();
-        let with_position = |task: TaskSummary| {
+        let with_position = |(index, task): (usize, TaskSummary)| {
+            // A provider has a queue of its own.
+            if task.environment.is_some() {
+                return Some(QueuedTask {
+                    task,
+                    position: index,
+                    waiting_for: None,
+                    estimated_start_ms: None,
+                });
+            }
             // A task that was started between the two reads is no longer queued.
             let (position, waiting_for) = positions.remove(&task.id)?;
             // The start of a task that also waits for another task cannot be estimated.
             let estimated_start_ms = starts.get(position).copied().filter(|_| waiting_for.is_none());
             Some(QueuedTask { task, position, waiting_for, estimated_start_ms })
         };
-        Ok(queued.into_iter().filter_map(with_position).collect())
+        Ok(queued.into_iter().enumerate().filter_map(with_position).collect())
     }
 }
 

@@ -117,7 +117,7 @@ impl Engine {
         let source = PointSource { registry: registry.as_deref(), environment, here };
         let mut found = source.find(task)?;
         let points = requested_points(task, &found, request.undo)?;
-        refuse_while_busy(registry.as_deref(), &points)?;
+        refuse_while_busy(registry.as_deref(), top_levels(&points))?;
         let (mut checked, unavailable) = check_all(points, request, environment, &found)?;
         let report = |trees| RestoreReport { trees, unavailable };
         if request.dry_run || checked.iter().all(CheckedTree::changes_nothing) {
@@ -125,7 +125,7 @@ impl Engine {
         }
         // The checks may have taken a while.
         let points: Vec<RestorePoint> = checked.iter().map(|tree| tree.point.clone()).collect();
-        refuse_while_busy(registry.as_deref(), &points)?;
+        refuse_while_busy(registry.as_deref(), top_levels(&points))?;
         let undo = create_undo_points(&mut checked, &mut found)?;
         apply(checked, undo).map(report)
     }
@@ -262,19 +262,25 @@ fn apply(
     Ok(done)
 }
 
+fn top_levels(points: &[RestorePoint]) -> impl Iterator<Item = &Path> {
+    points.iter().map(|point| point.top_level.as_path())
+}
+
 /// A running or queued task that writes in one of the trees would interfere with the restore.
-fn refuse_while_busy(registry: Option<&Registry>, points: &[RestorePoint]) -> Result<(), EngineError> {
+pub(super) fn refuse_while_busy<'a>(
+    registry: Option<&Registry>,
+    trees: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), EngineError> {
     let Some(registry) = registry else { return Ok(()) };
     let mut unfinished = registry.queue(u32::MAX)?;
     for active in registry.active()? {
         unfinished.extend(registry.get(&active.id)?);
     }
     unfinished.retain(|task| !task.state.is_terminal() && task.may_write());
-    for point in points {
-        let top_level = &point.top_level;
+    for top_level in trees {
         if let Some(busy) = unfinished.iter().find(|task| writes_in(task, top_level)) {
             let (busy, state) = (busy.id.clone(), busy.state);
-            return Err(EngineError::WorkTreeBusy { busy, state, top_level: top_level.clone() });
+            return Err(EngineError::WorkTreeBusy { busy, state, top_level: top_level.to_owned() });
         }
     }
     Ok(())

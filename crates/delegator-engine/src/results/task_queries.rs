@@ -27,6 +27,8 @@ pub struct TaskFiles {
     pub record: Option<Record>,
     pub snapshot: Option<Snapshot>,
     pub restore_point: Option<RestorePointRecord>,
+    /// The changes of a task that a provider ran, as a unified diff; empty if there are none.
+    pub diff: Vec<u8>,
 }
 
 /// The write-ahead log of the registry is too long: a process that has been reading for long prevents the checkpoint.
@@ -80,12 +82,25 @@ impl Engine {
         }
     }
 
-    /// A task, after an upkeep pass.
+    /// A task, after an upkeep pass. For a task that a provider runs, the provider is queried first.
     pub fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         self.rescue_in(&mut registry)?;
-        registry.get(id)?.ok_or_else(unknown)
+        let task = registry.get(id)?.ok_or_else(unknown)?;
+        if task.remote.is_none() || task.state.is_terminal() {
+            return Ok(task);
+        }
+        match self.refresh_remote(&mut registry, std::slice::from_ref(&task))?.first() {
+            Some(problem) => Err(problem.for_task(id)),
+            None => registry.get(id)?.ok_or_else(unknown),
+        }
+    }
+
+    /// A task as it is recorded.
+    pub fn recorded_task(&self, id: &TaskId) -> Result<Task, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        self.find_registry()?.ok_or_else(unknown)?.get(id)?.ok_or_else(unknown)
     }
 
     /// The newest task that worked on a thread.
@@ -106,7 +121,8 @@ impl Engine {
             .transpose()?;
         let snapshot = read_snapshot(&dir)?;
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
-        Ok(TaskFiles { record, snapshot, restore_point })
+        let diff = dir.read(TaskFile::Diff)?.unwrap_or_default();
+        Ok(TaskFiles { record, snapshot, restore_point, diff })
     }
 
     /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from the record.

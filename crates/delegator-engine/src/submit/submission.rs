@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
-use delegator_domain::task::{EnvPolicy, Mode, TaskId};
+use delegator_domain::task::{EnvPolicy, Mode, TaskId, TaskLocation};
 use delegator_registry::{BlockedBy, Idempotency, NewTask, Registry, Task};
 use delegator_supervisor::agent::{Agent, VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
@@ -116,7 +116,8 @@ impl Engine {
         for image in &mut settings.images {
             *image = resolve_allowed_file("images", image, &settings.allowed_roots, &self.state_dir)?;
         }
-        let (mut registry, submitted) = self.with_fresh_id(|id| self.store(&submission, id))?;
+        let (mut registry, submitted) =
+            self.with_fresh_id(TaskLocation::Local, |id| self.store(&submission, id))?;
         // The task exists: from here on errors are left to the next upkeep pass.
         let _ = registry.remove_dead_submits();
         // If this fails, the next pass starts the task.
@@ -153,6 +154,7 @@ impl Engine {
             input: submission.nesting.add_parent_to(without_key(submission.input.clone())),
             resumed_thread: settings.resume.clone(),
             idempotency: submission.idempotency.clone(),
+            environment: None,
         };
         let submitted = registry.submit(&task, &launch.to_bytes()?, self.now_ms())?;
         Ok((registry, submitted))
@@ -224,7 +226,7 @@ impl Engine {
 }
 
 /// The input without its idempotency key, which is stored as a digest only.
-fn without_key(mut input: Value) -> Value {
+pub(crate) fn without_key(mut input: Value) -> Value {
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("idempotency_key");
     }

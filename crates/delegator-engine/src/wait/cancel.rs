@@ -1,6 +1,7 @@
 //! Cancels tasks: stores the request durably, wakes the supervisor, and waits for the end.
 //!
-//! Only the supervisor ends a running task; a queued task is cancelled in the registry at once.
+//! Only the supervisor ends a running task; a queued task is cancelled in the registry at once. A task that a provider runs
+//! is cancelled by the provider.
 
 use std::time::{Duration, Instant};
 
@@ -95,6 +96,7 @@ impl Engine {
         reason: Option<&str>,
     ) -> Result<Requested, EngineError> {
         let first = |previous| Ok(Requested { previous, was_cancelled: false });
+        self.request_remote_cancel(registry, id, reason)?;
         match registry.request_cancel(id, reason, self.now_ms())? {
             CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
             CancelOutcome::Cancelled => first(State::Queued),

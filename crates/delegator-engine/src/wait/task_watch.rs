@@ -36,7 +36,7 @@ struct WatchedTask {
 enum Supervision {
     /// The pidfd is readable when the supervisor has exited.
     Alive(ProcessHandle),
-    /// The task is queued, starting or ended.
+    /// The task is queued, starting or ended, or a provider runs it.
     NoSupervisor,
     /// The supervisor in the row does not exist: it has just exited, or it is lost.
     Missing,
@@ -59,6 +59,12 @@ impl TaskWatch {
     /// Stops watching the tasks that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
         self.watched.retain(|id, _| is_wanted(id));
+    }
+
+    /// The watched tasks of providers that have not ended.
+    pub(crate) fn unfinished_remote(&self) -> Vec<Task> {
+        let tasks = self.watched.values().map(|watched| &watched.task);
+        tasks.filter(|task| task.remote.is_some() && !task.state.is_terminal()).cloned().collect()
     }
 
     /// Whether the supervisor of a working task does not exist.

@@ -11,6 +11,7 @@ use delegator_registry::Task;
 use delegator_supervisor::run::Snapshot;
 use serde::Deserialize;
 
+use super::remote_watch::RemoteWatch;
 use super::task_watch::{TaskWatch, sleep_unless_woken, unknown};
 use super::upkeep_schedule::UpkeepSchedule;
 use crate::Engine;
@@ -59,18 +60,22 @@ pub(super) struct Wait {
 pub(super) struct WaitLoop {
     /// `None` if the registry does not exist.
     watch: Option<TaskWatch>,
+    remote: RemoteWatch,
     upkeep: UpkeepSchedule,
 }
 
 impl WaitLoop {
     pub(super) fn new() -> WaitLoop {
-        WaitLoop { watch: None, upkeep: UpkeepSchedule::starting_now() }
+        WaitLoop { watch: None, remote: RemoteWatch::new(), upkeep: UpkeepSchedule::starting_now() }
     }
 
     /// Reads the tasks that may have changed.
     pub(super) fn refresh(&mut self, engine: &Engine) -> Result<(), EngineError> {
         match &mut self.watch {
-            Some(watch) => watch.refresh(),
+            Some(watch) => {
+                watch.refresh()?;
+                self.remote.step(engine, watch.unfinished_remote())
+            }
             None => {
                 self.watch = engine.find_registry()?.map(TaskWatch::new).transpose()?;
                 Ok(())
@@ -93,6 +98,9 @@ impl WaitLoop {
             Ok(tasks) => tasks,
             Err(error) => return Some(Err(error)),
         };
+        if let Some(error) = tasks.iter().find_map(|task| self.remote.error_for(task)) {
+            return Some(Err(error));
+        }
         let mut ends = tasks.iter().map(|task| task.state.is_terminal());
         let reached = match wait.goal {
             WaitGoal::Any => ends.any(|ended| ended),

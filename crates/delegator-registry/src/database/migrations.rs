@@ -22,6 +22,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("004-imports.sql"), min_writer: 1 },
     Migration { sql: include_str!("005-restore-points.sql"), min_writer: 1 },
     Migration { sql: include_str!("006-mode-enforced.sql"), min_writer: 1 },
+    // An older program would claim a queued task of a provider.
+    Migration { sql: include_str!("007-remote-tasks.sql"), min_writer: 7 },
 ];
 
 /// The newest schema this program knows.
@@ -100,6 +102,7 @@ mod tests {
         "bbb919e73ab1fc656aa995414b70c6bbc09cb0430989957fa9ecd809114b3e6c",
         "5b5f610a02c7b93b04a7606dff050cbec7f8ab6929703ae6b21cc14bf62665a6",
         "823b94ba721763607318dcbb9115b584da157b07a1aecfb244a64e90fe682a6d",
+        "6722e1330c4f264c83b50f4b146a16e909d435f2a5b4149f47eb71d3327524e9",
     ];
 
     #[test]
@@ -120,7 +123,7 @@ mod tests {
             }
             migrate(&db, i64::try_from(age).unwrap()).unwrap();
             let versions = Versions::read(&db).unwrap();
-            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 1), "from {age}");
+            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 7), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
             db.execute_batch("SELECT more_work_trees, mode_enforced FROM tasks").unwrap();
         }

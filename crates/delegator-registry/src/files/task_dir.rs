@@ -37,6 +37,8 @@ pub enum TaskFile {
     Snapshot,
     /// The report of the finished task.
     Report,
+    /// The changes of a task that a provider ran, as a unified diff.
+    Diff,
     /// The schema that the agent's output must follow.
     OutputSchema,
     /// The path of the control socket.
@@ -58,6 +60,7 @@ impl TaskFile {
             TaskFile::Verify => "verify.log",
             TaskFile::Snapshot => "snapshot.json",
             TaskFile::Report => "report.json",
+            TaskFile::Diff => "changes.diff",
             TaskFile::OutputSchema => "output-schema.json",
             TaskFile::SocketPath => "control.path",
             TaskFile::RestorePoint => "restore-point.json",

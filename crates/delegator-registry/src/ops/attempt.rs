@@ -172,7 +172,7 @@ pub(crate) fn load_attempt(
     })
 }
 
-fn cause(end: &TaskEnd) -> String {
+pub(crate) fn cause(end: &TaskEnd) -> String {
     match end {
         TaskEnd::Completed => "completed".to_owned(),
         TaskEnd::Failed { kind, .. } => kind.name().to_owned(),

@@ -1,7 +1,7 @@
 //! Requests the cancellation of a task.
 //!
-//! A queued task ends at once. For a running one the request is stored, and its supervisor acts on it. A repeated
-//! request does not replace the first.
+//! A queued task ends at once. For a running one the request is stored, and its supervisor acts on it; for a task that
+//! a provider runs, the provider does. A repeated request does not replace the first.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{State, TaskEnd, TaskId};
@@ -50,7 +50,7 @@ impl Registry {
                        WHERE seq = ?3";
             db.execute(sql, (now_ms, &reason, stored.seq))?;
             let reason = reason.clone();
-            if stored.state == State::Queued {
+            if stored.state == State::Queued && !stored.is_remote {
                 let finish = Finish::bare(TaskEnd::Cancelled { reason });
                 attempt::end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
                 return Ok(CancelOutcome::Cancelled);

@@ -18,9 +18,11 @@ use crate::row;
 use crate::task::{Nonce, Task};
 
 pub(crate) const RUNNING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
-     allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE state IN ('starting', 'working')";
+     allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
+     AND state IN ('starting', 'working')";
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
-     allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE state = 'queued' ORDER BY seq";
+     allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
+     AND state = 'queued' ORDER BY seq";
 
 /// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So limit the
 /// number.
@@ -150,8 +152,8 @@ fn is_paused(db: &Connection) -> rusqlite::Result<bool> {
 
 fn may_claim(db: &Connection, promotion: &Promotion<'_>) -> rusqlite::Result<bool> {
     let slots = i64::try_from(promotion.max_concurrent).unwrap_or(i64::MAX);
-    let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'queued') \
-               AND (SELECT count(*) FROM tasks WHERE state IN ('starting', 'working')) < ?1";
+    let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE provider IS NULL AND state = 'queued') \
+               AND (SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')) < ?1";
     Ok(db.query_row(sql, [slots], |row| row.get(0))? && !is_paused(db)?)
 }
 

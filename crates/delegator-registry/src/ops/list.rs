@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use delegator_domain::task::State;
+use delegator_domain::task::{State, TaskLocation};
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
@@ -27,6 +27,10 @@ pub struct Filter {
     pub labels: BTreeMap<String, String>,
     /// Submitted at or after this time.
     pub since_ms: Option<i64>,
+    /// Tasks of this machine, or those of providers; `None` for both.
+    pub location: Option<TaskLocation>,
+    /// Only tasks in this environment of a provider.
+    pub environment: Option<String>,
 }
 
 impl Filter {
@@ -164,7 +168,11 @@ fn submitted_after(filter: &Filter, after: i64) -> WhereTerms {
 fn index_clause(filter: &Filter) -> &'static str {
     if filter.is_live_only() {
         // There are always few live tasks.
-        "INDEXED BY tasks_state"
+        match filter.location {
+            Some(TaskLocation::Local) => "INDEXED BY tasks_local_state",
+            Some(TaskLocation::Cloud) => "INDEXED BY tasks_remote_state",
+            None => "INDEXED BY tasks_state",
+        }
     } else if filter.working_dir.is_some() {
         "INDEXED BY tasks_dir"
     } else if !filter.labels.is_empty() {
@@ -178,6 +186,8 @@ fn index_clause(filter: &Filter) -> &'static str {
         ""
     }
 }
+
+const NO_VALUES: [Value; 0] = [];
 
 /// The conditions of a statement and their values.
 #[derive(Debug, Default)]
@@ -205,6 +215,14 @@ impl WhereTerms {
         }
         if let Some(since_ms) = filter.since_ms {
             terms.add("created_at_ms >= ?", [since_ms]);
+        }
+        match filter.location {
+            Some(TaskLocation::Local) => terms.add("provider IS NULL", NO_VALUES),
+            Some(TaskLocation::Cloud) => terms.add("provider IS NOT NULL", NO_VALUES),
+            None => {}
+        }
+        if let Some(environment) = &filter.environment {
+            terms.add("environment = ?", [environment.clone()]);
         }
         terms
     }

@@ -16,6 +16,7 @@ pub(crate) mod prune;
 pub(crate) mod queries;
 #[cfg(test)]
 mod query_plans;
+pub(crate) mod remote;
 pub(crate) mod restore_points;
 pub(crate) mod submit;
 pub(crate) mod usage;

@@ -28,7 +28,7 @@ impl StateCounts {
     }
 }
 
-/// A starting or working task, with what a rescuer needs to examine it.
+/// A starting or working task of this machine, with what a rescuer needs to examine it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveTask {
     pub seq: i64,
@@ -61,7 +61,8 @@ pub struct UnreadResults {
 }
 
 pub(crate) const COUNTS: &str = "SELECT state, count(*) AS number FROM tasks GROUP BY state";
-pub(crate) const ACTIVE: &str = "SELECT * FROM tasks WHERE state IN ('starting', 'working') ORDER BY seq";
+pub(crate) const ACTIVE: &str =
+    "SELECT * FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working') ORDER BY seq";
 pub(crate) const BY_THREAD: &str =
     "SELECT * FROM tasks WHERE thread_id = ?1 OR resumed_thread = ?1 ORDER BY seq DESC LIMIT ?2";
 pub(crate) const KNOWS_THREAD: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE thread_id = ?1) \
@@ -73,8 +74,10 @@ pub(crate) const ENDED_BEFORE: &str = "SELECT id FROM tasks INDEXED BY tasks_ret
      ORDER BY coalesce(imported_at_ms, ended_at_ms) LIMIT ?2";
 pub(crate) const COUNT_ENDED_BEFORE: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_retention \
      WHERE ended_order IS NOT NULL AND coalesce(imported_at_ms, ended_at_ms) < ?1";
-pub(crate) const QUEUE: &str = "SELECT * FROM tasks WHERE state = 'queued' ORDER BY seq LIMIT ?1";
-pub(crate) const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND seq < ?1";
+pub(crate) const QUEUE: &str =
+    "SELECT * FROM tasks WHERE provider IS NULL AND state = 'queued' ORDER BY seq LIMIT ?1";
+pub(crate) const POSITION: &str =
+    "SELECT count(*) FROM tasks WHERE provider IS NULL AND state = 'queued' AND seq < ?1";
 pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
 pub(crate) const UNREAD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_unread \
      WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
@@ -124,12 +127,12 @@ impl Registry {
         self.read(|db| Ok(StateCounts(query_all(db, COUNTS, (), count_from)?.into_iter().collect())))
     }
 
-    /// Every starting or working task.
+    /// Every starting or working task of this machine.
     pub fn active(&self) -> Result<Vec<ActiveTask>, RegistryError> {
         self.read(|db| query_all(db, ACTIVE, (), active_from))
     }
 
-    /// The queue, next first.
+    /// The queue of this machine, next first.
     pub fn queue(&self, limit: u32) -> Result<Vec<Task>, RegistryError> {
         self.read(|db| query_all(db, QUEUE, [limit], row::task_from))
     }
@@ -137,7 +140,7 @@ impl Registry {
     /// Number of tasks queued before this one; `None` if it is not queued.
     pub fn queue_position(&self, id: &TaskId) -> Result<Option<u64>, RegistryError> {
         self.read(|db| match row::load_state(db, id)? {
-            Some(stored) if stored.state == State::Queued => {
+            Some(stored) if stored.state == State::Queued && !stored.is_remote => {
                 db.query_row(POSITION, [stored.seq], |row| row.get(0)).map(Some)
             }
             _ => Ok(None),

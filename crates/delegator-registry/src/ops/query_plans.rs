@@ -3,11 +3,11 @@
 //! A plan depends on the schema and the statement, not on the number of rows. Times with 100,000 tasks are measured in
 //! `benches/`.
 
-use delegator_domain::task::State;
+use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{claim, concurrent_writers, list_ended, queries, submit, usage};
+use super::{claim, concurrent_writers, list_ended, queries, remote, submit, usage};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -38,7 +38,7 @@ fn queries_use_their_index() {
     let db = database();
     for (sql, index) in [
         (queries::COUNTS, "COVERING INDEX tasks_state"),
-        (queries::ACTIVE, "SEARCH tasks USING INDEX tasks_state"),
+        (queries::ACTIVE, "SEARCH tasks USING INDEX tasks_local_state"),
         (queries::BY_THREAD, "INDEX tasks_thread"),
         (queries::BY_THREAD, "INDEX tasks_resumed"),
         (queries::KNOWS_THREAD, "INDEX tasks_thread"),
@@ -46,13 +46,14 @@ fn queries_use_their_index() {
         (queries::THREADS, "COVERING INDEX tasks_thread"),
         (queries::ENDED_BEFORE, "INDEX tasks_retention"),
         (queries::COUNT_ENDED_BEFORE, "INDEX tasks_retention"),
-        (queries::QUEUE, "SEARCH tasks USING INDEX tasks_state"),
-        (claim::WAITING, "SEARCH tasks USING INDEX tasks_state"),
-        (claim::RUNNING, "SEARCH tasks USING INDEX tasks_state"),
+        (queries::QUEUE, "SEARCH tasks USING INDEX tasks_local_state"),
+        (claim::WAITING, "SEARCH tasks USING INDEX tasks_local_state"),
+        (claim::RUNNING, "SEARCH tasks USING INDEX tasks_local_state"),
         (concurrent_writers::RUNNING_WRITERS, "SEARCH tasks USING INDEX tasks_state"),
         (concurrent_writers::ENDED_WRITERS, "INDEX tasks_ended"),
         (concurrent_writers::START_ORDER, "INDEX transitions_task"),
-        (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_state"),
+        (queries::POSITION, "SEARCH tasks USING COVERING INDEX tasks_local_state"),
+        (remote::UNFINISHED_REMOTE, "SEARCH tasks USING INDEX tasks_remote_state"),
         (submit::ID_IN_USE, "SEARCH tasks USING COVERING INDEX"),
         (submit::ID_IN_USE, "SEARCH restore_points USING"),
         (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
@@ -118,13 +119,20 @@ fn lists_use_the_index_of_their_filter() {
 fn live_tasks_are_listed_and_counted_by_index() {
     let db = database();
     let living = Filter { states: vec![State::Starting, State::Working], ..Filter::default() };
-    for (sql, values) in [
-        list::oldest(&living, 0, 5),
-        list::oldest(&living, 7, 5),
-        list::count(&living, 0),
-        list::count(&living, 7),
+    for (location, index) in [
+        (None, "COVERING INDEX tasks_state"),
+        (Some(TaskLocation::Local), "COVERING INDEX tasks_local_state"),
+        (Some(TaskLocation::Cloud), "COVERING INDEX tasks_remote_state"),
     ] {
-        assert_uses_index(&db, &sql, Some(values), "COVERING INDEX tasks_state");
+        let living = Filter { location, ..living.clone() };
+        for (sql, values) in [
+            list::oldest(&living, 0, 5),
+            list::oldest(&living, 7, 5),
+            list::count(&living, 0),
+            list::count(&living, 7),
+        ] {
+            assert_uses_index(&db, &sql, Some(values), index);
+        }
     }
 }
 

@@ -149,9 +149,9 @@ fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Optio
 pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
     let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
                more_work_trees, allow_parallel_writes, mode, mode_enforced, agent, model, title, labels, input, \
-               resumed_thread, idempotency_key, request_hash) \
+               resumed_thread, idempotency_key, request_hash, provider, environment) \
                VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :mode_enforced, \
-               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash)";
+               :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash, :provider, :environment)";
     let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
     let mut trees = task.work_trees.iter().map(WorkTree::to_text);
     let first_tree = trees.next();
@@ -176,6 +176,8 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":resumed_thread": task.resumed_thread,
             ":key": task.idempotency.as_ref().map(Idempotency::stored_key),
             ":hash": task.idempotency.as_ref().map(|known| &known.request_hash),
+            ":provider": task.environment.as_ref().map(|environment| environment.provider.name()),
+            ":environment": task.environment.as_ref().map(|environment| &environment.id),
         },
     )?;
     let seq = db.last_insert_rowid();

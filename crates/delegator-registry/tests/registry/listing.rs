@@ -79,6 +79,7 @@ fn filters_are_combined_with_and() {
         working_dir: in_dir("/p"),
         labels: label("x"),
         since_ms: Some(50),
+        ..any()
     };
     assert_eq!(listed(all_at_once), [a]);
 }

@@ -11,6 +11,7 @@ mod lifecycle;
 mod listing;
 mod queue;
 mod races;
+mod remote;
 mod state_dir;
 mod submitting;
 mod support;

@@ -117,6 +117,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::PartialFailure,
         ErrorCode::AllItemsFailed,
         ErrorCode::TimeoutWall,
+        ErrorCode::Unsupported,
     ],
     examples: &[
         Example {
@@ -184,7 +185,7 @@ fn run(context: &Context<'_>, input: CancelMany) -> Result<CommandOutput, AppErr
 fn task_filter(context: &Context<'_>, input: &CancelMany) -> Filter {
     let states = input.state.map(State::with_same_public_name).unwrap_or_default();
     let working_dir = input.working_dir.as_deref().map(|dir| absolute_dir(context, dir));
-    Filter { states, working_dir, labels: input.labels.clone(), since_ms: None }
+    Filter { states, working_dir, labels: input.labels.clone(), ..Filter::default() }
 }
 
 /// Reports every task as [`cancel`] would.

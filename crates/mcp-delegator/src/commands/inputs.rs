@@ -129,10 +129,6 @@ pub struct SubmissionInputs {
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub allow_destructive_git: bool,
-    /// Run in parallel with another writing task in the same work tree
-    #[serde(default)]
-    #[schemars(extend("x-advanced" = true))]
-    pub allow_parallel_writes: bool,
 }
 
 /// Agent settings: inputs of run, exec and resume.
@@ -186,6 +182,10 @@ pub struct AgentInputs {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = non_empty_strings(), "x-path" = true, "x-advanced" = true, "default" = null))]
     pub add_dirs: Vec<PathBuf>,
+    /// Run in parallel with another writing task in the same work tree
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub allow_parallel_writes: bool,
     /// Allow running outside a git repository
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]

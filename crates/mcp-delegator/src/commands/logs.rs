@@ -62,7 +62,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("logs"),
     danger: Danger::Safe,
     idempotent: true,
-    failures: &[ErrorCode::TaskNotFound],
+    failures: &[ErrorCode::TaskNotFound, ErrorCode::Unsupported],
     examples: &[
         Example { command: "mcp-delegator logs T-local-…", shows: "what the agent did" },
         Example { command: "mcp-delegator logs T-local-… --follow", shows: "the same, live" },
@@ -80,6 +80,7 @@ pub const COMMAND: Command =
 fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
+    engine.check_events(&engine.recorded_task(&id)?)?;
     match context.screen.presentation.items() {
         ItemFormat::Text => {
             let lines = printing::LogLines::new(context, &engine, &id, input.follow)?;

@@ -8,6 +8,7 @@ pub mod completions;
 pub mod config_show;
 pub mod context;
 pub mod demo;
+pub mod diff;
 pub mod doctor;
 pub mod env;
 pub mod events;

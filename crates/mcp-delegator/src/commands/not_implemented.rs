@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 
 use crate::commands::inputs::{TaskIdInput, TaskRef};
-use crate::spec::{CommandSpec, Danger, NoInputs, RawOutput, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -80,12 +80,6 @@ pub const ANSWER: CommandSpec = CommandSpec {
     requires_person: true,
     toolset: Toolset::Hidden,
     ..CommandSpec::declare::<Send>(&["answer"], "Answer a question of a running agent")
-};
-pub const DIFF: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    raw: RawOutput::Always,
-    ..CommandSpec::declare::<TaskIdInput>(&["diff"], "Show what a task changed in its worktree")
 };
 pub const APPLY: CommandSpec = CommandSpec {
     shape: Shape::Action("changes_applied"),

@@ -6,12 +6,15 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::Mode;
-use delegator_engine::EngineError;
+use delegator_engine::{Engine, EngineError};
 use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
+use crate::commands::cloud;
+use crate::commands::cloud::submit::Submit;
 use crate::commands::context::Context;
 use crate::commands::inputs::{
     self, AgentInputs, RunMode, SubmissionInputs, TaskIdInput, check_task_text, history_rewrite_problem,
@@ -64,6 +67,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::NotReady,
         ErrorCode::TaskNotFound,
         ErrorCode::ThreadNotFound,
+        ErrorCode::Unsupported,
+        ErrorCode::DependencyMissing,
     ],
     check: check_task_text,
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
@@ -81,11 +86,56 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     if !task.state.is_terminal() {
         return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
     }
-    let text = match input.task {
-        Some(text) => text,
+    let text = match &input.task {
+        Some(text) => text.clone(),
         None => stored_text(&task, engine.read_stored(&task.id, TaskFile::Text)?)?,
     };
-    let mut stored = stored_inputs(&task, &text)?;
+    if let Some(input) = redacted_input(&task) {
+        let problem = format!("The input {input} of {} contained a secret, which was not stored.", task.id);
+        return Err(AppError::new(ErrorCode::WrongState, problem)
+            .context("task_id", task.id.as_str())
+            .suggest("Submit a new task with all inputs."));
+    }
+    let output = match task.remote.is_some() {
+        true => retry_remote(context, &task, &text, input.mode)?,
+        false => retry_local(context, &engine, &task, &text, &input)?,
+    };
+    Ok(output.fact("retry_of", task.id.as_str()))
+}
+
+/// The input of the new task, as it is stored with it.
+fn new_record(task: &Task) -> Map<String, Value> {
+    let mut record = task.input.as_object().cloned().unwrap_or_default();
+    record.shift_remove("idempotency_key");
+    record.shift_remove("parent_task_id");
+    record.insert("retry_of".to_owned(), task.id.as_str().into());
+    record
+}
+
+fn retry_remote(
+    context: &Context<'_>,
+    task: &Task,
+    text: &str,
+    mode: Option<Mode>,
+) -> Result<CommandOutput, AppError> {
+    if mode.is_some() {
+        let problem = Problem::new(ErrorCode::InvalidValue, "mode", "cannot be given for a cloud task")
+            .suggest(Some("Set the mode of its environment instead."));
+        return Err(AppError::from_problems(vec![problem]));
+    }
+    let mut stored: Submit = stored_inputs(task, text)?;
+    stored.submission.idempotency_key = None;
+    cloud::submit::accepted_output(cloud::submit::submit(context, &stored, new_record(task).into())?)
+}
+
+fn retry_local(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+    text: &str,
+    input: &Retry,
+) -> Result<CommandOutput, AppError> {
+    let mut stored: StoredInputs = stored_inputs(task, text)?;
     let mode = input.mode.unwrap_or(task.mode);
     // Over MCP `max_mode` decides, as for exec.
     if context.surface == Surface::CommandLine
@@ -96,28 +146,17 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     }
     if mode.writes()
         && !stored.submission.allow_destructive_git
-        && let Some(problem) = history_rewrite_problem(&text)
+        && let Some(problem) = history_rewrite_problem(text)
     {
         // The task keeps its inputs, so this call cannot permit it.
         return Err(AppError::from_problems(vec![Problem { permitted_by: None, ..problem }]));
     }
-    if let Some(input) = redacted_input(&task) {
-        let problem = format!("The input {input} of {} contained a secret, which was not stored.", task.id);
-        return Err(AppError::new(ErrorCode::WrongState, problem)
-            .context("task_id", task.id.as_str())
-            .suggest("Submit a new task with all inputs."));
-    }
     // An idempotency key belongs to one task, which has ended.
     stored.submission.idempotency_key = None;
     stored.agent.working_dir = Some(PathBuf::from(&task.working_dir));
-    let mut record = task.input.clone();
-    if let Some(object) = record.as_object_mut() {
-        object.shift_remove("idempotency_key");
-        object.shift_remove("parent_task_id");
-        object.insert("retry_of".to_owned(), task.id.as_str().into());
-        if let Some(mode) = input.mode {
-            object.insert("mode".to_owned(), mode.name().into());
-        }
+    let mut record = new_record(task);
+    if let Some(mode) = input.mode {
+        record.insert("mode".to_owned(), mode.name().into());
     }
     let request = TaskRequest {
         preview: input.mode.is_none() && stored.mode == RunMode::Preview,
@@ -128,12 +167,10 @@ fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
             .map(|thread| engine.last_task_of_thread(thread))
             .transpose()?
             .flatten(),
-        ..TaskRequest::new(&stored.submission, &stored.agent, mode, record)
+        ..TaskRequest::new(&stored.submission, &stored.agent, mode, record.into())
     };
-    let submitted = engine.submit(build_submission(context, &engine, request)?)?;
-    let mut output = accepted_output(&engine, submitted, Capability::Background)?;
-    output.facts.insert("retry_of".into(), task.id.as_str().into());
-    Ok(output)
+    let submitted = engine.submit(build_submission(context, engine, request)?)?;
+    accepted_output(engine, submitted, Capability::Background)
 }
 
 /// The stored task text. A text with a redacted secret cannot be used again.
@@ -157,7 +194,7 @@ fn redacted_input(task: &Task) -> Option<&str> {
     functional.find(|(_, value)| value.to_string().contains("[REDACTED:")).map(|(key, _)| key.as_str())
 }
 
-fn stored_inputs(task: &Task, text: &str) -> Result<StoredInputs, AppError> {
+fn stored_inputs<I: DeserializeOwned>(task: &Task, text: &str) -> Result<I, AppError> {
     let mut stored = task.input.as_object().cloned().unwrap_or_default();
     stored.insert("task".to_owned(), text.into());
     serde_json::from_value(Value::Object(stored)).map_err(|error| {

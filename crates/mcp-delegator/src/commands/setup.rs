@@ -209,36 +209,30 @@ fn has_all_toolsets(context: &Context<'_>) -> bool {
 /// Whether the tools for cloud tasks can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CloudTools {
-    /// This version has no cloud tasks.
-    NotBuilt,
     NoEnvironment,
     Usable,
 }
 
 impl CloudTools {
     fn of(context: &Context<'_>) -> CloudTools {
-        let submit = context.catalog().find(&["cloud", "submit"]);
-        let has_environment =
-            || environments::read(&sources(context.process)).is_ok_and(|found| !found.all.is_empty());
-        match submit.is_some_and(CommandSpec::is_available) {
-            false => CloudTools::NotBuilt,
-            true if has_environment() => CloudTools::Usable,
-            true => CloudTools::NoEnvironment,
+        let found = environments::read(&sources(context.process));
+        match found.is_ok_and(|found| !found.all.is_empty()) {
+            true => CloudTools::Usable,
+            false => CloudTools::NoEnvironment,
         }
     }
 
     /// How to get the cloud tools, if a server with these arguments does not have them but could.
     fn hint(self, args: &[String], client: &str) -> Option<String> {
-        let setup = format!("mcp-delegator setup {client} --toolsets local,cloud,registry");
+        let setup = format!("run 'setup {client}' with --toolsets local,cloud,registry.");
         let chosen = chosen_toolsets(args)?;
         match self {
             _ if split_names(chosen).any(|name| name == "cloud") => None,
-            CloudTools::NotBuilt => None,
             CloudTools::NoEnvironment => Some(format!(
-                "The tools for cloud tasks are not registered. Add an environment (mcp-delegator env add --help), then: {setup}"
+                "The tools for cloud tasks are not registered. To add them, add an environment ('mcp-delegator help env add'), then {setup}"
             )),
             CloudTools::Usable => {
-                Some(format!("The tools for cloud tasks are not registered. To add them: {setup}"))
+                Some(format!("The tools for cloud tasks are not registered. To add them, {setup}"))
             }
         }
     }
@@ -338,7 +332,7 @@ fn next_steps(host: Host, is_changed: bool, has_tool_approval: Option<bool>) -> 
     }
     if has_tool_approval == Some(false) {
         steps.push(format!(
-            "`codex exec` refuses tools that change something. To allow them: mcp-delegator setup {} --approve-tools",
+            "`codex exec` refuses tools that change something. To allow them, run 'mcp-delegator setup {} --approve-tools'.",
             host.name()
         ));
     }
@@ -453,7 +447,6 @@ mod tests {
             cloud.hint(&args, "cursor")
         };
         let local = ["serve", "--toolsets", "local,registry"];
-        assert_eq!(hint(CloudTools::NotBuilt, &local), None);
         assert!(hint(CloudTools::NoEnvironment, &local).is_some_and(|hint| hint.contains("env add")));
         assert!(
             hint(CloudTools::Usable, &["serve", "--toolsets=local"])

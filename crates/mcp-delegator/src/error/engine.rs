@@ -10,10 +10,15 @@ use delegator_domain::task::{Mode, State, TaskId};
 use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, VariableAccess};
 use delegator_registry::RegistryError;
 
+use crate::error::apply::apply_error;
 use crate::error::os_limits::os_limit_error;
+use crate::error::providers::provider_error;
 use crate::error::restore::{overlap_error, restore_error};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
+
+const LESS_DEPTH: &str = "Do the work in this task, or raise max_depth in your own configuration.";
+const FEWER_CHILDREN: &str = "Wait for a child task to end, or raise max_children in your own configuration.";
 
 impl From<EngineError> for AppError {
     fn from(error: EngineError) -> Self {
@@ -40,19 +45,17 @@ fn convert(error: EngineError, message: String) -> AppError {
             state_error(ErrorCode::WrongState, message, state, "task_id", &task)
         }
         EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
-        EngineError::ReservedDirectory { input, .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-            .suggest("Choose a directory that contains only the project.")
-            .context("field", input),
+        EngineError::ReservedDirectory { input, .. } => {
+            blocked(message, "Choose a directory that contains only the project.").context("field", input)
+        }
         EngineError::VariableNotAllowed { agent, name, right } => {
             refused(variable_not_allowed("env_allow_list", &agent, &name, right))
         }
         EngineError::ModeNotEnforced { agent, mode } => refused(mode_not_enforced(&agent, mode)),
         EngineError::NoThreads { agent } => no_threads(message, &agent),
         EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
-        EngineError::NestingTooDeep { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-            .suggest("Do the work in this task, or raise max_depth in your own configuration."),
-        EngineError::TooManyChildren { .. } => AppError::new(ErrorCode::PolicyBlocked, message)
-            .suggest("Wait for a child task to end, or raise max_children in your own configuration."),
+        EngineError::NestingTooDeep { .. } => blocked(message, LESS_DEPTH),
+        EngineError::TooManyChildren { .. } => blocked(message, FEWER_CHILDREN),
         EngineError::UnusableDirectory { input, path, problem } => {
             refused(directory_problem(input, &path, &problem))
         }
@@ -70,8 +73,8 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::Restore(source) | EngineError::RestoreIncomplete { source, .. } => {
             restore_error(source, message)
         }
-        EngineError::NotImportable { .. } => AppError::new(ErrorCode::InvalidValue, message)
-            .suggest("Give a session file from the sessions/ directory in CODEX_HOME."),
+        EngineError::Apply(error) => apply_error(error, message),
+        EngineError::NotImportable { .. } => not_importable(message),
         EngineError::Agent { name, .. } => missing_agent(message, &name),
         EngineError::NoSandbox { .. } => no_sandbox(message),
         EngineError::Plan(error) => plan_error(message, &error),
@@ -79,14 +82,26 @@ fn convert(error: EngineError, message: String) -> AppError {
             AppError::new(ErrorCode::Internal, message)
         }
         EngineError::StoredRecord { file, .. } => unreadable_record(message, &file),
+        EngineError::Provider { provider, task, source } => {
+            provider_error(message, provider, task.as_ref(), source)
+        }
         EngineError::Io { .. } | EngineError::WatchFailed { .. } => {
             AppError::new(ErrorCode::IoError, message)
         }
     }
 }
 
+fn blocked(message: String, suggestion: &str) -> AppError {
+    AppError::new(ErrorCode::PolicyBlocked, message).suggest(suggestion)
+}
+
 fn refused(problem: Problem) -> AppError {
     AppError::from_problems(vec![problem])
+}
+
+fn not_importable(message: String) -> AppError {
+    AppError::new(ErrorCode::InvalidValue, message)
+        .suggest("Give a session file from the sessions/ directory in CODEX_HOME.")
 }
 
 fn unreadable_record(message: String, file: &Path) -> AppError {
@@ -212,7 +227,7 @@ pub fn mode_not_enforced(agent: &str, mode: Mode) -> Problem {
 /// An input that the agent cannot honour.
 pub fn unsupported_input(agent: &str, input: &str) -> Problem {
     Problem::new(ErrorCode::Unsupported, input, format!("is not supported by the agent {agent}"))
-        .suggest(Some(format!("Remove {input}, or use another agent.")))
+        .suggest(Some(format!("Remove {{input:{input}}}, or use another agent.")))
 }
 
 fn no_threads(message: String, agent: &str) -> AppError {

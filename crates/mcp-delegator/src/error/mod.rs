@@ -4,12 +4,14 @@
 //! the error map, a message for people, context for programs and a suggestion. The exit code and the name in each
 //! envelope follow from the code; no other module chooses them.
 
+pub mod apply;
 pub mod engine;
 pub mod environments;
 pub mod error_code;
 pub mod exit_code;
 mod os_limits;
 pub mod panic;
+mod providers;
 pub mod restore;
 pub mod suggestion;
 
@@ -27,12 +29,22 @@ use suggestion::Suggestion;
 
 /// Longest part of a caller's input that a message repeats.
 const MAX_ECHO_CHARS: usize = 200;
+/// Maximum characters of a text of an agent or a provider that are quoted.
+const MAX_QUOTED_CHARS: usize = 2_000;
 
 /// The text, shortened to `MAX_ECHO_CHARS` for use in a message.
 pub fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(MAX_ECHO_CHARS) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}… ({} characters)", &text[..at], text.chars().count()),
+    }
+}
+
+/// Truncates a text that an agent or a provider wrote.
+pub fn truncate_quote(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
+        Some((at, _)) => format!("{} [truncated]", &text[..at]),
+        None => text.to_owned(),
     }
 }
 
@@ -139,7 +151,7 @@ pub struct AppError {
     pub code: ErrorCode,
     pub message: String,
     /// Set if the message summarizes problems.
-    pub summary: Option<ProblemSummary>,
+    pub summary: Option<Box<ProblemSummary>>,
     /// A longer explanation, or the message of the underlying error.
     pub detail: Option<String>,
     /// Context for programs: `details` of the tool and standard envelopes, `meta.error_context` of the CLI envelope.
@@ -175,7 +187,7 @@ impl AppError {
     /// An error for several problems: how many there are, and the first of them.
     pub fn summarizing(code: ErrorCode, count: String, first: String) -> Self {
         let message = format!("{count}. First: {first}");
-        AppError { summary: Some(ProblemSummary { count, first }), ..AppError::new(code, message) }
+        AppError { summary: Some(Box::new(ProblemSummary { count, first })), ..AppError::new(code, message) }
     }
 
     /// A command of ours exceeded its own time limit.

@@ -199,7 +199,7 @@ mod tests {
             ("result", "results"),
             ("undo", "restore"),
             ("log", "logs"),
-            ("submit", "exec"),
+            ("submit", "cloud submit | exec"),
             ("start", "run | exec"),
             ("delegate", "run | exec"),
             ("rn", "run"),

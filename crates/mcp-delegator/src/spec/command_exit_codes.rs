@@ -39,6 +39,15 @@ const START_FAILURES: &[ErrorCode] = &[
     ErrorCode::DependencyVersion,
 ];
 
+/// What a query of a provider can fail with.
+const PROVIDER_FAILURES: &[ErrorCode] = &[
+    ErrorCode::Unauthenticated,
+    ErrorCode::NotFound,
+    ErrorCode::ResourceShortage,
+    ErrorCode::NetworkError,
+    ErrorCode::AgentProtocolError,
+];
+
 /// One entry of a command's exit code map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ExitCodeEntry {
@@ -92,6 +101,10 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
         codes.extend(spec.failures);
         if spec.category == Category::ExecutionAck {
             codes.extend(START_FAILURES);
+        }
+        // A task may be one that a provider runs.
+        if inputs.properties.iter().any(|property| matches!(property.name.as_str(), "task_id" | "task_ids")) {
+            codes.extend(PROVIDER_FAILURES);
         }
         if inputs.properties.iter().any(|property| property.name == "idempotency_key") {
             codes.push(ErrorCode::IdempotencyMismatch);

@@ -24,7 +24,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::spec::{CommandSpec, Surface};
+use crate::spec::{Category, CommandSpec, Surface, Toolset};
 
 /// The input that selects a sandbox mode.
 const MODE: &str = "mode";
@@ -154,9 +154,11 @@ impl InputSchema {
         let properties = root.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let parse = |(name, schema): (String, Value)| {
             let mut property = parse_property(&name, schema, required.contains(&name));
-            // Until a command is available, only the inputs that it requires take up space in the tool list.
+            // Of a cloud tool for tasks, only the inputs that a call needs take up space in the tool list: the others are those
+            // of the local tool.
             let is_needed = property.required || spec.exactly_one_of.contains(&name.as_str());
-            property.advanced |= !spec.is_available() && !is_needed;
+            let is_like_local = spec.toolset == Toolset::Cloud && spec.category != Category::RegistryInfo;
+            property.advanced |= is_like_local && !is_needed;
             property
         };
         let properties = properties.into_iter().map(parse).collect();

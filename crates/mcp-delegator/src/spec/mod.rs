@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::{ErrorCode, Problem};
+use crate::error::{AppError, ErrorCode, Problem};
 use formats::Format;
 pub use input_schema::{InputSchema, Property, PropertyType};
 pub use output_schema::output_schema;
@@ -201,6 +201,7 @@ pub struct CallOrigin<'a> {
 /// What preflight checks may read: configuration and directories of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct PreflightContext<'a> {
+    pub process: &'a Process,
     pub config: &'a Config,
     pub current_dir: &'a Path,
     pub state_dir: Option<&'a Path>,
@@ -208,7 +209,7 @@ pub struct PreflightContext<'a> {
 
 impl<'a> PreflightContext<'a> {
     pub fn new(config: &'a Config, process: &'a Process, state_dir: Option<&'a Path>) -> Self {
-        PreflightContext { config, current_dir: &process.current_dir, state_dir }
+        PreflightContext { process, config, current_dir: &process.current_dir, state_dir }
     }
 }
 
@@ -268,6 +269,8 @@ pub struct CommandSpec {
     pub check: fn(&Value) -> Vec<Problem>,
     /// The problem with a call that needs `confirm` and lacks it. What needs a confirmation depends on the surface.
     pub confirmation: fn(&Value, Surface) -> Option<Problem>,
+    /// What a call needs whatever its inputs are; checked before them.
+    pub precondition: fn(&PreflightContext<'_>) -> Result<(), AppError>,
     /// Checks the input against configuration and file system. It must not change anything.
     pub preflight: fn(&Value, &PreflightContext<'_>) -> Vec<Problem>,
     /// The schema of `data`.
@@ -310,6 +313,7 @@ impl CommandSpec {
             exactly_one_of: &[],
             check: |_| Vec::new(),
             confirmation: |_, _| None,
+            precondition: |_| Ok(()),
             preflight: |_, _| Vec::new(),
             output: output_schema::<Map<String, Value>>,
         }

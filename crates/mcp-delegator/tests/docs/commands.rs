@@ -32,8 +32,8 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
     match args.split_whitespace().next().unwrap_or_default() {
         "serve" if args.contains("--http") => Ending::Signal,
         "serve" => Ending::StdinCloses,
-        "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo" | "doctor" | "env"
-        | "events" | "exec" | "help" | "import" | "init" | "local" | "logs" | "man" | "manifest"
+        "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo" | "diff" | "doctor"
+        | "env" | "events" | "exec" | "help" | "import" | "init" | "local" | "logs" | "man" | "manifest"
         | "queue" | "restore" | "results" | "resume" | "retry" | "run" | "schema" | "setup" | "status"
         | "version" | "wait" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),

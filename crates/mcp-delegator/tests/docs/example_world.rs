@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use delegator_testkit::cloud_script::{ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::generated::workspace;
 use delegator_testkit::stage::{Stage, successful_turn};
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 /// How the pages write the id of a task.
 pub(crate) const TASK_ID: &str = "T-local-…";
+pub(crate) const CLOUD_TASK_ID: &str = "T-cloud-…";
 /// The address of the pages. The tests use a free port instead.
 const ADDRESS: &str = "127.0.0.1:7777";
 
@@ -17,6 +19,8 @@ pub(crate) struct ExampleWorld {
     pub(crate) stage: Stage,
     /// A finished task that wrote a file; present if an example names a task.
     task_id: Option<String>,
+    /// A finished cloud task that changed the same file; present if an example names one.
+    cloud_task_id: Option<String>,
 }
 
 impl ExampleWorld {
@@ -37,7 +41,25 @@ impl ExampleWorld {
             assert_eq!(stage.wait(&id)["data"]["state"], "completed");
             id
         });
-        let world = ExampleWorld { stage, task_id };
+        let is_about_cloud = commands
+            .iter()
+            .any(|command| command.contains("cloud submit") || command.contains(CLOUD_TASK_ID));
+        if is_about_cloud {
+            answer_cloud_commands(&stage.root());
+        }
+        let names_cloud_task = commands.iter().any(|command| command.contains(CLOUD_TASK_ID));
+        let cloud_task_id = names_cloud_task.then(|| {
+            stage.world.write("home/.config/mcp-delegator/environments.json", ENVIRONMENTS);
+            let submitted = stage.run_json(&["cloud", "submit", "x", "--env-id", "env_site"]);
+            let id = submitted["data"]["task_id"].as_str().unwrap().to_owned();
+            stage.wait(&id);
+            if commands.iter().any(|command| command.contains("env add")) {
+                std::fs::remove_file(stage.world.home().join(".config/mcp-delegator/environments.json"))
+                    .unwrap();
+            }
+            id
+        });
+        let world = ExampleWorld { stage, task_id, cloud_task_id };
         commands.iter().for_each(|command| world.prepare_files(command));
         world
     }
@@ -45,10 +67,11 @@ impl ExampleWorld {
     /// The command with real values instead of placeholders.
     pub(crate) fn fill_in(&self, command: &str) -> String {
         let command = command.replace(ADDRESS, "127.0.0.1:0");
-        match &self.task_id {
-            Some(id) => command.replace(TASK_ID, id),
+        let ids = [(TASK_ID, &self.task_id), (CLOUD_TASK_ID, &self.cloud_task_id)];
+        ids.into_iter().fold(command, |command, (placeholder, id)| match id {
+            Some(id) => command.replace(placeholder, id),
             None => command,
-        }
+        })
     }
 
     /// Waits for tasks in the background: the next command may need their work tree, and none may outlive this world.

@@ -82,7 +82,9 @@ impl Facts {
 
 /// The entries of a help text by flag or name of the argument, each on one line, and the usage line.
 fn help_entries(text: &str) -> (String, BTreeMap<String, String>) {
-    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap().to_owned();
+    // A long usage line is wrapped.
+    let usage = text.split_once("Usage: ").unwrap().1.split("\n\n").next().unwrap();
+    let usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut entries: BTreeMap<String, String> = BTreeMap::new();
     let mut current = None;
     for line in text.lines().skip_while(|line| !line.starts_with("Usage: ")) {

@@ -287,17 +287,15 @@ fn command_line_only_inputs_are_refused() {
 
 /// A caller should not complete inputs of a call that cannot succeed.
 #[test]
-fn a_tool_that_is_not_available_is_refused_before_its_inputs_are_checked() {
+fn without_environments_a_submission_names_the_command_that_adds_one_before_its_inputs_are_checked() {
     let stage = quick_stage();
     let mut client = Client::connect(&stage, V2025_06);
-    for tool in ["submit", "status", "wait", "results", "cancel"] {
-        for arguments in [json!({}), json!({"wrong": 1}), json!({"task_id": "not an id"})] {
-            let refused = client.envelope(&format!("_codex_cloud_{tool}"), arguments);
-            assert_eq!(refused["error"]["code"], "UNSUPPORTED", "{refused}");
-            assert!(refused["error"]["details"].get("problems").is_none(), "{refused}");
-            let suggestion = refused["error"]["details"]["suggestion"].as_str().unwrap();
-            assert!(suggestion.contains("_codex_local_exec"), "{suggestion}");
-        }
+    for arguments in [json!({}), json!({"wrong": 1}), json!({"task": "x", "env_id": "e"})] {
+        let refused = client.envelope("_codex_cloud_submit", arguments);
+        assert_eq!(refused["error"]["code"], "NOT_FOUND", "{refused}");
+        assert!(refused["error"]["details"].get("problems").is_none(), "{refused}");
+        let suggestion = refused["error"]["details"]["suggestion"].as_str().unwrap();
+        assert!(suggestion.contains("mcp-delegator env add"), "{suggestion}");
     }
 }
 

@@ -144,7 +144,7 @@ fn only_unknown_tools_and_malformed_requests_are_protocol_errors() {
         let missing = client.envelope("_codex_local_results", json!({"task_id": "T-local-0000000000"}));
         assert_eq!(missing["status"], "error", "{missing}");
         let cloud = client.envelope("_codex_cloud_submit", json!({"task": "x", "env_id": "e"}));
-        assert_eq!(cloud["error"]["code"], "UNSUPPORTED", "{cloud}");
+        assert_eq!(cloud["error"]["code"], "NOT_FOUND", "{cloud}");
     }
 }
 

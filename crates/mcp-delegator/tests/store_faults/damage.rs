@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use delegator_testkit::cloud_script::ENVIRONMENTS;
 use mcp_delegator::app::command_list::catalog;
 use mcp_delegator::spec::CommandSpec;
 use rusqlite::Connection;
@@ -17,7 +18,10 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["local", "run" | "exec"] => vec!["do it"],
         ["local", "resume"] => vec!["go on", "--task-id", ID],
         ["local", "status"] | ["cleanup-registry"] | ["queue", _] => vec![],
-        ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] => vec![ID],
+        ["local", _] | ["logs"] | ["retry"] | ["cancel"] | ["events", _] | ["diff"] => vec![ID],
+        ["cloud", "submit"] => vec!["do it", "--env-id", "env_site"],
+        ["cloud", "status"] => vec![],
+        ["cloud", "wait" | "results" | "cancel" | "apply"] => vec![ID],
         ["restore"] => vec![ID, "--dry-run"],
         ["import"] => vec![SESSION],
         // `serve` starts, and its tools report the error; the other commands do not need the registry.
@@ -47,6 +51,7 @@ const SESSION: &str = concat!(
 
 fn stage_with_task() -> Stage {
     let stage = Stage::with_script(successful_turn(&[]));
+    stage.world.write("home/.config/mcp-delegator/environments.json", ENVIRONMENTS);
     let id = stage.exec(&[]);
     stage.wait_for_end(&id);
     assert!(

@@ -34,7 +34,7 @@ pub(crate) use observation::{Observation, ObservationContext, begin_observation}
 pub(crate) type EvidenceAndFindings = (Option<Evidence>, Vec<Finding>);
 
 /// Paths per list; the others are only counted.
-const MAX_LISTED: usize = 2_000;
+pub(crate) const MAX_LISTED: usize = 2_000;
 const MAX_LEFT_OUT: usize = 100;
 
 /// How the files were examined.
@@ -44,6 +44,8 @@ pub enum Source {
     Git,
     /// Outside of git: by size and modification time.
     Scan,
+    /// The diff of a task that a provider ran.
+    Diff,
 }
 
 /// The observed changes of one task.

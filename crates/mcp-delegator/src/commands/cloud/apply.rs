@@ -1,13 +1,198 @@
-//! `cloud apply`: apply a cloud task's diff to the local work tree.
+//! `cloud apply`: apply the changes of a cloud task to a work tree here.
 
+use std::path::PathBuf;
+
+use delegator_domain::task::TaskId;
+use delegator_engine::{
+    AppliedFile, ChangeKind, DiffApplication, EngineError, display_path, restore_command,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::cloud::AttemptInput;
+use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::spec::{CommandSpec, Shape};
+use crate::commands::local::tasks::{engine, resolve_task, variables};
+use crate::commands::{Command, prepare};
+use crate::error::apply::ConflictContext;
+use crate::error::engine::directory_problem;
+use crate::error::{AppError, ErrorCode};
+use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Example, Shape};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Apply {
+    #[serde(flatten)]
+    pub task: TaskIdInput,
+    /// Directory in the work tree (default: the current directory)
+    #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
+    pub working_dir: Option<PathBuf>,
+    #[serde(flatten)]
+    pub attempt: AttemptInput,
+    /// Report what would change; change nothing
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AppliedDiff {
+    pub task_id: String,
+    pub dry_run: bool,
+    pub is_applied: bool,
+    /// The result in one sentence.
+    pub summary: String,
+    pub files: Vec<ChangedFile>,
+    /// Files that already are as the task made them.
+    pub already_applied_files: Vec<String>,
+    /// Files that cannot be changed; only of a dry run, else they are an error.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<ConflictContext>,
+    /// The command that shows how to revert this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore_command: Option<String>,
+}
+
+/// A file that was, or would be, changed; relative to the top of the work tree.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangedFile {
+    pub path: String,
+    #[schemars(extend("enum" = ["modified", "added", "deleted", "renamed"]))]
+    pub change: &'static str,
+    /// The former path of a renamed file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The file had other changes, which were retained.
+    pub is_merged: bool,
+}
+
+impl ChangedFile {
+    fn of(file: &AppliedFile) -> ChangedFile {
+        let (change, from) = match &file.change {
+            ChangeKind::Modified => ("modified", None),
+            ChangeKind::Added => ("added", None),
+            ChangeKind::Deleted => ("deleted", None),
+            ChangeKind::Renamed { from } => ("renamed", Some(display_path(from))),
+        };
+        ChangedFile { path: display_path(&file.path), change, from, is_merged: file.merged }
+    }
+}
+
+const APPLY_PLANNED: &str = "apply_planned";
+const NOTHING_TO_APPLY: &str = "nothing_to_apply";
 
 pub const SPEC: CommandSpec = CommandSpec {
+    details: "Merges three-way: your own changes of other lines stay. If one file has a conflict, nothing is changed and \
+              all conflicts are named. The changes are not staged or committed. The state before is saved, so that \
+              restore reverts them.",
     shape: Shape::Action("diff_applied"),
+    other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY],
     network: true,
-    ..CommandSpec::declare::<TaskIdInput>(
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::NotReady,
+        ErrorCode::WrongState,
+        ErrorCode::Unsupported,
+        ErrorCode::LockHeld,
+        ErrorCode::InvalidValue,
+    ],
+    examples: &[
+        Example {
+            command: "mcp-delegator cloud apply T-cloud-… --dry-run", shows: "what would change here"
+        },
+        Example { command: "mcp-delegator cloud apply T-cloud-…", shows: "the changes, in this work tree" },
+    ],
+    ..CommandSpec::new::<Apply, AppliedDiff>(
         &["cloud", "apply"],
-        "Apply a cloud task's diff to the local work tree",
+        "Apply the changes of a cloud task to your work tree",
     )
 };
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
+    let task = engine.task(&resolve_task(&engine, &input.task.task_id)?)?;
+    if task.remote.is_none() {
+        let message = "A task of this machine has changed its directory itself; there is nothing to apply.";
+        return Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()));
+    }
+    if !task.state.is_terminal() {
+        return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
+    }
+    let diff = engine.remote_diff(&task, input.attempt.attempt)?;
+    let given = context.process.current_dir.join(input.working_dir.clone().unwrap_or_default());
+    let roots = &context.config.settings.allowed_roots;
+    let directory = delegator_engine::resolve_allowed_dir(&given, roots).map_err(|problem| {
+        AppError::from_problems(vec![directory_problem("working_dir", &given, &problem)])
+    })?;
+    let applied = engine.apply_diff((&task.id, &diff), (&directory, &variables(context)), input.dry_run)?;
+    Ok(output(&task.id, &applied, input.dry_run))
+}
+
+fn output(id: &TaskId, applied: &DiffApplication, dry_run: bool) -> CommandOutput {
+    let report = &applied.report;
+    let data = AppliedDiff {
+        task_id: id.to_string(),
+        dry_run,
+        is_applied: applied.point.is_some(),
+        summary: summary(applied, dry_run),
+        files: report.files.iter().map(ChangedFile::of).collect(),
+        already_applied_files: report.already_applied.iter().map(|path| display_path(path)).collect(),
+        conflicts: report.conflicts.iter().map(ConflictContext::of).collect(),
+        restore_command: applied.point.as_ref().map(|_| restore_command(id)),
+    };
+    let shape = match (dry_run, applied.point.is_some()) {
+        (true, _) => Some(Shape::Action(APPLY_PLANNED)),
+        (false, false) => Some(Shape::Action(NOTHING_TO_APPLY)),
+        (false, true) => None,
+    };
+    let message = Some(data.summary.clone());
+    CommandOutput { message, shape, ..CommandOutput::done(data).fact("dry_run", dry_run) }
+}
+
+fn summary(applied: &DiffApplication, dry_run: bool) -> String {
+    let report = &applied.report;
+    let count = |number: usize| format!("{number} file{}", if number == 1 { "" } else { "s" });
+    match (report.conflicts.len(), report.files.len()) {
+        (0, 0) => "The changes are here already".to_owned(),
+        (0, changed) if dry_run => format!("{} would change", count(changed)),
+        (0, changed) => format!("{} changed", count(changed)),
+        (conflicting, _) => format!("{} in conflict, so nothing would change", count(conflicting)),
+    }
+}
+
+fn describe(data: &Value) -> Document {
+    let mut document = Document::titled(scalar(&data["summary"]));
+    let files = rows(&data["files"], &["change", "path"]);
+    if !files.is_empty() {
+        document = document.block(Block::Table { columns: vec!["change", "file"], rows: files });
+    }
+    let conflicts = rows(&data["conflicts"], &["path", "reason"]);
+    if !conflicts.is_empty() {
+        document = document.block(Block::Table { columns: vec!["file", "conflict"], rows: conflicts });
+    }
+    match data["restore_command"].as_str() {
+        Some(command) => document.block(Block::Text(format!("Revert this: {command}"))),
+        None => document,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn renamed_files_have_both_paths() {
+        let change = ChangeKind::Renamed { from: b"old".to_vec() };
+        let file = ChangedFile::of(&AppliedFile { path: b"new".to_vec(), change, merged: true });
+        assert_eq!(
+            json!(file),
+            json!({"path": "new", "change": "renamed", "from": "old", "is_merged": true})
+        );
+    }
+}

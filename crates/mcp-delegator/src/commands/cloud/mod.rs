@@ -1,4 +1,4 @@
-//! Tasks in a cloud environment. Status, wait, results and cancel have the inputs of the local commands.
+//! Tasks in a cloud environment. Wait, results and cancel are the local commands: they take the id of any task.
 
 pub mod apply;
 pub mod environment_template;
@@ -7,44 +7,51 @@ pub mod list_environments;
 pub mod status;
 pub mod submit;
 
-use crate::commands::local;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-pub const WAIT: CommandSpec = CommandSpec {
-    details: local::wait::SPEC.details,
-    category: Category::WaitResult,
-    shape: Shape::Show("task"),
-    danger: Danger::Safe,
-    idempotent: true,
-    network: true,
-    open_ended: true,
-    toolset: Toolset::Cloud,
-    exactly_one_of: local::wait::SPEC.exactly_one_of,
-    output: local::wait::SPEC.output,
-    ..CommandSpec::declare::<local::wait::Wait>(&["cloud", "wait"], "Wait until a cloud task ends")
-};
+use crate::commands::{Command, local};
+use crate::spec::{CommandSpec, Toolset};
 
-pub const RESULTS: CommandSpec = CommandSpec {
-    details: local::results::SPEC.details,
-    category: Category::ResultSet,
-    shape: Shape::Show("task"),
-    danger: Danger::Safe,
-    idempotent: true,
-    network: true,
-    toolset: Toolset::Cloud,
-    output: local::results::SPEC.output,
-    ..CommandSpec::declare::<local::results::Results>(
-        &["cloud", "results"],
-        "Show the result of a finished cloud task",
-    )
-};
+/// Which of the solutions of a task to take.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct AttemptInput {
+    /// Attempt, if the task has several
+    #[serde(default = "first")]
+    #[schemars(range(min = 1, max = 4))]
+    pub attempt: u8,
+}
 
-pub const CANCEL: CommandSpec = CommandSpec {
-    shape: Shape::Action("task_cancelled"),
-    danger: Danger::Destructive,
-    idempotent: true,
+fn first() -> u8 {
+    1
+}
+
+const WAIT_SPEC: CommandSpec = CommandSpec {
+    path: &["cloud", "wait"],
+    about: "Wait until a cloud task ends",
     network: true,
     toolset: Toolset::Cloud,
-    output: local::cancel::SPEC.output,
-    ..CommandSpec::declare::<local::cancel::Cancel>(&["cloud", "cancel"], "Cancel a cloud task")
+    ..local::wait::SPEC
 };
+
+pub const WAIT: Command = Command { spec: &WAIT_SPEC, ..local::wait::COMMAND };
+
+const RESULTS_SPEC: CommandSpec = CommandSpec {
+    path: &["cloud", "results"],
+    about: "Show the result of a finished cloud task",
+    network: true,
+    toolset: Toolset::Cloud,
+    ..local::results::SPEC
+};
+
+pub const RESULTS: Command = Command { spec: &RESULTS_SPEC, ..local::results::COMMAND };
+
+const CANCEL_SPEC: CommandSpec = CommandSpec {
+    path: &["cloud", "cancel"],
+    about: "Cancel a cloud task",
+    network: true,
+    toolset: Toolset::Cloud,
+    ..local::cancel::SPEC
+};
+
+pub const CANCEL: Command = Command { spec: &CANCEL_SPEC, ..local::cancel::COMMAND };

@@ -1,11 +1,15 @@
 //! `cloud status`: running, queued and recent cloud tasks.
 
+use delegator_domain::task::TaskLocation;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::commands::local::status::StatusInputs;
-use crate::output::data::status::StatusSnapshot;
-use crate::spec::{Category, CommandSpec, Danger, Shape, Toolset, output_schema};
+use crate::commands::context::Context;
+use crate::commands::local::status::{self, Scope, Status, StatusInputs};
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Toolset, input_schema};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct CloudStatus {
@@ -16,13 +20,19 @@ pub struct CloudStatus {
     pub env_id: Option<String>,
 }
 
-pub const SPEC: CommandSpec = CommandSpec {
-    category: Category::StatusSnapshot,
-    shape: Shape::Show("snapshot"),
-    danger: Danger::Safe,
-    idempotent: true,
+const SPEC: CommandSpec = CommandSpec {
+    path: &["cloud", "status"],
+    about: "Show cloud tasks",
     network: true,
     toolset: Toolset::Cloud,
-    output: output_schema::<StatusSnapshot>,
-    ..CommandSpec::declare::<CloudStatus>(&["cloud", "status"], "Show cloud tasks")
+    input: input_schema::schema_of::<CloudStatus>,
+    ..status::SPEC
 };
+
+pub const COMMAND: Command =
+    Command { spec: &SPEC, prepare: Some(|input| prepare(input, run)), ..status::COMMAND };
+
+fn run(context: &Context<'_>, input: CloudStatus) -> Result<CommandOutput, AppError> {
+    let scope = Scope { location: TaskLocation::Cloud, environment: input.env_id };
+    status::show(context, &Status { filter: input.filter, usage: false }, scope)
+}

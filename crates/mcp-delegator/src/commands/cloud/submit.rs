@@ -1,24 +1,39 @@
 //! `cloud submit`: delegate a task to a cloud environment.
 
+use delegator_config::environments::{self, Environment, EnvironmentsError};
+use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::task::Provider;
+use delegator_engine::RemoteSubmission;
+use delegator_registry::{Idempotency, RemoteEnvironment, Submission};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use crate::commands::context::{Context, sources};
 use crate::commands::inputs::{SubmissionInputs, check_task_text};
-use crate::output::data::acknowledgement::ExecutionAck;
-use crate::spec::{Category, CommandSpec, Shape, Toolset, output_schema};
+use crate::commands::local::tasks::{engine, labels, title};
+use crate::commands::{Command, prepare};
+use crate::error::suggestion::{NextCall, Suggestion};
+use crate::error::{AppError, ErrorCode};
+use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
+use crate::output::data::task as task_data;
+use crate::output::outcome::CommandOutput;
+use crate::spec::paging::fingerprint;
+use crate::spec::{Category, CommandSpec, Shape, Toolset};
 
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submit {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
-    /// Environment id or label
+    /// Environment id or name
     #[schemars(length(min = 1, max = 128))]
     pub env_id: String,
-    /// Attempts
+    /// Solutions to try
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 4))]
     pub attempts: u8,
-    /// Branch
+    /// Branch to start from (default: the environment's)
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
 }
@@ -33,7 +48,102 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_submitted"),
     network: true,
     toolset: Toolset::Cloud,
+    failures: &[
+        ErrorCode::Unsupported,
+        ErrorCode::DependencyMissing,
+        ErrorCode::Unauthenticated,
+        ErrorCode::NotFound,
+        ErrorCode::NetworkError,
+        ErrorCode::AgentProtocolError,
+    ],
+    precondition: |around| Ok(environments::read(&sources(around.process)).map(drop)?),
     check: check_task_text,
-    output: output_schema::<ExecutionAck>,
-    ..CommandSpec::declare::<Submit>(&["cloud", "submit"], "Delegate a coding task to a cloud environment")
+    ..CommandSpec::new::<Submit, ExecutionAck>(
+        &["cloud", "submit"],
+        "Delegate a coding task to a cloud environment",
+    )
 };
+
+pub const COMMAND: Command = Command {
+    describe: crate::output::documents::task::accepted,
+    prepare: Some(|input| prepare(input, run)),
+    ..Command::new(&SPEC)
+};
+
+fn run(context: &Context<'_>, input: Submit) -> Result<CommandOutput, AppError> {
+    let mut record = json!(input);
+    if let Some(object) = record.as_object_mut() {
+        object.shift_remove("task");
+    }
+    accepted_output(submit(context, &input, record)?)
+}
+
+/// Submits a task. `record` is its input as it is stored with the task.
+pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Submission, AppError> {
+    let environment = find_environment(context, &input.env_id)?;
+    if environment.provider == Provider::Fleet {
+        return Err(fleet_not_available(&environment));
+    }
+    let branch = input.branch.clone().or_else(|| environment.branch.clone());
+    let given = &input.submission;
+    let hashed = json!([given.task, environment.id, input.attempts, branch, given.labels]);
+    let idempotency = given.idempotency_key.clone();
+    let submission = RemoteSubmission {
+        environment: RemoteEnvironment { provider: environment.provider, id: environment.id },
+        text: given.task.clone(),
+        attempts: input.attempts,
+        branch,
+        mode: environment.mode,
+        working_dir: context.process.current_dir.display().to_string(),
+        title: title(context, &given.task),
+        agent: BUILT_IN_AGENT.to_owned(),
+        labels: labels(context.config, &given.labels),
+        input: record,
+        idempotency: idempotency.map(|key| Idempotency::new(key, fingerprint(&hashed))),
+    };
+    Ok(engine(context)?.submit_remote(&submission)?)
+}
+
+pub fn accepted_output(submitted: Submission) -> Result<CommandOutput, AppError> {
+    let Submission { task, replayed } = submitted;
+    let acknowledgement = ExecutionAck {
+        summary: task.ended.is_some().then(|| task_data::summary(&task)),
+        ..ExecutionAck::of(&task, Capability::Background)
+    };
+    let facts = AckFacts {
+        queue_position: None,
+        estimated_start_ms: None,
+        replayed,
+        waiting_for: None,
+        is_queue_paused: false,
+    };
+    let mut output = CommandOutput::done(acknowledgement).with_facts(facts);
+    output.message = Some(format!("Task {} accepted", task.id));
+    Ok(output)
+}
+
+fn find_environment(context: &Context<'_>, wanted: &str) -> Result<Environment, AppError> {
+    let known = environments::read(&sources(context.process))?;
+    match known.find(wanted) {
+        Some(environment) => Ok(environment.clone()),
+        None => Err(EnvironmentsError::Unknown {
+            id: wanted.to_owned(),
+            nearest: known.nearest(wanted).map(str::to_owned),
+            path: known.file,
+        }
+        .into()),
+    }
+}
+
+fn fleet_not_available(environment: &Environment) -> AppError {
+    let text = "Use an environment of the provider codex-cloud: {call} lists all.";
+    AppError::new(
+        ErrorCode::Unsupported,
+        format!(
+            "The environment {} needs a fleet of workers, which this version does not have.",
+            environment.id
+        ),
+    )
+    .context("env_id", environment.id.clone())
+    .suggest(Suggestion::with_call(text, NextCall::new(&["cloud", "list-environments"])))
+}

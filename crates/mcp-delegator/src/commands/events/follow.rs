@@ -55,6 +55,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::InvalidId,
         ErrorCode::PermissionDenied,
         ErrorCode::Incomplete,
+        ErrorCode::Unsupported,
     ],
     examples: &[
         Example { command: "mcp-delegator events follow events.jsonl", shows: "one line of text per event" },

@@ -20,5 +20,10 @@ pub struct TranscriptInput {
     pub source: Option<String>,
 }
 
-pub const SOURCE_FAILURES: &[ErrorCode] =
-    &[ErrorCode::NotFound, ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::PolicyBlocked];
+pub const SOURCE_FAILURES: &[ErrorCode] = &[
+    ErrorCode::NotFound,
+    ErrorCode::TaskNotFound,
+    ErrorCode::InvalidId,
+    ErrorCode::PolicyBlocked,
+    ErrorCode::Unsupported,
+];

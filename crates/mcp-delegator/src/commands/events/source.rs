@@ -180,6 +180,7 @@ impl Read for Source {
 fn open_task_events(context: &Context<'_>, given: &str) -> Result<Source, AppError> {
     let engine = engine(context)?;
     let id = engine.resolve(given)?;
+    engine.check_events(&engine.recorded_task(&id)?)?;
     let unknown = || AppError::from(EngineError::UnknownTask { given: given.to_owned() });
     let path = engine.task_dir(&id)?.ok_or_else(unknown)?.file(TaskFile::Events);
     let name = path.display().to_string();

@@ -28,7 +28,7 @@ pub(super) fn completed(engine: &Engine, directory: &Path) -> Result<Option<Task
         states: vec![State::Completed],
         working_dir: Some(directory.display().to_string()),
         labels: labels(),
-        since_ms: None,
+        ..Filter::default()
     };
     // The filter also finds the first tasks of directories below this one.
     let found = engine.newest(&filter, u32::MAX)?;

@@ -40,7 +40,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     idempotent: true,
     config: ConfigUse::ValidPart,
     toolset: Toolset::Local,
-    failures: &[ErrorCode::TaskNotFound, ErrorCode::InvalidId, ErrorCode::WrongState, ErrorCode::TimeoutWall],
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::WrongState,
+        ErrorCode::TimeoutWall,
+        ErrorCode::Unsupported,
+    ],
     ..CommandSpec::new::<Cancel, CancelledTask>(
         &["local", "cancel"],
         "Cancel a task and kill all its processes",

@@ -4,7 +4,7 @@
 //! unless `working_dir` is given.
 
 use delegator_domain::task::Mode;
-use delegator_engine::{Capabilities, EngineError};
+use delegator_engine::{Capabilities, Engine, EngineError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -51,7 +51,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("task_resumed"),
     network: true,
     toolset: Toolset::Local,
-    failures: &[ErrorCode::ConfirmationRequired, ErrorCode::TaskNotFound, ErrorCode::ThreadNotFound],
+    failures: &[
+        ErrorCode::ConfirmationRequired,
+        ErrorCode::TaskNotFound,
+        ErrorCode::ThreadNotFound,
+        ErrorCode::Unsupported,
+    ],
     exactly_one_of: &["thread_id", "task_id"],
     check: check_agent_inputs,
     confirmation: inputs::command_line_confirmation,
@@ -73,6 +78,7 @@ fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> 
         (None, None) => None,
     };
     if let Some(task) = &earlier {
+        Engine::check_resumable(task)?;
         check_agent(context, &input, &task.agent)?;
     }
     let thread = input.thread_id.clone().or_else(|| earlier.as_ref().and_then(|task| task.thread_id.clone()));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use delegator_domain::task::State;
+use delegator_domain::task::{State, TaskLocation};
 use delegator_engine::{Engine, LongLog, Overview, OverviewRequest};
 use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
@@ -102,9 +102,21 @@ const VERBOSE_BYTES: u64 = 64 << 10;
 pub const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
 
 fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
+    show(context, &input, Scope { location: TaskLocation::Local, environment: None })
+}
+
+/// Which tasks a command lists. A task that is named is shown wherever it runs.
+#[derive(Debug)]
+pub struct Scope {
+    pub location: TaskLocation,
+    /// Only tasks in this environment.
+    pub environment: Option<String>,
+}
+
+pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
-    let wanted = overview_query(context, &engine, &input.filter, now_ms)?;
+    let wanted = overview_query(context, &engine, &input.filter, &scope, now_ms)?;
     let Some(overview) = engine.overview(&wanted)? else {
         let all_tasks = (context.surface == Surface::CommandLine).then(Vec::new);
         return Ok(snapshot_output(now_ms, StatusSnapshot { all_tasks, ..StatusSnapshot::default() }));
@@ -140,7 +152,7 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
         all_tasks,
         not_listed: None,
         usage,
-        is_queue_paused: is_paused,
+        is_queue_paused: is_paused && scope.location == TaskLocation::Local,
         // The status of one task is only about this task.
         unread: (unread.count > 0 && wanted.only.is_none()).then(|| Unread {
             count: unread.count,
@@ -151,7 +163,9 @@ fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> 
     if let Some(log) = overview.long_log {
         output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
     }
-    if is_paused && (queued_count > 0 || wanted.only.is_none()) {
+    let problems = overview.provider_problems.iter();
+    output.warnings.extend(problems.map(warnings::provider_not_queried));
+    if scope.location == TaskLocation::Local && is_paused && (queued_count > 0 || wanted.only.is_none()) {
         output.warnings.push(warnings::queue_paused());
     }
     output.list_cursors = Some(cursors);
@@ -204,6 +218,7 @@ fn overview_query(
     context: &Context<'_>,
     engine: &Engine,
     inputs: &StatusInputs,
+    scope: &Scope,
     now_ms: i64,
 ) -> Result<OverviewRequest, AppError> {
     let states = inputs.state.map(State::with_same_public_name).unwrap_or_default();
@@ -217,6 +232,8 @@ fn overview_query(
             working_dir: inputs.working_dir.as_deref().map(|dir| absolute_dir(context, dir)),
             labels: inputs.labels.clone(),
             since_ms: None,
+            location: Some(scope.location),
+            environment: scope.environment.clone(),
         },
         only: inputs.task_id.as_ref().map(|given| resolve_task(engine, given)).transpose()?,
         under: context.process.current_dir.display().to_string(),

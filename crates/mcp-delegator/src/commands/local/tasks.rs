@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::BUILT_IN_AGENT;
-use delegator_domain::task::{Mode, State, TaskId};
+use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, Capabilities, Ending, Engine, Limits, MARKER, Nesting, Settings, Submission, TaskFiles, Variables,
-    Verify, WaitOutcome, parse_task_marker,
+    Agent, Capabilities, Ending, Engine, HostedCodex, Limits, MARKER, Nesting, Providers, Settings,
+    Submission, TaskFiles, Variables, Verify, WaitOutcome, parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -41,7 +42,16 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
     Ok(Engine::new(state_dir, "/proc/self/exe")
         .with_max_concurrent(config.max_concurrent)
         .with_retention(retention_ms(config.retention), retention_ms(config.restore_point_retention))
-        .with_connections(context.connections.clone().with_redactor(redactor)))
+        .with_connections(context.connections.clone().with_redactor(redactor))
+        .with_providers(providers(context)))
+}
+
+/// The providers of cloud environments. Nothing is started or connected before it is needed.
+fn providers(context: &Context<'_>) -> Providers {
+    let Some(codex) = context.config.agent(BUILT_IN_AGENT) else { return Providers::default() };
+    let scratch = context.state_dir.clone().unwrap_or_default().join("codex-cloud");
+    let hosted = HostedCodex::new(codex, variables(context), scratch);
+    Providers::default().with(Provider::CodexCloud, Arc::new(hosted))
 }
 
 /// A request to submit a task, from any command.
@@ -145,7 +155,7 @@ pub fn build_submission(
         title: title(context, &request.submission.task),
         labels: labels(config, &request.submission.labels),
         input,
-        allow_parallel_writes: request.submission.allow_parallel_writes,
+        allow_parallel_writes: request.agent.allow_parallel_writes,
         nesting: nesting(context, config),
         idempotency,
     })
@@ -189,7 +199,7 @@ pub fn tree_config<'a>(
 }
 
 /// The configured labels, overridden by the caller's.
-fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub fn labels(config: &Config, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut labels = config.settings.labels.clone();
     labels.extend(given.clone());
     labels
@@ -279,7 +289,7 @@ fn umask() -> u32 {
 }
 
 /// The first line of the task text, truncated and redacted.
-fn title(context: &Context<'_>, text: &str) -> String {
+pub fn title(context: &Context<'_>, text: &str) -> String {
     // Redact before truncating: a truncated secret is not recognised.
     let clean = context.screen.printer.redactor().redact_str(text.trim());
     let first = clean.lines().next().unwrap_or_default();
@@ -318,7 +328,12 @@ pub fn task_result(
 
 /// Reads the unfinished tasks again: meanwhile the thread id may be known, or the task may have ended.
 pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOutcome, AppError> {
-    let reload = |task: Task| if task.state.is_terminal() { Ok(task) } else { engine.task(&task.id) };
+    // The wait has queried the providers of tasks that run elsewhere.
+    let reload = |task: Task| match (task.state.is_terminal(), &task.remote) {
+        (true, _) => Ok(task),
+        (false, None) => engine.task(&task.id),
+        (false, Some(_)) => engine.recorded_task(&task.id),
+    };
     let tasks = watched.tasks.into_iter().map(reload).collect::<Result<Vec<Task>, _>>()?;
     let expired = watched.expired && !tasks.iter().any(|task| task.state.is_terminal());
     Ok(GroupWaitOutcome { tasks, expired })
@@ -330,7 +345,9 @@ pub fn report_paused_queue(
     tasks: &[Task],
     output: &mut CommandOutput,
 ) -> Result<(), AppError> {
-    if tasks.iter().any(|task| task.state == State::Queued) && engine.is_queue_paused()? {
+    if tasks.iter().any(|task| task.state == State::Queued && task.remote.is_none())
+        && engine.is_queue_paused()?
+    {
         output.facts.insert("is_queue_paused".into(), true.into());
         output.warnings.push(warnings::queue_paused());
     }

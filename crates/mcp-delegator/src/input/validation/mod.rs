@@ -93,6 +93,7 @@ pub fn validate(
     preflight_context: Option<&PreflightContext<'_>>,
 ) -> Result<ValidInput, AppError> {
     refuse_unavailable(spec)?;
+    preflight_context.map_or(Ok(()), |around| (spec.precondition)(around))?;
     let input_validator = InputValidator::of(spec, origin.surface);
     let inputs = &input_validator.inputs;
     let mut problems = earlier_problems;
@@ -151,16 +152,10 @@ fn refuse_unavailable(spec: &CommandSpec) -> Result<(), AppError> {
     if spec.is_available() {
         return Ok(());
     }
-    let suggestion = match spec.path {
-        ["cloud", ..] => Suggestion::with_call(
-            "Run the task on this machine with {call}.",
-            NextCall::new(&["local", "exec"]),
-        ),
-        _ => Suggestion::with_call(
-            "Run {call} to list the available commands.",
-            NextCall::new(&["manifest"]).with("available_only", true),
-        ),
-    };
+    let suggestion = Suggestion::with_call(
+        "Run {call} to list the available commands.",
+        NextCall::new(&["manifest"]).with("available_only", true),
+    );
     let message = format!("'{}' is not available in version {PRODUCT_VERSION}.", spec.cli_path());
     Err(AppError::new(ErrorCode::Unsupported, message).suggest(suggestion).context("command", spec.name()))
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::data::progress::Progress;
+use crate::output::data::remote::RemoteData;
 use crate::output::data::status::WaitingFor;
 use crate::output::data::task::{TaskReport, state_names, thread};
 use crate::output::values::UtcTime;
@@ -29,6 +30,9 @@ pub struct ExecutionAck {
     pub working_dir: String,
     #[schemars(extend("enum" = state_names(|_| true), "x-optional" = true))]
     pub state: &'static str,
+    /// Set for a task that a provider runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_duration: Option<String>,
     /// The result in one sentence, if the task has ended.
@@ -56,6 +60,7 @@ impl ExecutionAck {
             started_at: UtcTime::from_ms(task.created_at_ms),
             working_dir: task.working_dir.clone(),
             state: task.state.public_name(),
+            remote: RemoteData::of(task),
             expected_duration: None,
             summary: None,
             progress: None,

@@ -11,15 +11,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::error::ErrorCode;
+use crate::error::apply::ConflictContext;
 use crate::error::restore::OverlapContext;
+use crate::error::{ErrorCode, truncate_quote};
 use crate::output::data::error_context::Position;
 use crate::output::data::verification::VerificationData;
 use crate::output::data::{output, task};
 use crate::output::values::UtcTime;
-
-/// Maximum characters of an agent's text that are quoted.
-const MAX_QUOTED_CHARS: usize = 2_000;
 
 /// The known keys of an error's context; each error has those that apply to it, and may have others.
 #[derive(Debug, JsonSchema)]
@@ -51,6 +49,12 @@ pub struct ErrorSubject {
     pub candidates: Vec<String>,
     pub agent: String,
     pub env_id: String,
+    /// The provider that runs the task.
+    pub provider: String,
+    /// What the provider or its program printed.
+    pub provider_message: String,
+    /// The page of the task.
+    pub url: String,
     /// The command that is not available.
     pub command: String,
     /// The unknown words of the command line.
@@ -76,6 +80,8 @@ pub struct ErrorSubject {
     pub jumped_by_hours: i64,
     /// Changes that would be restored, but were changed again.
     pub overlaps: Vec<OverlapContext>,
+    /// Files that a diff cannot change as it demands.
+    pub conflicts: Vec<ConflictContext>,
     /// The restore point that undoes an incomplete restore.
     pub undo_point: String,
 }
@@ -163,6 +169,7 @@ fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String>
         FailureKind::UntrustedDirectory => "The agent refuses to work in this directory.",
         FailureKind::ThreadNotFound => "The agent does not know the thread.",
         FailureKind::AgentError => "The agent reported an error.",
+        FailureKind::RemoteFailed => "The provider reported that the task failed.",
         FailureKind::NoTerminalEvent => "The agent exited with code 0 but did not report that it was done.",
         FailureKind::AgentExit => {
             let code = exit_code.map_or_else(|| "a code".to_owned(), |code| format!("code {code}"));
@@ -174,17 +181,10 @@ fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String>
         | FailureKind::TooManyProcesses
         | FailureKind::SupervisorLost
         | FailureKind::SupervisorStartFailed
+        | FailureKind::SubmissionUnconfirmed
         | FailureKind::Internal => return None,
     };
     Some(sentence.to_owned())
-}
-
-/// Truncates an agent's text.
-pub fn truncate_quote(text: &str) -> String {
-    match text.char_indices().nth(MAX_QUOTED_CHARS) {
-        Some((at, _)) => format!("{} [truncated]", &text[..at]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -238,6 +238,6 @@ mod tests {
     #[test]
     fn quotes_are_bounded() {
         assert_eq!(truncate_quote("short"), "short");
-        assert!(truncate_quote(&"\u{fc}".repeat(100_000)).chars().count() < MAX_QUOTED_CHARS + 20);
+        assert!(truncate_quote(&"\u{fc}".repeat(100_000)).chars().count() < 2_020);
     }
 }

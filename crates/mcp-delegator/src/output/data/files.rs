@@ -115,6 +115,7 @@ fn from_evidence(evidence: &Evidence) -> FileOperations {
         source: match evidence.source {
             Source::Git => "git",
             Source::Scan => "scan",
+            Source::Diff => "diff",
         },
         scope: if evidence.is_partial() { "partial" } else { "whole" },
         renamed_files: files.renamed,

@@ -13,6 +13,7 @@ pub mod final_message;
 pub mod output;
 pub mod progress;
 pub mod registry;
+pub mod remote;
 pub mod restore_point;
 pub mod status;
 pub mod structured_output;

@@ -124,6 +124,8 @@ pub struct ListedTask {
     pub title: String,
     pub working_dir: String,
     pub labels: BTreeMap<String, String>,
+    /// Environment id; null for a task of this machine.
+    pub environment: Option<String>,
     pub created_ts: UtcTime,
     pub started_ts: Option<UtcTime>,
     pub completed_ts: Option<UtcTime>,
@@ -152,6 +154,9 @@ pub struct RunningTask {
     pub working_dir: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Environment id, if a provider runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 5))]
     pub last_lines: Option<Vec<String>>,
@@ -175,6 +180,9 @@ pub struct QueuedTask {
     pub waiting_for: Option<WaitingFor>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Environment id, if a provider runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
 }
 
 /// The task that a queued task waits for, besides a free slot.
@@ -198,6 +206,9 @@ pub struct EndedTask {
     pub working_dir: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Environment id, if a provider runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
 }
 
 impl RunningTask {
@@ -213,6 +224,7 @@ impl RunningTask {
             title: task.title,
             working_dir: task.working_dir,
             labels: short_labels(task.labels),
+            environment: task.environment,
             last_lines: None,
         }
     }
@@ -226,6 +238,7 @@ impl ListedTask {
             title: task.title.clone(),
             working_dir: task.working_dir.clone(),
             labels: short_labels(task.labels.clone()),
+            environment: task.environment.clone(),
             created_ts: UtcTime::from_ms(task.created_at_ms),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
             completed_ts: None,
@@ -276,6 +289,7 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
             estimated_start_ms: queued.estimated_start_ms,
             waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
             labels: short_labels(queued.task.labels),
+            environment: queued.task.environment,
         }
     }
 }
@@ -297,6 +311,7 @@ impl From<&Task> for EndedTask {
             title: task.title.clone(),
             working_dir: task.working_dir.clone(),
             labels: short_labels(task.labels.clone()),
+            environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
         }
     }
 }

@@ -92,16 +92,7 @@ fn by_kind(
         FailureKind::UntrustedDirectory => {
             "Run it in a git repository, or {set:skip_git_repo_check}.".to_owned()
         }
-        FailureKind::ThreadNotFound => {
-            let missing = match thread {
-                Some(thread) => format!("the agent has no thread {}", quote(thread)),
-                None => "the agent no longer has that thread".to_owned(),
-            };
-            return Some(Suggestion::with_call(
-                format!("Start a new task with {{call}}: {missing}."),
-                NextCall::new(&["local", "exec"]),
-            ));
-        }
+        FailureKind::ThreadNotFound => return Some(new_task_call(*thread)),
         FailureKind::TooManyProcesses => {
             let during = found
                 .running
@@ -113,6 +104,7 @@ fn by_kind(
             "If memory ran out, add memory or lower max_concurrent.".to_owned()
         }
         FailureKind::SupervisorLost => return Some(continue_call(task_id, mode, thread.is_some())),
+        FailureKind::SubmissionUnconfirmed => return Some(confirm_submission(task_id)),
         FailureKind::SpawnFailed => {
             return Some(Suggestion::with_call("See what is missing: {call}", NextCall::new(&["doctor"])));
         }
@@ -122,9 +114,28 @@ fn by_kind(
         | FailureKind::AgentExit
         | FailureKind::NoTerminalEvent
         | FailureKind::SupervisorStartFailed
+        | FailureKind::RemoteFailed
         | FailureKind::Internal => return None,
     };
     Some(text.into())
+}
+
+fn new_task_call(thread: Option<&str>) -> Suggestion {
+    let missing = match thread {
+        Some(thread) => format!("the agent has no thread {}", quote(thread)),
+        None => "the agent no longer has that thread".to_owned(),
+    };
+    Suggestion::with_call(
+        format!("Start a new task with {{call}}: {missing}."),
+        NextCall::new(&["local", "exec"]),
+    )
+}
+
+fn confirm_submission(task_id: &str) -> Suggestion {
+    Suggestion::with_call(
+        "Look in the task list of the provider. If the task is not there, submit it again: {call}",
+        NextCall::new(&["retry"]).with("task_id", task_id),
+    )
 }
 
 fn continue_call(task_id: &str, mode: &str, has_thread: bool) -> Suggestion {

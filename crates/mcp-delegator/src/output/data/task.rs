@@ -19,6 +19,7 @@ use crate::output::data::files::{ArtifactData, FileOperations, GitChanges};
 use crate::output::data::final_message::MessageTruncation;
 use crate::output::data::output::AgentOutput;
 use crate::output::data::progress::Progress;
+use crate::output::data::remote::{DiffData, RemoteData};
 use crate::output::data::restore_point::TaskRestorePoints;
 use crate::output::data::structured_output::{MAX_VIOLATIONS, StructuredOutput, Violation};
 use crate::output::data::verification::VerificationData;
@@ -105,6 +106,11 @@ pub struct TaskResult {
     /// The absolute directory in which the agent works; paths of files are relative to it.
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
+    /// Set for a task that a provider runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<DiffData>,
     #[serde(flatten)]
     pub report: TaskReport,
     pub output: AgentOutput,
@@ -216,6 +222,11 @@ impl TaskResult {
             state: task.state.public_name(),
             summary: summary(task),
             working_dir: task.working_dir.clone(),
+            remote: RemoteData::of(task),
+            diff: DiffData::of(
+                &files.diff,
+                shown.as_ref().filter(|shown| shown.is_requested).map(|shown| shown.budget),
+            ),
             report: TaskReport::of(task, files, shown.as_ref(), max_mode, syntax),
             output: match shown {
                 Some(OutputExcerpt { stdout, stderr, budget, .. }) => {
@@ -349,6 +360,9 @@ pub struct UnfinishedTask {
     /// Absent while the task is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_ts: Option<UtcTime>,
+    /// Set for a task that a provider runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteData>,
 }
 
 /// An ended task in a list: its result, with the facts that the response to a call for one task has in `meta`.
@@ -440,6 +454,7 @@ impl UnfinishedTask {
             working_dir: task.working_dir.clone(),
             thread_id: thread(task).map(str::to_owned),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
+            remote: RemoteData::of(task),
         }
     }
 }

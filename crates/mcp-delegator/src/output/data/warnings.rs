@@ -1,10 +1,11 @@
 //! All warnings about an ended task.
 
 use delegator_domain::task::State;
-use delegator_engine::{Record, TaskFiles};
+use delegator_engine::{ProviderProblem, Record, Source, TaskFiles};
 use delegator_registry::Task;
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
 
+use crate::error::truncate_quote;
 use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
 
@@ -27,6 +28,16 @@ pub fn queue_paused() -> Warning {
         "W_QUEUE_001",
         "the queue is paused, so no queued task starts; to resume it, run 'mcp-delegator queue resume'",
     )
+}
+
+/// What is recorded about the tasks of this provider may be outdated.
+pub fn provider_not_queried(problem: &ProviderProblem) -> Warning {
+    let message = format!("{}, so the state of its tasks may be outdated", problem.error);
+    let mut warning = Warning::new("W_CLOUD_001", message);
+    warning.context.insert("provider".to_owned(), problem.provider.name().into());
+    let output = problem.error.output().map(truncate_quote);
+    warning.context.extend(output.map(|output| ("provider_message".to_owned(), output.into())));
+    warning
 }
 
 fn refused_calls(record: &Record) -> Option<Warning> {
@@ -55,8 +66,9 @@ fn test_warning(task: &Task, record: Option<&Record>) -> Option<Warning> {
     let changed = record.evidence.as_ref().map_or(0, |evidence| evidence.attributed.files());
     let ran_none =
         tests.is_none() && !commands.list.iter().any(|command| looks_like_test_run(&command.command));
-    // The commands of an agent that prints text are unknown.
-    let is_known = record.report.dialect != Some(Dialect::Plain);
+    // The commands of an agent that prints text are unknown, and those of a task of which there is only the diff.
+    let is_known = record.report.dialect != Some(Dialect::Plain)
+        && record.evidence.as_ref().is_none_or(|evidence| evidence.source != Source::Diff);
     (changed > 0 && ran_none && is_known && record.check.is_none())
         .then(|| Warning::new("W_TESTS_001", "the agent changed files but ran no known test command"))
 }

@@ -49,7 +49,15 @@ fn single(data: &Value) -> Document {
     let state = text(data, "state");
     let document = Document::titled(format!("Task {} {state}", text(data, "task_id")));
     if matches!(state, "queued" | "working") {
-        let mut known = facts(data, &[("directory", "/working_dir"), ("thread", "/thread_id")]);
+        let mut known = facts(
+            data,
+            &[
+                ("directory", "/working_dir"),
+                ("environment", "/remote/environment"),
+                ("page", "/remote/url"),
+                ("thread", "/thread_id"),
+            ],
+        );
         known.extend(progress_facts(data));
         return document.block(Block::Facts(known)).block(next_wait(data));
     }
@@ -70,7 +78,21 @@ fn append_result(document: Document, data: &Value) -> Document {
     if let Some(message) = message {
         document = append_message(document, "The agent's final message", message, data);
     }
+    document = append_diff(document, &data["diff"]);
     events::append_to(agent_output::append_to(document, data, stdout), data)
+}
+
+/// The diff of a cloud task; if a part is missing, how to read all of it.
+fn append_diff(document: Document, diff: &Value) -> Document {
+    let Some(shown) = diff["text"].as_str() else { return document };
+    let document = document.block(Block::Verbatim(shown.to_owned()));
+    match diff["is_truncated"].as_bool() {
+        Some(true) => document.block(Block::Text(format!(
+            "This is the beginning of a diff of {} bytes; the command 'diff' prints all of it.",
+            scalar(&diff["bytes"])
+        ))),
+        _ => document,
+    }
 }
 
 /// The final message of a task; if a part is missing, how much it is and how to read it.
@@ -99,7 +121,13 @@ fn progress_facts(data: &Value) -> Vec<(String, String)> {
 fn result_facts(data: &Value) -> Vec<(String, String)> {
     let mut result = facts(
         data,
-        &[("summary", "/summary"), ("seconds", "/metadata/duration"), ("directory", "/working_dir")],
+        &[
+            ("summary", "/summary"),
+            ("seconds", "/metadata/duration"),
+            ("directory", "/working_dir"),
+            ("environment", "/remote/environment"),
+            ("page", "/remote/url"),
+        ],
     );
     for (name, key) in
         [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]

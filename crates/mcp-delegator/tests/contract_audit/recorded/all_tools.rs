@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use delegator_testkit::cloud_script::answer_cloud_commands;
 use serde_json::{Value, json};
 
 use super::{Session, task_id};
@@ -58,16 +59,19 @@ const ENVIRONMENTS: &str =
 fn record() -> AllTools {
     let mut session = Session::with_agent(&[json!({"message": "Done."}), json!({"turn_completed": {}})]);
     session.stage.world.write("home/.config/mcp-delegator/environments.json", ENVIRONMENTS);
+    answer_cloud_commands(&session.stage.root());
     let ended = session.json("_codex_local_exec", json!({"task": "x"}));
     let ended = json!({"task_id": task_id(&ended)});
     let thread = session.json("_codex_local_wait", ended.clone());
     let thread = thread["data"]["metadata"]["thread_info"]["thread_id"].clone();
-    let cloud_task = json!({"task_id": "T-cloud-0000000000"});
+    let submission = json!({"task": "x", "env_id": "env_art"});
+    let cloud_task = json!({"task_id": task_id(&session.json("_codex_cloud_submit", submission.clone()))});
+    session.json("_codex_cloud_wait", cloud_task.clone());
     let mut arguments: BTreeMap<&'static str, Value> = BTreeMap::from([
         ("_codex_local_run", json!({"task": "x", "async": true})),
         ("_codex_local_exec", json!({"task": "x"})),
         ("_codex_local_resume", json!({"task": "x", "thread_id": thread})),
-        ("_codex_cloud_submit", json!({"task": "x", "env_id": "env_art"})),
+        ("_codex_cloud_submit", submission),
         ("_codex_local_status", json!({})),
         ("_codex_cloud_status", json!({})),
         ("_codex_cleanup_registry", json!({})),

@@ -1,9 +1,9 @@
 //! Execution acknowledgements: the answers of the tools that start tasks.
 
-use super::not_built_cloud;
+use super::cloud_answer;
 use crate::assertions::{absent, boolean, equals, integer, one_of, text, time};
 use crate::recorded::{COMPLETED, STATUS};
-use crate::row::{Section, differs, not_built, works};
+use crate::row::{Section, differs, works};
 
 pub(crate) const SECTIONS: &[Section] = &[
     Section {
@@ -23,13 +23,9 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&COMPLETED.resume, "/tool", "_codex_local_resume");
                 },
             ),
-            not_built(
-                52,
-                "`_codex_cloud_submit` acknowledges a task",
-                "comes with the cloud tools",
-                "UNSUPPORTED, in the category of acknowledgements",
-                || not_built_cloud("_codex_cloud_submit", "execution_ack"),
-            ),
+            works(52, "`_codex_cloud_submit` acknowledges a task", "A task of hosted Codex", || {
+                equals(cloud_answer("_codex_cloud_submit", "execution_ack"), "/status", "ok");
+            }),
             works(
                 53,
                 "The task id comes at once",
@@ -137,12 +133,17 @@ pub(crate) const SECTIONS: &[Section] = &[
                 text(&COMPLETED.background_run, "/data/thread_id");
                 text(&COMPLETED.run, "/data/thread_id");
             }),
-            not_built(
+            works(
                 65,
                 "The capability of a cloud task is always \"background\"",
-                "comes with the cloud tools",
-                "UNSUPPORTED, without a capability",
-                || not_built_cloud("_codex_cloud_submit", "execution_ack"),
+                "A task of hosted Codex",
+                || {
+                    equals(
+                        cloud_answer("_codex_cloud_submit", "execution_ack"),
+                        "/data/capability",
+                        "background",
+                    );
+                },
             ),
         ],
     },

@@ -13,7 +13,7 @@ fn errors() -> [(&'static str, &'static Value); 6] {
         ("VALIDATION", &REFUSALS.invalid_mode),
         ("TOOL_ERROR", &FAILED.run),
         ("NOT_FOUND", &REFUSALS.unknown_task),
-        ("UNSUPPORTED", &CLOUD["_codex_cloud_submit"]),
+        ("UNSUPPORTED", &CLOUD["_codex_cloud_cancel"]),
         ("INTERNAL", &REFUSALS.status_without_disk),
     ]
 }
@@ -202,9 +202,9 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 37,
                 "UNSUPPORTED: a feature is not available; not retryable",
-                "A cloud tool, and a task when no agent is installed",
+                "The cancellation of a task of hosted Codex, and a task when no agent is installed",
                 || {
-                    is_error(&CLOUD["_codex_cloud_submit"], "UNSUPPORTED", false);
+                    is_error(&CLOUD["_codex_cloud_cancel"], "UNSUPPORTED", false);
                     is_error(&REFUSALS.missing_agent, "UNSUPPORTED", false);
                 },
             ),

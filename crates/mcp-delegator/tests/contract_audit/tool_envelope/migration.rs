@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::not_built_cloud;
+use super::cloud_answer;
 use crate::assertions::{absent, contains, equals, object, one_of, text, time};
 use crate::client;
 use crate::recorded::{ALL_TOOLS, CATEGORIES};
-use crate::row::{Section, differs, not_built, works};
+use crate::row::{Section, differs, works};
 
 const IN_CATEGORY: &str = "Category and schema id of an answer that is no error";
 
@@ -46,12 +46,13 @@ pub(crate) const SECTIONS: &[Section] = &[
                     is_in_category("_codex_local_resume", "execution_ack");
                 },
             ),
-            not_built(
+            works(
                 171,
                 "`_codex_cloud_submit`: category execution_ack, schema id `codex/v3.6/execution_ack/v1`",
-                "comes with the cloud tools",
-                "UNSUPPORTED, with this category and schema id",
-                || not_built_cloud("_codex_cloud_submit", "execution_ack"),
+                "A task of hosted Codex",
+                || {
+                    equals(cloud_answer("_codex_cloud_submit", "execution_ack"), "/status", "ok");
+                },
             ),
             works(
                 172,
@@ -61,12 +62,13 @@ pub(crate) const SECTIONS: &[Section] = &[
                     is_in_category("_codex_local_wait", "wait_result");
                 },
             ),
-            not_built(
+            works(
                 173,
                 "`_codex_cloud_wait`: category wait_result, schema id `codex/v3.6/wait_result/v1`",
-                "comes with the cloud tools",
-                "UNSUPPORTED, with this category and schema id",
-                || not_built_cloud("_codex_cloud_wait", "wait_result"),
+                "A task of hosted Codex",
+                || {
+                    equals(cloud_answer("_codex_cloud_wait", "wait_result"), "/status", "ok");
+                },
             ),
             works(
                 174,
@@ -76,12 +78,13 @@ pub(crate) const SECTIONS: &[Section] = &[
                     is_in_category("_codex_local_status", "status_snapshot");
                 },
             ),
-            not_built(
+            works(
                 175,
                 "`_codex_cloud_status`: category status_snapshot, schema id `codex/v3.6/status_snapshot/v1`",
-                "comes with the cloud tools",
-                "UNSUPPORTED, with this category and schema id",
-                || not_built_cloud("_codex_cloud_status", "status_snapshot"),
+                "A task of hosted Codex",
+                || {
+                    equals(cloud_answer("_codex_cloud_status", "status_snapshot"), "/status", "ok");
+                },
             ),
             works(
                 176,
@@ -91,12 +94,13 @@ pub(crate) const SECTIONS: &[Section] = &[
                     is_in_category("_codex_local_results", "result_set");
                 },
             ),
-            not_built(
+            works(
                 177,
                 "`_codex_cloud_results`: category result_set, schema id `codex/v3.6/result_set/v1`",
-                "comes with the cloud tools",
-                "UNSUPPORTED, with this category and schema id",
-                || not_built_cloud("_codex_cloud_results", "result_set"),
+                "A task of hosted Codex",
+                || {
+                    equals(cloud_answer("_codex_cloud_results", "result_set"), "/status", "ok");
+                },
             ),
             works(
                 178,
@@ -106,12 +110,17 @@ pub(crate) const SECTIONS: &[Section] = &[
                     is_in_category("_codex_local_cancel", "registry_info");
                 },
             ),
-            not_built(
+            works(
                 179,
                 "`_codex_cloud_cancel`: category registry_info, schema id `codex/v3.6/registry_info/v1`",
-                "comes with the cloud tools",
-                "UNSUPPORTED, with this category and schema id",
-                || not_built_cloud("_codex_cloud_cancel", "registry_info"),
+                "UNSUPPORTED with this category and schema id: hosted Codex cannot cancel",
+                || {
+                    equals(
+                        cloud_answer("_codex_cloud_cancel", "registry_info"),
+                        "/error/code",
+                        "UNSUPPORTED",
+                    );
+                },
             ),
             works(
                 180,

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::not_built_cloud;
+use super::cloud_answer;
 use super::wait::halves;
 use crate::assertions::{absent, at, contains, equals, integer, list, text, time};
 use crate::recorded::{COMPLETED, FAILED, LONG_OUTPUT, TIMED_OUT};
-use crate::row::{Section, not_built, works};
+use crate::row::{Section, works};
 
 /// The error of the failed task.
 fn error_context() -> &'static Value {
@@ -35,13 +35,9 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&COMPLETED.results, "/tool_category", "result_set");
                 },
             ),
-            not_built(
-                122,
-                "`_codex_cloud_results` reports a task",
-                "comes with the cloud tools",
-                "UNSUPPORTED, in the category of result sets",
-                || not_built_cloud("_codex_cloud_results", "result_set"),
-            ),
+            works(122, "`_codex_cloud_results` reports a task", "A task of hosted Codex", || {
+                equals(cloud_answer("_codex_cloud_results", "result_set"), "/status", "ok");
+            }),
             works(123, "The schema id is `codex/v3.6/result_set/v1`", "`schema_id` of `results`", || {
                 equals(&COMPLETED.results, "/schema_id", "codex/v3.6/result_set/v1");
             }),

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::not_built_cloud;
+use super::cloud_answer;
 use crate::assertions::{absent, at, equals, integer, list, object, text, time};
 use crate::recorded::{COMPLETED_COUNT, MANY, MANY_TASKS, STATUS};
-use crate::row::{Section, not_built, works};
+use crate::row::{Section, works};
 
 /// The names of all fields in an answer.
 fn field_names<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
@@ -44,13 +44,9 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&STATUS.full, "/tool_category", "status_snapshot");
                 },
             ),
-            not_built(
-                97,
-                "`_codex_cloud_status` reports on tasks",
-                "comes with the cloud tools",
-                "UNSUPPORTED, in the category of status snapshots",
-                || not_built_cloud("_codex_cloud_status", "status_snapshot"),
-            ),
+            works(97, "`_codex_cloud_status` reports on tasks", "A task of hosted Codex", || {
+                equals(cloud_answer("_codex_cloud_status", "status_snapshot"), "/status", "ok");
+            }),
             works(
                 98,
                 "The call does not block, and has no output",

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::not_built_cloud;
+use super::cloud_answer;
 use crate::assertions::{absent, at, boolean, contains, equals, integer, list, number, object, text, time};
 use crate::recorded::{CANCELLED, COMPLETED, FAILED, LONG_OUTPUT, PROGRESS, TIMED_OUT};
-use crate::row::{Section, differs, not_built, works};
+use crate::row::{Section, differs, works};
 
 const TRUNCATED: &str = " [truncated] ";
 
@@ -28,13 +28,9 @@ pub(crate) const SECTIONS: &[Section] = &[
                     equals(&COMPLETED.wait, "/tool_category", "wait_result");
                 },
             ),
-            not_built(
-                67,
-                "`_codex_cloud_wait` waits for a task",
-                "comes with the cloud tools",
-                "UNSUPPORTED, in the category of wait results",
-                || not_built_cloud("_codex_cloud_wait", "wait_result"),
-            ),
+            works(67, "`_codex_cloud_wait` waits for a task", "A task of hosted Codex", || {
+                equals(cloud_answer("_codex_cloud_wait", "wait_result"), "/status", "ok");
+            }),
             works(
                 68,
                 "The call blocks until the task has ended",

@@ -1,0 +1,165 @@
+//! Asks providers about their unfinished tasks, and records the answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use delegator_domain::task::{Provider, TaskEnd, TaskId};
+use delegator_registry::{Finish, Registry, RemoteReport, RemoteTask, Task, TaskFile};
+
+use super::provider::{RemoteEnd, RemoteStatus};
+use super::submit_remote::provider_error;
+use crate::Engine;
+use crate::error::EngineError;
+use crate::provider_error::ProviderError;
+use crate::supervise::summary::one_sentence_summary;
+
+/// A provider that could not be queried. What is recorded about its tasks may be outdated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderProblem {
+    pub provider: Provider,
+    /// The task, if the provider answered about others.
+    pub task: Option<TaskId>,
+    pub error: ProviderError,
+}
+
+impl ProviderProblem {
+    /// The error of a call about this task.
+    pub(crate) fn for_task(&self, id: &TaskId) -> EngineError {
+        provider_error(self.provider, Some(id), self.error.clone())
+    }
+
+    pub(crate) fn concerns(&self, task: &Task) -> bool {
+        let is_provider = |remote: &RemoteTask| remote.environment.provider == self.provider;
+        task.remote.as_ref().is_some_and(is_provider) && self.task.as_ref().is_none_or(|id| *id == task.id)
+    }
+}
+
+impl Engine {
+    /// Queries the providers of those tasks for which a query is due. Returns who did not answer.
+    pub(crate) fn refresh_remote(
+        &self,
+        registry: &mut Registry,
+        tasks: &[Task],
+    ) -> Result<Vec<ProviderProblem>, EngineError> {
+        let mut due: BTreeMap<Provider, Vec<&Task>> = BTreeMap::new();
+        for task in tasks {
+            if let Some(remote) = &task.remote
+                && !task.state.is_terminal()
+                && self.query_due_in(remote).is_zero()
+            {
+                due.entry(remote.environment.provider).or_default().push(task);
+            }
+        }
+        let mut problems = Vec::new();
+        for (provider, tasks) in due {
+            problems.extend(self.refresh_from(registry, provider, &tasks)?);
+        }
+        Ok(problems)
+    }
+
+    /// An error if the provider of a task does not have its events.
+    pub fn check_events(&self, task: &Task) -> Result<(), EngineError> {
+        let Some(remote) = &task.remote else { return Ok(()) };
+        let provider = remote.environment.provider;
+        match self.providers.get(provider) {
+            Ok(service) if service.has_events() => Ok(()),
+            Ok(_) => Err(unsupported(&task.id, remote, "show the events of")),
+            Err(error) => Err(provider_error(provider, Some(&task.id), error)),
+        }
+    }
+
+    /// An error if a provider runs the task: only a task of this machine can be continued.
+    pub fn check_resumable(task: &Task) -> Result<(), EngineError> {
+        match &task.remote {
+            Some(remote) => Err(unsupported(&task.id, remote, "continue")),
+            None => Ok(()),
+        }
+    }
+
+    /// How long until the provider may be queried again about a task.
+    pub(crate) fn query_due_in(&self, remote: &RemoteTask) -> Duration {
+        let Some(checked_at_ms) = remote.checked_at_ms else { return Duration::ZERO };
+        let Ok(provider) = self.providers.get(remote.environment.provider) else { return Duration::ZERO };
+        // If the clock was set back, the time since the last query is unknown.
+        let Ok(passed_ms) = u64::try_from(self.now_ms() - checked_at_ms) else { return Duration::ZERO };
+        let interval = provider.query_interval(remote.checks);
+        interval.saturating_sub(Duration::from_millis(passed_ms))
+    }
+
+    fn refresh_from(
+        &self,
+        registry: &mut Registry,
+        provider: Provider,
+        tasks: &[&Task],
+    ) -> Result<Vec<ProviderProblem>, EngineError> {
+        let mut accepted = Vec::new();
+        for task in tasks {
+            match task.remote.as_ref().and_then(|remote| remote.accepted.clone()) {
+                Some(reference) => accepted.push((*task, reference)),
+                None => self.end_interrupted_submission(registry, task, provider)?,
+            }
+        }
+        if accepted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let references: Vec<_> = accepted.iter().map(|(_, reference)| reference.clone()).collect();
+        let answers = match self.providers.get(provider).and_then(|service| service.query(&references)) {
+            Ok(answers) => answers,
+            Err(error) => return Ok(vec![ProviderProblem { provider, task: None, error }]),
+        };
+        let mut problems = Vec::new();
+        for ((task, _), answer) in accepted.into_iter().zip(answers) {
+            match answer {
+                Ok(status) => self.record_status(registry, task, status)?,
+                Err(error) => problems.push(ProviderProblem { provider, task: Some(task.id.clone()), error }),
+            }
+        }
+        Ok(problems)
+    }
+
+    fn record_status(
+        &self,
+        registry: &mut Registry,
+        task: &Task,
+        status: RemoteStatus,
+    ) -> Result<(), EngineError> {
+        let report = match status {
+            RemoteStatus::Queued => RemoteReport::Queued,
+            RemoteStatus::Working => RemoteReport::Working,
+            RemoteStatus::Ended(ended) => {
+                let at_ms = ended.at_ms;
+                RemoteReport::Ended { finish: store_files(registry, task, *ended)?, at_ms }
+            }
+        };
+        // If another process was first, it recorded the same.
+        registry.record_remote(&task.id, &report, self.now_ms())?;
+        Ok(())
+    }
+}
+
+fn unsupported(id: &TaskId, remote: &RemoteTask, action: &'static str) -> EngineError {
+    let provider = remote.environment.provider;
+    let url = remote.accepted.as_ref().and_then(|accepted| accepted.url.clone());
+    provider_error(provider, Some(id), ProviderError::Unsupported { provider, action, url })
+}
+
+/// Writes the files of an ended task, before the row says that it has ended.
+fn store_files(registry: &Registry, task: &Task, ended: RemoteEnd) -> Result<Finish, EngineError> {
+    let RemoteEnd { end, record, diff, tokens, .. } = ended;
+    let dir = registry.dir().task(&task.id);
+    if let Some(diff) = &diff {
+        dir.write_durably(TaskFile::Diff, diff.as_bytes())?;
+    }
+    let encoded = serde_json::to_vec(&record)
+        .map_err(|error| EngineError::Io { doing: "encode a report", source: error.into() })?;
+    dir.write_report(&encoded)?;
+    let end = match (end, &task.cancel) {
+        // The provider reports the end; the reason was given here.
+        (TaskEnd::Cancelled { reason: None }, Some(request)) => {
+            TaskEnd::Cancelled { reason: request.reason.clone() }
+        }
+        (end, _) => end,
+    };
+    let summary = Some(one_sentence_summary(&end, None, &record));
+    Ok(Finish { summary, tokens, ..Finish::bare(end) })
+}

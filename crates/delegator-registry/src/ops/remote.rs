@@ -1,0 +1,144 @@
+//! Tasks that a provider runs elsewhere.
+//!
+//! Their rows record what the provider last reported. They are never claimed, rescued or counted against the slots of this
+//! machine. Two processes may record the same report; the first one changes the row, the second gets [`Lost`].
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::{State, TaskId};
+use rusqlite::Connection;
+
+use super::attempt::{cause, end_task};
+use super::queries::query_all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row::{self, StoredState};
+use crate::task::{Cas, Finish, Lost, RemoteRef, Task};
+
+/// What a provider reports about a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RemoteReport {
+    Queued,
+    Working,
+    /// At this time by the provider's clock, if it reports one.
+    Ended {
+        finish: Finish,
+        at_ms: Option<i64>,
+    },
+}
+
+pub(crate) const UNFINISHED_REMOTE: &str = "SELECT * FROM tasks WHERE provider IS NOT NULL AND state IN ('queued', 'starting', 'working') ORDER BY seq";
+
+impl Registry {
+    /// Every task of a provider that has not ended, oldest first.
+    pub fn unfinished_remote(&self) -> Result<Vec<Task>, RegistryError> {
+        self.read(|db| query_all(db, UNFINISHED_REMOTE, (), row::task_from))
+    }
+
+    /// Records that the provider accepted the task.
+    pub fn accept_remote(
+        &mut self,
+        id: &TaskId,
+        accepted: &RemoteRef,
+        now_ms: i64,
+    ) -> Result<Cas<()>, RegistryError> {
+        let (remote_id, url) = (self.sink.text(&accepted.id), self.sink.optional(accepted.url.as_deref()));
+        let outcome = self.write(|db| {
+            with_unfinished(db, id, |stored| {
+                let sql =
+                    "UPDATE tasks SET remote_id = ?1, remote_url = ?2, updated_at_ms = ?3 WHERE seq = ?4";
+                db.execute(sql, (&remote_id, &url, now_ms, stored.seq)).map(drop)
+            })
+        })?;
+        crash_point(CrashPoint::RemoteAccepted);
+        self.remove_inputs_best_effort(id);
+        Ok(outcome)
+    }
+
+    /// Deletes a task that its provider refused, with its directory.
+    pub fn withdraw_remote(&mut self, id: &TaskId) -> Result<(), RegistryError> {
+        let is_deleted = self.write(|db| {
+            let sql = "DELETE FROM tasks WHERE id = ?1 AND provider IS NOT NULL AND remote_id IS NULL \
+                       AND state = 'queued'";
+            Ok(db.execute(sql, [id.as_str()])? == 1)
+        })?;
+        if is_deleted {
+            self.discard(id);
+        }
+        Ok(())
+    }
+
+    /// Records what the provider reports.
+    pub fn record_remote(
+        &mut self,
+        id: &TaskId,
+        report: &RemoteReport,
+        now_ms: i64,
+    ) -> Result<Cas<()>, RegistryError> {
+        let report = match report {
+            RemoteReport::Ended { finish, at_ms } => {
+                RemoteReport::Ended { finish: self.sink.finish(finish), at_ms: *at_ms }
+            }
+            other => other.clone(),
+        };
+        let outcome = self.write_with_reserve(|db| {
+            with_unfinished(db, id, |stored| {
+                let sql = "UPDATE tasks SET checked_at_ms = ?1, checks = checks + 1 WHERE seq = ?2";
+                db.execute(sql, (now_ms, stored.seq))?;
+                match &report {
+                    RemoteReport::Queued => Ok(()),
+                    RemoteReport::Working => begin(db, stored, now_ms).map(drop),
+                    RemoteReport::Ended { finish, at_ms } => {
+                        let created_at_ms = created_at(db, stored)?;
+                        // The clocks may differ.
+                        let at_ms = at_ms.unwrap_or(now_ms).min(now_ms).max(created_at_ms);
+                        end(db, stored, finish, at_ms)
+                    }
+                }
+            })
+        })?;
+        crash_point(CrashPoint::RemoteReported);
+        if matches!(report, RemoteReport::Ended { .. }) {
+            self.remove_inputs_best_effort(id);
+        }
+        Ok(outcome)
+    }
+}
+
+fn with_unfinished(
+    db: &Connection,
+    id: &TaskId,
+    change: impl FnOnce(&StoredState) -> rusqlite::Result<()>,
+) -> rusqlite::Result<Cas<()>> {
+    match row::load_state(db, id)? {
+        Some(stored) if stored.is_remote && !stored.state.is_terminal() => change(&stored).map(Cas::Applied),
+        stored => Ok(Cas::Lost(Lost { actual: stored.map(|stored| stored.state) })),
+    }
+}
+
+fn created_at(db: &Connection, stored: &StoredState) -> rusqlite::Result<i64> {
+    db.query_row("SELECT created_at_ms FROM tasks WHERE seq = ?1", [stored.seq], |row| row.get(0))
+}
+
+/// Moves a queued task to `working`; a task that works already is unchanged. When it started is unknown; no later than
+/// now, and not before it was submitted.
+fn begin(db: &Connection, stored: &StoredState, now_ms: i64) -> rusqlite::Result<State> {
+    if stored.state != State::Queued {
+        return Ok(stored.state);
+    }
+    for change in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
+        row::apply_transition(db, stored.seq, change, "the provider started it", now_ms)?;
+    }
+    let sql = "UPDATE tasks SET claimed_at_ms = ?1, started_at_ms = created_at_ms WHERE seq = ?2";
+    db.execute(sql, (now_ms, stored.seq))?;
+    Ok(State::Working)
+}
+
+fn end(db: &Connection, stored: &StoredState, finish: &Finish, now_ms: i64) -> rusqlite::Result<()> {
+    // A task that ended between two queries was working at some time. One that was cancelled may never have been.
+    let state = match finish.end.state() {
+        State::Cancelled => stored.state,
+        _ => begin(db, stored, now_ms)?,
+    };
+    let stored = &StoredState { state, ..stored.clone() };
+    end_task(db, stored, finish, &cause(&finish.end), now_ms)
+}

@@ -1,0 +1,76 @@
+//! What results show of a task that a provider runs: where it runs, and its diff.
+
+use delegator_registry::{RemoteTask, Task};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Bytes of the diff that a result shows unless the caller requests the output.
+const SHOWN_BYTES: usize = 8_000;
+
+/// Where a task runs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RemoteData {
+    /// Environment id.
+    pub environment: String,
+    pub provider: &'static str,
+    /// The provider's own id of the task; absent until the provider has accepted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+impl RemoteData {
+    pub fn of(task: &Task) -> Option<RemoteData> {
+        let RemoteTask { environment, accepted, .. } = task.remote.clone()?;
+        let (remote_id, url) = accepted.map_or((None, None), |accepted| (Some(accepted.id), accepted.url));
+        Some(RemoteData {
+            environment: environment.id,
+            provider: environment.provider.name(),
+            remote_id,
+            url,
+        })
+    }
+}
+
+/// The changes of a task that a provider ran, as a unified diff.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DiffData {
+    /// The length of the whole diff.
+    pub bytes: u64,
+    pub text: String,
+    /// The text is only the beginning; the command `diff` prints all of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_truncated: bool,
+}
+
+impl DiffData {
+    /// The diff, in whole lines up to the budget; `None` if there is none.
+    pub fn of(stored: &[u8], budget: Option<usize>) -> Option<DiffData> {
+        let text = String::from_utf8_lossy(stored);
+        let limit = text.floor_char_boundary(budget.unwrap_or(SHOWN_BYTES));
+        let shown = match limit < text.len() {
+            true => text[..limit].rfind('\n').map_or(limit, |end| end + 1),
+            false => text.len(),
+        };
+        (!stored.is_empty()).then(|| DiffData {
+            bytes: stored.len() as u64,
+            text: text[..shown].to_owned(),
+            is_truncated: shown < text.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_is_cut_after_a_whole_line_and_marked() {
+        let cut = DiffData::of(b"+one\n+two\n+three\n", Some(12)).unwrap();
+        assert_eq!((cut.text.as_str(), cut.bytes, cut.is_truncated), ("+one\n+two\n", 17, true));
+        let whole = DiffData::of(b"+one\n", None).unwrap();
+        assert_eq!((whole.text.as_str(), whole.is_truncated), ("+one\n", false));
+        assert!(DiffData::of(b"", None).is_none());
+    }
+}
