@@ -254,8 +254,10 @@ fn a_backend_that_fails_is_reported_and_nothing_is_lost() {
 fn people_see_where_a_task_runs_and_what_it_changed() {
     let cloud = Cloud::new();
     cloud.next_task(&[FakeState::Completed], &[DIFF]);
-    let id = cloud.submitted_id();
-    let shown = cloud.run(&["wait", &id, "--format", "markdown"]).stdout;
+    let accepted =
+        cloud.run(&["cloud", "submit", "grow", "--env-id", ENVIRONMENT, "--format", "human"]).stdout;
+    assert!(accepted.contains("https://chatgpt.com/codex/tasks/"), "{accepted}");
+    let shown = cloud.run(&["wait", "--last", "--format", "markdown"]).stdout;
     for expected in [ENVIRONMENT, "https://chatgpt.com/codex/tasks/", "seed.txt", "+grown", "Modified 1 file"]
     {
         assert!(shown.contains(expected), "{expected}: {shown}");

@@ -20,6 +20,8 @@ pub fn accepted(data: &Value) -> Document {
         &[
             ("state", "/state"),
             ("directory", "/working_dir"),
+            ("environment", "/remote/environment"),
+            ("page", "/remote/url"),
             ("thread", "/thread_id"),
             ("runs in", "/capability"),
             ("expected duration", "/expected_duration"),
