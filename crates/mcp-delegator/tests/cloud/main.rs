@@ -1,71 +1,17 @@
 //! Tasks of hosted Codex, with the real `codex cloud` and a fake backend.
+//!
+//! `places` checks that a task answers in the same way wherever it runs.
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
-use delegator_testkit::codex::world_with_codex;
-use delegator_testkit::fake_cloud::{ENVIRONMENT, FakeCloud, FakeState, FakeTask, Fault};
-use delegator_testkit::program::{RunOutput, World, read_text};
+mod hosted;
+mod places;
+
+use delegator_testkit::fake_cloud::{ENVIRONMENT, FakeState, Fault};
+use delegator_testkit::program::read_text;
 use serde_json::{Value, json};
 
-const DIFF: &str =
-    "diff --git a/seed.txt b/seed.txt\n--- a/seed.txt\n+++ b/seed.txt\n@@ -1 +1,2 @@\n-seed\n+grown\n+more\n";
-
-struct Cloud {
-    world: World,
-    backend: FakeCloud,
-}
-
-impl Cloud {
-    /// A signed-in Codex, an environment of the backend and one of a fleet.
-    fn new() -> Cloud {
-        let cloud = Cloud::signed_out();
-        cloud.backend.sign_in(&cloud.world.home().join(".codex"));
-        cloud
-    }
-
-    fn signed_out() -> Cloud {
-        let backend = FakeCloud::start();
-        let world = world_with_codex(env!("CARGO_BIN_EXE_mcp-delegator"), "");
-        let world =
-            backend.variables().iter().fold(world, |world, (name, value)| world.variable(name, value));
-        let environment = |provider| json!({"name": provider, "repoUrl": "https://github.com/me/app", "stack": "rust", "provider": provider});
-        let environments = json!({ENVIRONMENT: environment("codex-cloud"), "env_fleet": environment("fleet"), "env_gone": environment("codex-cloud")});
-        world.write("home/.config/mcp-delegator/environments.json", &environments.to_string());
-        Cloud { world, backend }
-    }
-
-    /// What the next submitted task becomes.
-    fn next_task(&self, states: &[FakeState], diffs: &[&str]) {
-        self.backend.set_next_task(FakeTask::new("").states(states).diffs(diffs));
-    }
-
-    fn run(&self, args: &[&str]) -> RunOutput {
-        self.world.run(args)
-    }
-
-    fn data(&self, args: &[&str]) -> Value {
-        let run = self.run(args);
-        let answer = run.json();
-        assert_eq!(answer["ok"], true, "{args:?}: {run:?}");
-        answer["data"].clone()
-    }
-
-    /// The exit code and the error of a command that fails.
-    fn error(&self, args: &[&str]) -> (i32, Value) {
-        let run = self.run(args);
-        let answer = run.json();
-        assert_eq!(answer["ok"], false, "{args:?}: {run:?}");
-        (run.exit.unwrap(), json!({"error": answer["error"], "context": answer["meta"]["error_context"]}))
-    }
-
-    fn submit(&self) -> Value {
-        self.data(&["cloud", "submit", "grow the seed", "--env-id", ENVIRONMENT])
-    }
-
-    fn submitted_id(&self) -> String {
-        self.submit()["task_id"].as_str().unwrap().to_owned()
-    }
-}
+use hosted::{Cloud, DIFF};
 
 #[test]
 fn a_task_is_submitted_awaited_and_reported_with_its_diff() {

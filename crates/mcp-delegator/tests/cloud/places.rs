@@ -1,0 +1,157 @@
+//! A task answers in the same way wherever it runs: the same commands take its id, and their data has the same fields.
+
+use std::collections::BTreeSet;
+
+use delegator_testkit::fake_cloud::FakeState;
+use delegator_testkit::program::World;
+use delegator_testkit::stage::{Stage, successful_turn};
+use serde_json::{Value, json};
+
+use crate::hosted::{Cloud, DIFF};
+
+/// How the next task of a place ends.
+#[derive(Debug, Clone, Copy)]
+enum Course {
+    Completes,
+    Fails,
+    /// It works until the test ends.
+    Works,
+}
+
+/// Where tasks run.
+trait Place {
+    fn world(&self) -> &World;
+
+    /// Decides what becomes of the tasks that are submitted next.
+    fn prepare(&self, course: Course);
+
+    fn submit(&self) -> String;
+}
+
+fn submit(place: &dyn Place, course: Course) -> String {
+    place.prepare(course);
+    place.submit()
+}
+
+struct ThisMachine(Stage);
+
+impl Place for ThisMachine {
+    fn world(&self) -> &World {
+        &self.0.world
+    }
+
+    fn prepare(&self, course: Course) {
+        self.0.set_script(match course {
+            Course::Completes => {
+                successful_turn(&[json!({"write_file": {"path": "seed.txt", "text": "grown"}})])
+            }
+            Course::Fails => {
+                json!([{"thread_started": {}}, "turn_started", {"turn_failed": "no"}])
+            }
+            Course::Works => json!([{"thread_started": {}}, "turn_started", "silent"]),
+        });
+    }
+
+    fn submit(&self) -> String {
+        self.0.exec(&["--mode", "workspace-write", "--skip-git-repo-check"])
+    }
+}
+
+impl Place for Cloud {
+    fn world(&self) -> &World {
+        &self.world
+    }
+
+    fn prepare(&self, course: Course) {
+        match course {
+            Course::Completes => self.next_task(&[FakeState::Completed], &[DIFF]),
+            Course::Fails => self.next_task(&[FakeState::Failed], &[]),
+            Course::Works => self.next_task(&[FakeState::Running], &[]),
+        }
+    }
+
+    fn submit(&self) -> String {
+        self.submitted_id()
+    }
+}
+
+/// The exit code and the answer of a command.
+fn call(place: &dyn Place, args: &[&str]) -> (i32, Value) {
+    let run = place.world().run(args);
+    (run.exit.unwrap(), run.json())
+}
+
+/// The fields of an object that every task has.
+fn common_fields(data: &Value) -> BTreeSet<&str> {
+    // These are facts that not every task has: an exit code, a thread and a restore point of a local one, a diff of a cloud one.
+    let optional = [
+        "diff",
+        "remote",
+        "environment",
+        "restore_point",
+        "git",
+        "artifacts",
+        "labels",
+        "thread_id",
+        "containment",
+        "agent_exit_code",
+        "test_results",
+        "expected_duration",
+    ];
+    let fields = data.as_object().unwrap().keys().map(String::as_str);
+    fields.filter(|field| !optional.contains(field)).collect()
+}
+
+/// The answers about tasks of each course, which must have the same fields everywhere.
+fn answers(place: &dyn Place) -> Vec<Value> {
+    let completed = submit(place, Course::Completes);
+    let (exit, waited) = call(place, &["wait", &completed]);
+    assert_eq!((exit, &waited["data"]["state"]), (0, &json!("completed")), "{waited}");
+    assert!(waited["data"]["summary"].as_str().unwrap().contains("1 file"), "{waited}");
+    let (_, results) = call(place, &["results", &completed[..12]]);
+    assert_eq!(results["data"]["summary"], waited["data"]["summary"], "the beginning of an id is enough");
+    let (exit, refused) = call(place, &["cancel", &completed]);
+    assert_eq!((exit, &refused["error"]["code"]), (4, &json!("WRONG_STATE")), "{refused}");
+
+    let failed = submit(place, Course::Fails);
+    let (exit, failure) = call(place, &["wait", &failed, "--exit-status"]);
+    assert_eq!((exit, &failure["error"]["code"]), (80, &json!("AGENT_FAILED")), "{failure}");
+    let (_, failure) = call(place, &["results", &failed]);
+    assert!(failure["data"]["metadata"]["error_context"]["failure_kind"].is_string(), "{failure}");
+    place.prepare(Course::Works);
+    let (exit, again) = call(place, &["retry", &failed]);
+    assert_eq!((exit, &again["meta"]["retry_of"]), (0, &json!(failed)), "{again}");
+
+    let working = again["data"]["task_id"].as_str().unwrap();
+    let (exit, expired) = call(place, &["wait", working, "--timeout-sec", "1"]);
+    assert_eq!((exit, &expired["meta"]["failure_data"]["state"]), (14, &json!("working")), "{expired}");
+    let (exit, early) = call(place, &["results", working]);
+    assert_eq!((exit, &early["error"]["retryable"]), (4, &json!(true)), "{early}");
+    let (_, status) = call(place, &["status", working]);
+    assert_eq!(
+        (&status["data"]["summary"]["running"], &status["data"]["tasks"][0]["task_id"]),
+        (&json!(1), &json!(working))
+    );
+    let (exit, both) = call(place, &["wait", &completed, &failed]);
+    assert_eq!((exit, both["data"]["tasks"].as_array().unwrap().len()), (0, 2), "{both}");
+    let data =
+        |answer: &Value, at: &str| answer.pointer(at).unwrap_or_else(|| panic!("{at}: {answer}")).clone();
+    vec![
+        data(&waited, "/data"),
+        data(&waited, "/data/metadata"),
+        data(&waited, "/data/metadata/file_operations"),
+        data(&results, "/data"),
+        data(&failure, "/data/metadata"),
+        data(&again, "/data"),
+        data(&expired, "/meta/failure_data"),
+        data(&status, "/data/tasks/0"),
+    ]
+}
+
+#[test]
+fn a_task_answers_in_the_same_way_wherever_it_runs() {
+    let here = ThisMachine(Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), json!([])));
+    for (here, hosted) in answers(&here).iter().zip(&answers(&Cloud::new())) {
+        assert_eq!(common_fields(here), common_fields(hosted), "{here}\n{hosted}");
+    }
+}
