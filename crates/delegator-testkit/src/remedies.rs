@@ -58,12 +58,6 @@ const HINT_KEYS: [&str; 2] = ["suggestion", "suggestions"];
 pub fn hints_in_answer(answer: &serde_json::Value) -> Vec<&str> {
     match answer {
         serde_json::Value::Array(items) => items.iter().flat_map(hints_in_answer).collect(),
-        // Hints about a configuration name its keys.
-        serde_json::Value::Object(object)
-            if object.get("code").is_some_and(|code| code == "CONFIG_INVALID") =>
-        {
-            Vec::new()
-        }
         serde_json::Value::Object(object) => object
             .iter()
             .filter(|(key, _)| !FOREIGN_KEYS.contains(&key.as_str()))

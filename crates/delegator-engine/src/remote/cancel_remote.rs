@@ -1,6 +1,6 @@
 //! Cancels a task that a provider runs.
 
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_registry::Registry;
 
 use super::submit_remote::provider_error;
@@ -16,6 +16,9 @@ impl Engine {
         id: &TaskId,
         reason: Option<&str>,
     ) -> Result<(), EngineError> {
+        if id.location() == TaskLocation::Local {
+            return Ok(());
+        }
         let task = registry.get(id)?.filter(|task| !task.state.is_terminal());
         let Some(remote) = task.and_then(|task| task.remote) else { return Ok(()) };
         let provider = remote.environment.provider;

@@ -19,9 +19,6 @@ use crate::error::EngineError;
 use crate::provider_error::ProviderError;
 use crate::submit::submission::without_key;
 
-/// How long a process may take to lock a task that it has stored.
-const LOCK_GRACE_MS: i64 = 2_000;
-
 /// A task for an environment of a provider.
 #[derive(Debug, Clone)]
 pub struct RemoteSubmission {
@@ -91,8 +88,7 @@ impl Engine {
         task: &Task,
         provider: Provider,
     ) -> Result<(), EngineError> {
-        // The submitting process may be about to lock the task. A clock that was set back must not block this forever.
-        if (0..LOCK_GRACE_MS).contains(&(self.now_ms() - task.created_at_ms)) {
+        if self.may_lock_soon(task.created_at_ms) {
             return Ok(());
         }
         let LockAttempt::Locked(_lock) = registry.dir().task(&task.id).try_lock()? else { return Ok(()) };

@@ -131,8 +131,10 @@ impl Engine {
         request: &OverviewRequest,
     ) -> Result<Vec<Task>, EngineError> {
         match (&request.only, request.filter.location) {
-            (Some(id), _) => Ok(registry.get(id)?.into_iter().collect()),
-            (None, Some(TaskLocation::Local)) => Ok(Vec::new()),
+            (Some(id), _) if id.location() == TaskLocation::Cloud => {
+                Ok(registry.get(id)?.into_iter().collect())
+            }
+            (Some(_), _) | (None, Some(TaskLocation::Local)) => Ok(Vec::new()),
             (None, _) => Ok(registry.unfinished_remote()?),
         }
     }

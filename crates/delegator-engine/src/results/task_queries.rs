@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use delegator_domain::task::{TaskId, TaskIdPrefix, WorkTree};
+use delegator_domain::task::{TaskId, TaskIdPrefix, TaskLocation, WorkTree};
 use delegator_registry::{
     Filter, OpenOptions, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
 };
@@ -121,7 +121,10 @@ impl Engine {
             .transpose()?;
         let snapshot = read_snapshot(&dir)?;
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
-        let diff = dir.read(TaskFile::Diff)?.unwrap_or_default();
+        let diff = match id.location() {
+            TaskLocation::Cloud => dir.read(TaskFile::Diff)?.unwrap_or_default(),
+            TaskLocation::Local => Vec::new(),
+        };
         Ok(TaskFiles { record, snapshot, restore_point, diff })
     }
 

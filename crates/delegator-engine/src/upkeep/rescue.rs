@@ -22,7 +22,8 @@ use super::process_owner::owner_of;
 use crate::Engine;
 use crate::error::EngineError;
 
-/// How long a process may take to lock a task that it has claimed. Starting may take longer: the task is locked by then.
+/// How long a process may take to lock a task that it has claimed or stored. Starting may take longer: the task is locked by
+/// then.
 const LOCK_GRACE_MS: i64 = 2_000;
 /// An overview makes no pass if this process made one more recently.
 const MIN_OVERVIEW_PASS_INTERVAL: Duration = Duration::from_secs(1);
@@ -129,11 +130,14 @@ impl Engine {
         is_unchanged(registry, active)
     }
 
-    /// The process that claimed the task may be about to lock it. A negative age does not count: a clock that was set back
-    /// must not block the rescue forever.
     fn is_just_claimed(&self, active: &ActiveTask) -> bool {
-        let age_ms = self.now_ms() - active.claimed_at_ms;
-        active.state == State::Starting && (0..LOCK_GRACE_MS).contains(&age_ms)
+        active.state == State::Starting && self.may_lock_soon(active.claimed_at_ms)
+    }
+
+    /// Whether the process that claimed or stored a task at this time may be about to lock it. A negative age does not count:
+    /// a clock that was set back must not block the rescue forever.
+    pub(crate) fn may_lock_soon(&self, since_ms: i64) -> bool {
+        (0..LOCK_GRACE_MS).contains(&(self.now_ms() - since_ms))
     }
 }
 

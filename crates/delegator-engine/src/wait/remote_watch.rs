@@ -30,7 +30,11 @@ impl RemoteWatch {
     }
 
     /// Collects the outcome of a query that has ended, and starts one if it is due. `awaited` are unfinished tasks.
-    pub(super) fn step(&mut self, engine: &Engine, awaited: Vec<Task>) -> Result<(), EngineError> {
+    pub(super) fn step<'a>(
+        &mut self,
+        engine: &Engine,
+        awaited: impl Iterator<Item = &'a Task>,
+    ) -> Result<(), EngineError> {
         if self.query.as_ref().is_some_and(|query| !query.is_finished()) {
             return Ok(());
         }
@@ -41,17 +45,19 @@ impl RemoteWatch {
             };
             self.note(query.join().map_err(|_| panicked())??);
         }
-        if awaited.is_empty() || Instant::now() < self.not_before {
+        if Instant::now() < self.not_before {
             return Ok(());
         }
-        let due = awaited.iter().filter_map(|task| task.remote.as_ref());
-        if !due.map(|remote| engine.query_due_in(remote)).any(|left| left.is_zero()) {
+        let is_due =
+            |task: &&Task| task.remote.as_ref().is_some_and(|remote| engine.query_due_in(remote).is_zero());
+        let due: Vec<Task> = awaited.filter(is_due).cloned().collect();
+        if due.is_empty() {
             return Ok(());
         }
         let engine = engine.clone();
         let query = std::thread::Builder::new().name("provider".to_owned()).spawn(move || {
             let Some(mut registry) = engine.find_registry()? else { return Ok(Vec::new()) };
-            engine.refresh_remote(&mut registry, &awaited)
+            engine.refresh_remote(&mut registry, &due)
         });
         self.query = Some(query.map_err(EngineError::io("start a thread"))?);
         Ok(())

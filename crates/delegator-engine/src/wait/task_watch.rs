@@ -62,9 +62,9 @@ impl TaskWatch {
     }
 
     /// The watched tasks of providers that have not ended.
-    pub(crate) fn unfinished_remote(&self) -> Vec<Task> {
+    pub(crate) fn unfinished_remote(&self) -> impl Iterator<Item = &Task> {
         let tasks = self.watched.values().map(|watched| &watched.task);
-        tasks.filter(|task| task.remote.is_some() && !task.state.is_terminal()).cloned().collect()
+        tasks.filter(|task| task.remote.is_some() && !task.state.is_terminal())
     }
 
     /// Whether the supervisor of a working task does not exist.

@@ -1,6 +1,5 @@
 //! `diff`: the changes of a cloud task, as a unified diff.
 
-use delegator_engine::EngineError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -8,7 +7,7 @@ use crate::commands::cloud::AttemptInput;
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::local::tasks::{ended, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::outcome::CommandOutput;
@@ -45,8 +44,6 @@ fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
             .context("task_id", task.id.as_str())
             .suggest(format!("Run 'git diff' in {}.", task.working_dir)));
     }
-    if !task.state.is_terminal() {
-        return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
-    }
+    let task = ended(task)?;
     Ok(raw_text(engine.remote_diff(&task, input.attempt.attempt)?))
 }

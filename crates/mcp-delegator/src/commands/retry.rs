@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::Mode;
-use delegator_engine::{Engine, EngineError};
+use delegator_engine::Engine;
 use delegator_registry::{Task, TaskFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ use crate::commands::inputs::{
     unconfirmed_problem,
 };
 use crate::commands::local::exec::accepted_output;
-use crate::commands::local::tasks::{TaskRequest, build_submission, engine, resolve_task};
+use crate::commands::local::tasks::{TaskRequest, build_submission, ended, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
 use crate::output::data::acknowledgement::{Capability, ExecutionAck};
@@ -82,10 +82,7 @@ pub const COMMAND: Command = Command {
 
 fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolve_task(&engine, &input.target.task_id)?)?;
-    if !task.state.is_terminal() {
-        return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
-    }
+    let task = ended(engine.task(&resolve_task(&engine, &input.target.task_id)?)?)?;
     let text = match &input.task {
         Some(text) => text.clone(),
         None => stored_text(&task, engine.read_stored(&task.id, TaskFile::Text)?)?,
@@ -125,7 +122,7 @@ fn retry_remote(
     }
     let mut stored: Submit = stored_inputs(task, text)?;
     stored.submission.idempotency_key = None;
-    cloud::submit::accepted_output(cloud::submit::submit(context, &stored, new_record(task).into())?)
+    Ok(cloud::submit::accepted_output(cloud::submit::submit(context, &stored, new_record(task).into())?))
 }
 
 fn retry_local(

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{
-    AppliedFile, ChangeKind, DiffApplication, EngineError, display_path, restore_command,
-};
+use delegator_engine::{AppliedFile, ChangeKind, DiffApplication, display_path, restore_command};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +11,7 @@ use serde_json::Value;
 use crate::commands::cloud::AttemptInput;
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, resolve_task, variables};
+use crate::commands::local::tasks::{ended, engine, resolve_task, variables};
 use crate::commands::{Command, prepare};
 use crate::error::apply::ConflictContext;
 use crate::error::engine::directory_problem;
@@ -119,9 +117,7 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
         let message = "A task of this machine has changed its directory itself; there is nothing to apply.";
         return Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()));
     }
-    if !task.state.is_terminal() {
-        return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
-    }
+    let task = ended(task)?;
     let diff = engine.remote_diff(&task, input.attempt.attempt)?;
     let given = context.process.current_dir.join(input.working_dir.clone().unwrap_or_default());
     let roots = &context.config.settings.allowed_roots;

@@ -75,7 +75,7 @@ fn run(context: &Context<'_>, input: Submit) -> Result<CommandOutput, AppError> 
     if let Some(object) = record.as_object_mut() {
         object.shift_remove("task");
     }
-    accepted_output(submit(context, &input, record)?)
+    Ok(accepted_output(submit(context, &input, record)?))
 }
 
 /// Submits a task. `record` is its input as it is stored with the task.
@@ -104,22 +104,16 @@ pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Su
     Ok(engine(context)?.submit_remote(&submission)?)
 }
 
-pub fn accepted_output(submitted: Submission) -> Result<CommandOutput, AppError> {
+pub fn accepted_output(submitted: Submission) -> CommandOutput {
     let Submission { task, replayed } = submitted;
     let acknowledgement = ExecutionAck {
         summary: task.ended.is_some().then(|| task_data::summary(&task)),
         ..ExecutionAck::of(&task, Capability::Background)
     };
-    let facts = AckFacts {
-        queue_position: None,
-        estimated_start_ms: None,
-        replayed,
-        waiting_for: None,
-        is_queue_paused: false,
-    };
+    let facts = AckFacts { replayed, ..AckFacts::default() };
     let mut output = CommandOutput::done(acknowledgement).with_facts(facts);
     output.message = Some(format!("Task {} accepted", task.id));
-    Ok(output)
+    output
 }
 
 fn find_environment(context: &Context<'_>, wanted: &str) -> Result<Environment, AppError> {

@@ -5,14 +5,14 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use delegator_engine::{Engine, EngineError, TaskFiles};
+use delegator_engine::{Engine, TaskFiles};
 use delegator_registry::{Task, TaskFile};
 use delegator_transcript::without_repeated_keys;
 use serde_json::Value;
 
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
-use crate::commands::local::tasks::{engine, mark_read, resolve_task, task_result};
+use crate::commands::local::tasks::{ended, engine, mark_read, resolve_task, task_result};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::events::EventsPage;
@@ -64,10 +64,7 @@ const MAX_EVENTS: usize = 50;
 
 fn run(context: &Context<'_>, input: Results) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let task = engine.task(&resolve_task(&engine, &input.task.task_id)?)?;
-    if !task.state.is_terminal() {
-        return Err(EngineError::NotEnded { task: task.id, state: task.state }.into());
-    }
+    let task = ended(engine.task(&resolve_task(&engine, &input.task.task_id)?)?)?;
     let files = engine.files(&task.id)?;
     let events = events_page(&engine, &task, &files, &input)?;
     let times = RunTimes::of(&task);

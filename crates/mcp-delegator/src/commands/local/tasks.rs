@@ -13,8 +13,8 @@ use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, Capabilities, Ending, Engine, HostedCodex, Limits, MARKER, Nesting, Providers, Settings,
-    Submission, TaskFiles, Variables, Verify, WaitOutcome, parse_task_marker,
+    Agent, Capabilities, Ending, Engine, EngineError, HostedCodex, Limits, MARKER, Nesting, Providers,
+    Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome, parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -383,6 +383,14 @@ pub fn resolve_targets(engine: &Engine, given: &[TaskRef]) -> Targets {
         }
     }
     targets
+}
+
+/// The task if it has ended; otherwise the error that suggests to wait for it.
+pub fn ended(task: Task) -> Result<Task, AppError> {
+    match task.state.is_terminal() {
+        true => Ok(task),
+        false => Err(EngineError::NotEnded { task: task.id, state: task.state }.into()),
+    }
 }
 
 pub fn resolve_task(engine: &Engine, given: &TaskRef) -> Result<TaskId, AppError> {

@@ -70,7 +70,7 @@ impl ExecutionAck {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AckFacts {
     /// 0: the task has a slot.
     #[serde(skip_serializing_if = "Option::is_none")]
