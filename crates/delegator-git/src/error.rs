@@ -12,6 +12,8 @@ pub enum GitError {
     Spawn { source: io::Error },
     #[error("git {command} did not finish within {} s and was killed", limit.as_secs())]
     TimedOut { command: String, limit: Duration },
+    #[error("git {command} was cancelled")]
+    Cancelled { command: String },
     #[error("git {command} printed more than {limit} bytes and was killed")]
     TooMuchOutput { command: String, limit: usize },
     #[error("git {command} failed: {stderr}")]

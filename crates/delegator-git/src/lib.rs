@@ -10,13 +10,15 @@
 //! - Only refs and HEAD are read and changed in the repository itself, with plumbing commands that run nothing but
 //!   hooks, and hooks are disabled.
 //!
-//! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*` variables.
+//! git gets an environment built here, a deadline and an output limit. It never gets a caller's `GIT_*` variables. Calls
+//! that reach another repository (`remote`) use the user's own configuration, for credentials and proxies.
 //!
 //! ```text
 //! find_repository ─▶ Repository ─▶ capture (index, work tree) ─▶ RestorePoint ─▶ ref
 //!                                      restore: prepare_restore ─▶ PreparedRestore ─▶ create_undo_point ─▶ apply
 //!                        ├▶ diff: prepare_diff ─▶ PreparedDiff ─▶ apply (RestorePoint, work tree)
 //!                        └▶ Baseline ── the agent works ──▶ compare ─▶ Comparison ─▶ end state, beside the point
+//! RemoteUrl ─▶ Mirror ─▶ BaseCommit ─▶ checkout ─▶ TreeListing ── the agent works ──▶ WorkTreeDiff ─▶ push
 //! ```
 
 mod add_to_index;
@@ -33,6 +35,7 @@ mod error;
 mod ignored;
 mod index_file;
 mod listing;
+mod remote;
 mod repository;
 mod restore_plan;
 mod restore_point;
@@ -48,6 +51,7 @@ mod three_way;
 mod tracked;
 mod unique;
 mod user_edits;
+mod work_tree_diff;
 mod write_restore_point;
 
 pub use apply_diff::{
@@ -61,6 +65,7 @@ pub use end_state::{AgentChanges, Doubt};
 pub use error::{EndStateProblem, GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
 pub use listing::display_path;
+pub use remote::{BaseCommit, Mirror, RemoteAccess, RemoteError, RemoteUrl};
 pub use repository::{Head, Repository, find_repository};
 pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{
@@ -70,3 +75,4 @@ pub use restore_target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreSc
 pub use run::Git;
 pub use unique::holds_unique_content;
 pub use user_edits::PossibleEdit;
+pub use work_tree_diff::{DiffText, PushedCommit, TreeListing, WorkTreeDiff};

@@ -12,6 +12,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,6 +23,8 @@ use crate::error::GitError;
 
 const MAX_OUTPUT: usize = 64 << 20;
 const MAX_STDERR: usize = 16 << 10;
+/// How soon a cancelled call ends.
+const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// Passed to every git call, overriding what a repository configures.
 const CONFIG_OVERRIDES: [&str; 19] = [
@@ -46,6 +50,28 @@ const CONFIG_OVERRIDES: [&str; 19] = [
     "safe.directory=*",
 ];
 
+/// Passed to calls that reach another repository. Credentials, proxies and ssh come from the user's own configuration;
+/// transports that run a command of the URL stay forbidden.
+const REMOTE_OVERRIDES: [&str; 17] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.editor=:",
+    "core.attributesFile=/dev/null",
+    "protocol.allow=never",
+    "protocol.https.allow=always",
+    "protocol.http.allow=always",
+    "protocol.ssh.allow=always",
+    "protocol.git.allow=always",
+    "protocol.file.allow=always",
+    "submodule.recurse=false",
+    "push.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "transfer.credentialsInUrl=allow",
+    "safe.directory=*",
+];
+
 /// The git program, the variables that locate the user's configuration, and a deadline for all calls.
 #[derive(Debug, Clone)]
 pub struct Git {
@@ -54,6 +80,8 @@ pub struct Git {
     user_config_env: Vec<(OsString, OsString)>,
     deadline: Instant,
     limit: Duration,
+    /// Ends calls early when it is true.
+    cancel: Option<Arc<AtomicBool>>,
 }
 
 /// The arguments, variables and input of one git call.
@@ -67,6 +95,8 @@ pub(crate) struct Call<'a> {
     pub(crate) reads_user_config: bool,
     /// Added to the output limit, for lists whose size depends on the repository.
     pub(crate) extra_output: usize,
+    /// The environment of a call that reaches another repository.
+    pub(crate) remote: Option<&'a [(OsString, OsString)]>,
 }
 
 impl<'a> Call<'a> {
@@ -98,7 +128,7 @@ impl Git {
         let config_env =
             environment.into_iter().filter(|(name, _)| *name == "HOME" || *name == "XDG_CONFIG_HOME");
         let user_config_env = config_env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Git { program, user_config_env, deadline: Instant::now() + limit, limit }
+        Git { program, user_config_env, deadline: Instant::now() + limit, limit, cancel: None }
     }
 
     /// What `git --version` prints.
@@ -107,22 +137,42 @@ impl Git {
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
+    /// A copy whose calls end with [`GitError::Cancelled`] soon after the flag is set.
+    #[must_use]
+    pub fn with_cancel(&self, cancel: Arc<AtomicBool>) -> Git {
+        Git { cancel: Some(cancel), ..self.clone() }
+    }
+
     /// A copy with a new time limit that starts now.
-    pub(crate) fn with_limit(&self, limit: Duration) -> Git {
+    #[must_use]
+    pub fn with_limit(&self, limit: Duration) -> Git {
         Git { deadline: Instant::now() + limit, limit, ..self.clone() }
+    }
+
+    /// How long calls may still take; an error if they are cancelled or late.
+    pub(crate) fn remaining(&self) -> io::Result<Duration> {
+        if self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match self.deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            remaining if self.cancel.is_some() => Ok(remaining.min(CANCEL_POLL)),
+            remaining => Ok(remaining),
+        }
     }
 
     /// Runs git in `dir` and returns its standard output; any exit code but 0 is an error.
     pub(crate) fn run(&self, dir: &Path, call: &Call<'_>) -> Result<Vec<u8>, GitError> {
         let mut command = self.command(dir, call);
         let mut child = command.spawn().map_err(|source| GitError::Spawn { source })?;
-        let exchange = communicate(&mut child, call, self.deadline);
+        let exchange = communicate(&mut child, call, self);
         if exchange.is_err() {
             kill_group(&mut child);
         }
         let status = child.wait().map_err(|source| GitError::Spawn { source })?;
         let (output, stderr) = exchange.map_err(|source| match source.kind() {
             io::ErrorKind::TimedOut => GitError::TimedOut { command: call.name(), limit: self.limit },
+            io::ErrorKind::Interrupted => GitError::Cancelled { command: call.name() },
             io::ErrorKind::FileTooLarge => {
                 GitError::TooMuchOutput { command: call.name(), limit: MAX_OUTPUT + call.extra_output }
             }
@@ -148,7 +198,8 @@ impl Git {
     fn command(&self, dir: &Path, call: &Call<'_>) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--no-pager");
-        for setting in CONFIG_OVERRIDES {
+        let overrides = if call.remote.is_some() { &REMOTE_OVERRIDES[..] } else { &CONFIG_OVERRIDES[..] };
+        for setting in overrides {
             command.args(["-c", setting]);
         }
         command.args(&call.options).args(&call.args).current_dir(dir).env_clear();
@@ -164,7 +215,9 @@ impl Git {
             ("GIT_ASKPASS", ""),
             ("GIT_EDITOR", ":"),
         ]);
-        if !call.reads_user_config {
+        if let Some(variables) = call.remote {
+            command.envs(variables.iter().map(|(name, value)| (name, value)));
+        } else if !call.reads_user_config {
             command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]);
         }
         command.envs(call.variables.iter().map(|(name, value)| (name, value)));
@@ -191,8 +244,9 @@ struct Streams<'a> {
     error_output: Vec<u8>,
 }
 
-/// Writes the input and reads both output streams. Fails with `TimedOut` or `FileTooLarge` at a limit.
-fn communicate(child: &mut Child, call: &Call<'_>, deadline: Instant) -> io::Result<(Vec<u8>, Vec<u8>)> {
+/// Writes the input and reads both output streams. Fails with `TimedOut` or `FileTooLarge` at a limit,
+/// and with `Interrupted` when the call is cancelled.
+fn communicate(child: &mut Child, call: &Call<'_>, git: &Git) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut streams = Streams {
         stdin: child.stdin.take(),
         pending_input: call.input,
@@ -211,11 +265,7 @@ fn communicate(child: &mut Child, call: &Call<'_>, deadline: Instant) -> io::Res
         stream.map_or(Ok(()), |stream| rustix::io::ioctl_fionbio(stream, true))?;
     }
     loop {
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        if remaining.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let exited = streams.wait(remaining)?;
+        let exited = streams.wait(git.remaining()?)?;
         streams.write_input();
         streams.read_output()?;
         if exited || (streams.stdout.is_none() && streams.stderr.is_none()) {

@@ -20,7 +20,7 @@ use crate::run::{Call, Git};
 use crate::store::{Store, git_config};
 
 /// An encoding cannot be disabled, only unset.
-const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
+pub(crate) const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
 /// A larger exclude file is not copied.
 const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 

@@ -9,6 +9,7 @@ mod comparing;
 mod exact;
 mod hidden;
 mod hostile;
+mod mirrors;
 mod private;
 mod repository_kinds;
 mod restoring;

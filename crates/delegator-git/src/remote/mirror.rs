@@ -1,0 +1,271 @@
+//! A cached bare copy of a repository.
+//!
+//! It is built in a directory of its own and renamed into place, so an interrupted clone never counts as a mirror. A
+//! damaged mirror is rebuilt; any other problem is an error and leaves the mirror alone. No object is deleted from a
+//! mirror, because checkouts borrow them; for the same reason the objects of a damaged mirror stay beside the new one
+//! until that is damaged, too.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::access::REMOTE;
+use super::checkout::{borrow_objects, create_checkout, object_format};
+use super::lock::lock;
+use super::refs::RemoteRefs;
+use super::{RemoteAccess, RemoteError, RemoteUrl};
+use crate::error::GitError;
+use crate::listing::single_line;
+use crate::repository::Repository;
+use crate::run::{Call, Git};
+use crate::store::git_config;
+
+/// The mirror of one repository. Several processes may use it at the same time.
+#[derive(Debug, Clone)]
+pub struct Mirror {
+    access: RemoteAccess,
+    url: RemoteUrl,
+    dir: PathBuf,
+}
+
+/// The commit that a task starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseCommit {
+    pub commit: String,
+    /// The name of its branch, without `refs/heads/`.
+    pub branch: String,
+}
+
+impl Mirror {
+    /// The mirror of a repository below `mirrors`, which exists. Nothing is read or fetched yet.
+    pub fn new(access: RemoteAccess, url: RemoteUrl, mirrors: &Path) -> Mirror {
+        let dir = mirrors.join(url.mirror_name());
+        Mirror { access, url, dir }
+    }
+
+    /// The latest commit of a branch, or of the default branch, which is in the mirror afterwards.
+    pub fn resolve(&self, branch: Option<&str>) -> Result<BaseCommit, RemoteError> {
+        let git = self.access.git();
+        let refs = self.list_remote(&git, branch)?;
+        let url = || self.url.to_string();
+        let branch = match branch {
+            Some(branch) => branch.to_owned(),
+            None if refs.refs.is_empty() => return Err(RemoteError::Empty { url: url() }),
+            None => refs.default_branch.clone().ok_or_else(|| RemoteError::NoDefaultBranch { url: url() })?,
+        };
+        let name = format!("refs/heads/{branch}");
+        // The name of the default branch was not queried, but HEAD has its commit.
+        let commit = refs
+            .get(&name)
+            .or_else(|| refs.get("HEAD").filter(|_| refs.default_branch.as_ref() == Some(&branch)));
+        let Some(commit) = commit else { return Err(RemoteError::NoBranch { url: url(), branch }) };
+        let _lock = lock(&self.lock_path(), &git)?;
+        if self.read_ref(&git, &name)?.as_deref() != Some(commit) {
+            self.update(&git, refs.object_format())?;
+        }
+        // The branch may have advanced between the two calls.
+        match self.read_ref(&git, &name)? {
+            Some(commit) => Ok(BaseCommit { commit, branch }),
+            None => Err(RemoteError::NoBranch { url: url(), branch }),
+        }
+    }
+
+    /// Creates a checkout in `dir`, which must not exist. Its git directory is its own: commits in it do not change the
+    /// mirror, from which it only reads objects. Nothing that the repository contains is executed.
+    pub fn check_out(&self, base: &BaseCommit, dir: &Path) -> Result<(), RemoteError> {
+        let git = self.access.git();
+        let create = || create_checkout(&git, &self.dir, &self.url, base, dir);
+        match create() {
+            Err(GitError::Failed { stderr, .. }) if names_damage(&stderr) => {
+                let _lock = lock(&self.lock_path(), &git)?;
+                let refs = self.list_remote(&git, Some(&base.branch))?;
+                self.rebuild(&git, refs.object_format())?;
+                remove_if_exists(dir)?;
+                Ok(create()?)
+            }
+            outcome => Ok(outcome?),
+        }
+    }
+
+    /// Creates a git directory for a work tree whose own one is unusable: it has the objects of the mirror, and the files
+    /// of the commit are tracked.
+    pub(crate) fn create_git_dir(
+        &self,
+        git: &Git,
+        commit: &str,
+        top_level: &Path,
+        temp_dir: &Path,
+    ) -> Result<(TempDir, Repository), GitError> {
+        let folder = tempfile::Builder::new().prefix("git-").tempdir_in(temp_dir);
+        let folder = folder.map_err(GitError::io("create a directory in", temp_dir))?;
+        let dir = folder.path();
+        let object_format = object_format(git, &self.dir)?;
+        create_bare(dir, &object_format)
+            .and_then(|()| borrow_objects(dir, &self.dir))
+            .map_err(GitError::io("create", dir))?;
+        git.run(dir, &Call::in_git_dir(dir, ["read-tree", commit]))?;
+        let repository = Repository {
+            top_level: top_level.to_owned(),
+            git_dir: dir.to_owned(),
+            common_dir: dir.to_owned(),
+            object_format,
+        };
+        Ok((folder, repository))
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.dir.with_extension("lock")
+    }
+
+    fn list_remote(&self, git: &Git, branch: Option<&str>) -> Result<RemoteRefs, RemoteError> {
+        let mut args =
+            vec!["ls-remote".to_owned(), "--symref".to_owned(), REMOTE.to_owned(), "HEAD".to_owned()];
+        args.extend(branch.map(|branch| format!("refs/heads/{branch}")));
+        let output = self.access.run(git, Path::new("/"), ("read", &self.url), Call::new(args))?;
+        Ok(RemoteRefs::parse(&output)?)
+    }
+
+    /// The commit of a ref in the mirror; `None` also if there is no usable mirror.
+    fn read_ref(&self, git: &Git, name: &str) -> Result<Option<String>, GitError> {
+        let commit = format!("{name}^{{commit}}");
+        let call = Call::in_git_dir(&self.dir, ["rev-parse", "--verify", "--quiet", commit.as_str()]);
+        match git.run(Path::new("/"), &call) {
+            Ok(output) => Ok(Some(single_line(&output))),
+            Err(GitError::Failed { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fetches all branches and tags. The caller holds the lock.
+    fn update(&self, git: &Git, object_format: &str) -> Result<(), RemoteError> {
+        if self.dir.join("HEAD").is_file() {
+            remove_stale_locks(&self.dir)?;
+            match self.fetch(git, &self.dir) {
+                Err(RemoteError::Failed { message, .. }) if names_damage(&message) => {}
+                outcome => return outcome,
+            }
+        }
+        self.rebuild(git, object_format)
+    }
+
+    fn fetch(&self, git: &Git, dir: &Path) -> Result<(), RemoteError> {
+        let args = [
+            "fetch",
+            "--quiet",
+            "--prune",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            REMOTE,
+            "+refs/heads/*:refs/heads/*",
+            "+refs/tags/*:refs/tags/*",
+        ];
+        self.access.run(git, dir, ("fetch", &self.url), Call::in_git_dir(dir, args)).map(drop)
+    }
+
+    /// Replaces the mirror by a new clone. If that fails, the old one stays.
+    fn rebuild(&self, git: &Git, object_format: &str) -> Result<(), RemoteError> {
+        let (new, old) = (self.dir.with_extension("new"), old_mirror(&self.dir));
+        remove_if_exists(&new)?;
+        create_bare(&new, object_format).map_err(GitError::io("create", &new))?;
+        self.fetch(git, &new)?;
+        if self.dir.exists() {
+            remove_if_exists(&old)?;
+            fs::rename(&self.dir, &old).map_err(GitError::io("replace", &self.dir))?;
+            // Without refs, git does not expect that the old objects are complete.
+            remove_if_exists(&old.join("refs"))?;
+        }
+        Ok(fs::rename(&new, &self.dir).map_err(GitError::io("replace", &self.dir))?)
+    }
+}
+
+/// Where the objects of the previous mirror are, which running checkouts may need.
+pub(super) fn old_mirror(mirror: &Path) -> PathBuf {
+    mirror.with_extension("old")
+}
+
+fn create_bare(dir: &Path, object_format: &str) -> io::Result<()> {
+    for folder in ["objects/info", "objects/pack", "refs/heads"] {
+        fs::create_dir_all(dir.join(folder))?;
+    }
+    fs::write(dir.join("config"), git_config(true, object_format))?;
+    fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")
+}
+
+fn remove_if_exists(dir: &Path) -> Result<(), GitError> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io("delete", dir)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes the lock files of git processes that were killed. The caller holds the lock of the mirror, so none is in use.
+fn remove_stale_locks(dir: &Path) -> Result<(), GitError> {
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(GitError::io("read", &folder))?.flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.ends_with("objects") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "lock") {
+                fs::remove_file(&path).map_err(GitError::io("delete", &path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether git says that the mirror is damaged. A full disk, missing rights or an unreachable repository are no damage.
+fn names_damage(message: &str) -> bool {
+    const TEXTS: [&str; 18] = [
+        "corrupt",
+        "bad object",
+        "bad config",
+        "bad pack",
+        "bad signature",
+        "packfile",
+        "loose object",
+        "object file",
+        "nonexistent object",
+        "not a valid object",
+        "not a git repository",
+        "unable to parse",
+        "unable to unpack",
+        "failed to unpack tree object",
+        "unable to read sha1 file",
+        "unable to read tree",
+        "did not send all necessary objects",
+        "unable to resolve reference",
+    ];
+    TEXTS.iter().any(|text| message.contains(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_damaged_mirror_is_rebuilt() {
+        for message in [
+            "fatal: unable to access 'https://h/': Could not resolve host: h",
+            "fatal: could not read Username for 'https://h': terminal prompts disabled",
+            "fatal: '/x' does not appear to be a git repository\nfatal: Could not read from remote repository.",
+            "error: unable to create file a: No space left on device",
+            "fatal: cannot create directory at 'a': Permission denied",
+            "error: unable to write file a",
+        ] {
+            assert!(!names_damage(message), "{message}");
+        }
+        for message in [
+            "error: packfile x.pack claims to have 3 objects",
+            "fatal: bad object HEAD",
+            "fatal: failed to unpack tree object c0ffee",
+            "error: unable to read sha1 file of a (c0ffee)",
+            "fatal: not a git repository: '/m'",
+        ] {
+            assert!(names_damage(message), "{message}");
+        }
+    }
+}
