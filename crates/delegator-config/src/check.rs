@@ -81,9 +81,10 @@ impl<'a> Checker<'a> {
             {
                 Some((*number).into())
             }
-            (ValueKind::Choice(_) | ValueKind::Text(_) | ValueKind::Program, Shape::Text(text)) => {
-                self.text(kind, path, node.at, text).map(Value::from)
-            }
+            (
+                ValueKind::Choice(_) | ValueKind::Text(_) | ValueKind::Path | ValueKind::Program,
+                Shape::Text(text),
+            ) => self.text(kind, path, node.at, text).map(Value::from),
             (ValueKind::Command, Shape::List(items)) if items.is_empty() => self.mismatch(kind, path, node),
             (_, Shape::List(items)) if kind.is_list() => self.list(kind, path, items),
             (ValueKind::Labels, Shape::Table(entries)) => self.labels(path, entries),
@@ -106,7 +107,7 @@ impl<'a> Checker<'a> {
                 ValueKind::Choices(choices) => ValueKind::Choice(choices),
                 ValueKind::Texts(format) => ValueKind::Text(*format),
                 ValueKind::Command if index == 0 => ValueKind::Program,
-                ValueKind::Paths => ValueKind::Paths,
+                ValueKind::Paths => ValueKind::Path,
                 _ => ValueKind::Text(TextFormat::Argument),
             };
             match &item.shape {

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::fleet;
 use crate::keys::{Key, ProjectRight, Scope};
 use crate::locations::{self, UserFile};
 use crate::origin::{Origin, Source};
 use crate::problem::{ConfigError, ConfigWarning, ProblemSource};
 use crate::read_file;
 use crate::resolve::{Layer, apply_project, typed};
-use crate::settings::Settings;
+use crate::settings::{SecretText, Settings};
+use crate::variables_and_flags::read_flags;
 
 /// The values of all keys.
 #[derive(Clone, Debug)]
@@ -46,6 +48,36 @@ impl Config {
     /// Every key with its value and origin, set or not, in table order. The agents are one setting, `agents`.
     pub fn sourced(&self) -> &[SourcedSetting] {
         &self.sourced
+    }
+
+    /// This configuration with keys set by flags of one command, by key name.
+    pub fn with_flags(&self, flags: &[(String, String)]) -> Result<Config, ConfigError> {
+        let (mut layer, mut problems) = read_flags(flags, self.home.as_deref());
+        let mut config = self.clone();
+        for setting in &mut config.sourced {
+            if let Some((value, origin)) = layer.remove(setting.key.name) {
+                (setting.value, setting.origin) = (value, origin);
+            }
+        }
+        problems.extend(fleet::time_problems(&config.sourced));
+        config.settings = typed(&config.sourced);
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
+    }
+
+    /// The PostgreSQL URL of the fleet, from its key or its file; `None` without a fleet.
+    pub fn database_url(&self) -> Result<Option<SecretText>, ConfigError> {
+        fleet::database_url(&self.settings, &self.sourced)
+    }
+
+    /// An error if a worker with these times could lose its lease before its agents have stopped.
+    pub fn check_lease(&self) -> Result<(), ConfigError> {
+        let problems: Vec<_> = fleet::lease_problem(&self.sourced).into_iter().collect();
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
+    }
+
+    /// The file with the URL of the fleet, if one is set.
+    pub fn database_url_file(&self) -> Option<&Path> {
+        self.settings.database_url_file.as_deref()
     }
 
     /// Directory of the user's configuration file, whether or not it exists. `None` for a file named by a variable,

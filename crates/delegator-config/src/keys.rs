@@ -57,6 +57,8 @@ pub enum ValueKind {
     Choices(&'static [&'static str]),
     Text(TextFormat),
     Texts(TextFormat),
+    /// An absolute path.
+    Path,
     Paths,
     /// The name of a program to look up on PATH, or its absolute path.
     Program,
@@ -220,6 +222,7 @@ impl fmt::Display for ValueKind {
             ValueKind::Choices(values) => write!(f, "a list of {}", values.join(", ")),
             ValueKind::Text(format) => write!(f, "{format}"),
             ValueKind::Texts(format) => write!(f, "a list, each item {format}"),
+            ValueKind::Path => f.write_str("an absolute path (`~/` is the home directory)"),
             ValueKind::Paths => f.write_str("a list of absolute paths (`~/` is the home directory)"),
             ValueKind::Program => {
                 f.write_str("a program name, or an absolute path (`~/` is the home directory)")

@@ -20,6 +20,7 @@ mod config;
 mod document;
 pub mod environments;
 mod files;
+mod fleet;
 mod keys;
 mod locations;
 mod node;
@@ -46,7 +47,9 @@ pub use locations::{environments_file, state_dir};
 pub use origin::{Origin, Source};
 pub use problem::{ConfigError, ConfigWarning, Position, Problem, ProblemSource};
 pub use reference::reference;
-pub use settings::{AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, Settings, ToolFormat};
+pub use settings::{
+    AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, SecretText, Settings, ToolFormat,
+};
 pub use sources::Sources;
 
 /// A configuration with problems, for commands that must work anyway.
@@ -78,9 +81,10 @@ pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
     let user = user_file.as_ref().map(read_user).map(&mut collect_layer).unwrap_or_default();
     let project = project_file.as_ref().map(read_project).map(&mut collect_layer).unwrap_or_default();
     let environment = collect_layer(variables_and_flags::read_environment(sources));
-    let flags = collect_layer(variables_and_flags::read_flags(sources));
+    let flags = collect_layer(variables_and_flags::read_flags(&sources.flags, home));
 
     let mut sourced = resolve::resolve([user, environment, flags], sources.cores);
+    problems.extend(fleet::time_problems(&sourced));
     let is_usable =
         |problems: &[Problem]| problems.iter().all(|problem| problem.source == ProblemSource::Project);
     let mut warnings = variables_and_flags::unknown_variables(sources);

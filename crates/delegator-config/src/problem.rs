@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::keys::ValueKind;
-use crate::origin::Source;
+use crate::origin::{Origin, Source};
 
 /// Warning about an invalid project file, when the call starts no task there.
 const BROKEN_PROJECT: &str = "W_CONFIG_004";
@@ -83,6 +83,18 @@ pub enum ProblemSource {
 impl From<Source> for ProblemSource {
     fn from(source: Source) -> Self {
         if source == Source::Project { ProblemSource::Project } else { ProblemSource::UserConfig }
+    }
+}
+
+/// The source of a problem with a value that was set there.
+impl From<&Origin> for ProblemSource {
+    fn from(origin: &Origin) -> Self {
+        match origin {
+            Origin::Default => ProblemSource::UserConfig,
+            Origin::File { source, .. } => (*source).into(),
+            Origin::Variable(name) => ProblemSource::Variable(name.clone()),
+            Origin::Flag(name) => ProblemSource::Flag(name.clone()),
+        }
     }
 }
 

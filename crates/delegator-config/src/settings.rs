@@ -5,6 +5,7 @@
 //! that is not built has no field, so no code can read it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +47,18 @@ pub struct Settings {
     pub verify_unsandboxed: bool,
     pub max_depth: u32,
     pub max_children: usize,
+    /// Read it with [`Config::database_url`](crate::Config::database_url), which considers the file, too.
+    pub(crate) database_url: Option<SecretText>,
+    pub(crate) database_url_file: Option<PathBuf>,
+    #[serde(rename = "fleet_lease_sec", deserialize_with = "seconds")]
+    pub fleet_lease: Duration,
+    #[serde(rename = "fleet_beat_sec", deserialize_with = "seconds")]
+    pub fleet_beat: Duration,
+    #[serde(rename = "fleet_cutoff_sec", deserialize_with = "seconds")]
+    pub fleet_cutoff: Duration,
+    #[serde(rename = "fleet_retention_hours", deserialize_with = "hours")]
+    pub fleet_retention: Duration,
+    pub fleet_max_bytes: u64,
     pub toolsets: Vec<String>,
     pub tools: Vec<String>,
     pub exclude_tools: Vec<String>,
@@ -70,6 +83,28 @@ pub struct AgentSettings {
     pub env: Vec<String>,
     #[serde(default)]
     pub unsandboxed: bool,
+}
+
+/// A text that debug output omits.
+#[derive(Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
+pub struct SecretText(String);
+
+impl SecretText {
+    pub(crate) fn new(text: String) -> SecretText {
+        SecretText(text)
+    }
+
+    /// The text itself; it must not be logged or shown.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretText(…)")
+    }
 }
 
 /// What resets the idle timeout.

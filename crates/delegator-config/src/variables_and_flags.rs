@@ -63,10 +63,10 @@ pub(crate) fn unknown_variables(sources: &Sources) -> Vec<ConfigWarning> {
 }
 
 /// Reads all keys set by flags.
-pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
+pub(crate) fn read_flags(flags: &[(String, String)], home: Option<&Path>) -> (Layer, Vec<Problem>) {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
-    for (name, text) in &sources.flags {
+    for (name, text) in flags {
         let Some(key) = keys::find(name) else {
             let suggestion = keys::nearest(name).map(str::to_owned);
             let problem = ValueProblem::of_unknown_key(name, None, suggestion);
@@ -80,7 +80,7 @@ pub(crate) fn read_flags(sources: &Sources) -> (Layer, Vec<Problem>) {
             report(ValueProblem::new(key.name, None, "the flag is given twice"));
             continue;
         }
-        match value_of_text(key, text, sources.home()) {
+        match value_of_text(key, text, home) {
             Ok(Some(value)) if has_password(key, &value) => report(ValueProblem::new(
                 key.name,
                 None,

@@ -101,8 +101,8 @@ max_stream_bytes=67108864 max_processes=4096 containment="auto" niceness=10 swee
 redact_names=[] agents={}
 retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
 budget.day_tokens=null max_depth=3 max_children=16 notify.command=null
-notify.on=["completed","failed","timeout"] database_url=null fleet_lease_sec=180 fleet_beat_sec=15
-fleet_cutoff_sec=150 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
+notify.on=["completed","failed","timeout"] database_url=null database_url_file=null fleet_lease_sec=180 fleet_beat_sec=15
+fleet_cutoff_sec=150 fleet_retention_hours=720 fleet_max_bytes=10737418240 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
 output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=null log_level="warn" labels={}"#;
     assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
     let settings = &config.settings;
@@ -233,12 +233,6 @@ fn all_problems_of_all_sources_are_reported_together() {
 }
 
 #[test]
-fn values_of_keys_that_are_not_built_never_make_the_configuration_invalid() {
-    let config = Machine::new().user("fleet_cutoff_sec = 15\nfleet_lease_sec = 3\n").load();
-    assert!(config.warnings.iter().all(|warning| warning.code == "W_CONFIG_005"));
-}
-
-#[test]
 fn a_key_that_is_not_built_is_a_warning_that_names_it_and_its_origin() {
     let config = Machine::new()
         .user("[budget]\nday_tokens = 5\n")
@@ -307,6 +301,95 @@ fn debug_output_never_contains_a_secret() {
     assert_eq!(value(&config, "database_url").0, "postgres://u:hunter2@h/d");
     assert!(sourced(&config, "database_url").key.secret);
     assert!(!format!("{config:?} {:?}", machine.sources).contains("hunter2"));
+}
+
+fn url_of(machine: &Machine) -> Option<String> {
+    machine.load().database_url().unwrap().map(|url| url.reveal().to_owned())
+}
+
+#[test]
+fn the_url_of_the_fleet_comes_from_its_key_or_the_first_line_of_its_file() {
+    assert_eq!(url_of(&Machine::new()), None);
+    let machine = Machine::new().user("database_url_file = \"~/url\"\n");
+    write(&machine.temp.path().join("url"), "  postgres://u:hunter2@h/d \nsecond line\n");
+    assert_eq!(url_of(&machine).as_deref(), Some("postgres://u:hunter2@h/d"));
+    assert!(!format!("{:?}", machine.load().database_url()).contains("hunter2"));
+    // The variable has precedence over the user's file, whichever of the two keys each sets.
+    let machine = machine.variable("MCP_DELEGATOR_DATABASE_URL", "postgres://variable/d");
+    assert_eq!(url_of(&machine).as_deref(), Some("postgres://variable/d"));
+    let flags = [("database_url_file".to_owned(), machine.temp.path().join("url").display().to_string())];
+    let config = machine.load().with_flags(&flags).unwrap();
+    assert_eq!(config.database_url().unwrap().unwrap().reveal(), "postgres://u:hunter2@h/d");
+}
+
+#[test]
+fn a_url_file_that_cannot_be_used_is_a_problem_without_its_content() {
+    let machine = Machine::new();
+    let path = machine.temp.path().join("url");
+    let machine = machine.variable("MCP_DELEGATOR_DATABASE_URL_FILE", &path);
+    let problem = |machine: &Machine| machine.load().database_url().unwrap_err().to_string();
+    assert!(problem(&machine).ends_with("/url: the file does not exist"));
+    for text in ["", "\npostgres://h/d", "hunter2", "mysql://u:hunter2@h/d"] {
+        write(&path, text);
+        let problem = problem(&machine);
+        assert!(problem.contains("the first line must be a URL beginning with postgres://"), "{problem}");
+        assert!(!problem.contains("hunter2"), "{problem}");
+    }
+    write(&path, "postgres://h/d");
+    let both = machine.variable("MCP_DELEGATOR_DATABASE_URL", "postgres://u:hunter2@h/d");
+    let problem = problem(&both);
+    assert!(problem.contains("MCP_DELEGATOR_DATABASE_URL)") && !problem.contains("hunter2"), "{problem}");
+}
+
+#[test]
+fn a_project_file_never_sets_the_fleet() {
+    for key in KEYS.iter().filter(|key| key.name.starts_with("fleet_") || key.name.starts_with("database_")) {
+        assert_eq!(key.project, delegator_config::ProjectRight::None, "{}", key.name);
+    }
+}
+
+#[test]
+fn the_times_of_the_fleet_must_ascend() {
+    let valid = "fleet_beat_sec = 1\nfleet_cutoff_sec = 2\nfleet_lease_sec = 3\n";
+    let settings = Machine::new().user(valid).load().settings;
+    assert!(settings.fleet_beat < settings.fleet_cutoff && settings.fleet_cutoff < settings.fleet_lease);
+    let problems = Machine::new().user("\nfleet_lease_sec = 60\n").problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let message = problems[0].to_string();
+    assert!(
+        message.ends_with(
+            "config.toml:2:1: fleet_lease_sec: expected more than `fleet_cutoff_sec`, which is 150 (default)"
+        ),
+        "{message}"
+    );
+    let cut_off_between_heartbeats =
+        Machine::new().user("fleet_beat_sec = 150\n").variable("MCP_DELEGATOR_FLEET_CUTOFF_SEC", "90");
+    let problems = cut_off_between_heartbeats.problems();
+    assert!(
+        problems[0].to_string().starts_with(
+            "MCP_DELEGATOR_FLEET_CUTOFF_SEC: fleet_cutoff_sec: expected more than `fleet_beat_sec`"
+        ),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn a_lease_outlasts_the_stop_of_the_agents() {
+    Machine::new().load().check_lease().unwrap();
+    let graces = "interrupt_grace_sec = 60\nterminate_grace_sec = 1\n";
+    // The graces of a user without a worker are not restricted.
+    let error = Machine::new().user(graces).load().check_lease().unwrap_err();
+    let message = error.problems[0].to_string();
+    assert!(
+        message.contains("fleet_lease_sec")
+            && message.ends_with(
+                "a worker needs at least 221: `fleet_cutoff_sec` (150), `interrupt_grace_sec` (60), \
+                 `terminate_grace_sec` (1) and 10 s to stop its agents"
+            ),
+        "{message}"
+    );
+    let longer = format!("{graces}fleet_lease_sec = 221\n");
+    Machine::new().user(&longer).load().check_lease().unwrap();
 }
 
 #[test]

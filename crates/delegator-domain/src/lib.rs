@@ -1,10 +1,11 @@
-//! Domain types and rules: tasks and their lifecycle, agents, queue conflicts, redaction of secrets, name suggestions, text
+//! Domain types and rules: tasks and their lifecycle, agents, environments, queue conflicts, redaction of secrets, name suggestions, text
 //! sanitising.
 //!
 //! Everything here is pure: no files, no clock, no environment, no processes.
 
 pub mod agents;
 pub mod crash;
+pub mod environment;
 pub mod history_rewriting;
 pub mod loader_variables;
 mod named_enum;

@@ -12,7 +12,7 @@
 //!
 //! The folders use each other in one direction only, and all of them extend [`Engine`] with methods:
 //! `provider_error`, `error`, `format_version`, `system_port`, `connection_pool` ← `submit` ← `upkeep` ← `supervise` ← `remote` ← `results`
-//! ← `wait`.
+//! ← `wait` ← `worker`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system` implements it
 //! for this machine; in tests `simulation` implements it for the many actors of `model_test`, which checks every step.
@@ -33,6 +33,7 @@ mod supervise;
 mod system_port;
 mod upkeep;
 mod wait;
+mod worker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use delegator_registry::{OpenOptions, Registry, RegistryError, StateDir};
 
 use connection_pool::PooledConnection;
 use real_system::RealSystem;
+use remote::event_fold::EventFolds;
 use system_port::System;
 
 pub use connection_pool::ConnectionPool;
@@ -57,10 +59,16 @@ pub use delegator_supervisor::agent::{
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
-pub use provider_error::ProviderError;
+pub use provider_error::{ProviderError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
-pub use remote::provider::{Providers, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer};
+pub use remote::fleet::FleetProvider;
+pub use remote::fleet_result::FleetResult;
+pub use remote::follow::EventFollower;
+pub use remote::provider::{
+    EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer,
+};
 pub use remote::refresh::ProviderProblem;
+pub use remote::remote_facts::RemoteFacts;
 pub use remote::submit_remote::RemoteSubmission;
 pub use results::apply::DiffApplication;
 pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};
@@ -91,6 +99,10 @@ pub use wait::blocking::WaitOutcome;
 pub use wait::cancel::CancelReport;
 pub use wait::wait_loop::TaskProgress;
 pub use wait::wait_thread;
+pub use worker::{
+    LocalRequest, StopSignals, WorkerError, WorkerEvent, WorkerPort, WorkerSettings, Workspace,
+    WorkspaceError, run_worker,
+};
 
 /// One state directory, and how tasks in it are run.
 #[derive(Debug, Clone)]
@@ -107,6 +119,7 @@ pub struct Engine {
     connections: ConnectionPool,
     /// Who runs tasks elsewhere.
     providers: Providers,
+    event_folds: EventFolds,
     system: Arc<dyn System>,
 }
 
@@ -126,6 +139,7 @@ impl Engine {
             program,
             connections: ConnectionPool::default(),
             providers: Providers::default(),
+            event_folds: EventFolds::default(),
             system,
         }
     }

@@ -1,6 +1,30 @@
 //! The error of a provider that runs tasks elsewhere.
 
+use std::fmt;
+
 use delegator_domain::task::Provider;
+use delegator_fleet::FleetError;
+
+/// What not every provider can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnsupportedAction {
+    Cancel,
+    ShowEvents,
+    Continue,
+    /// More than one attempt.
+    Attempts,
+}
+
+impl fmt::Display for UnsupportedAction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            UnsupportedAction::Cancel => "cancel a task",
+            UnsupportedAction::ShowEvents => "show the events of a task",
+            UnsupportedAction::Continue => "continue a task",
+            UnsupportedAction::Attempts => "try several solutions of a task",
+        })
+    }
+}
 
 /// The messages are our own sentences; what a provider or its program printed is in `output`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,10 +35,10 @@ pub enum ProviderError {
     Program { program: String, problem: String },
     #[error("Codex is not signed in with ChatGPT")]
     NotSignedIn { output: String },
-    #[error("{} cannot {action} a task", provider.description())]
+    #[error("{} cannot {action}", provider.description())]
     Unsupported {
         provider: Provider,
-        action: &'static str,
+        action: UnsupportedAction,
         /// The page of the task, where it may be possible.
         url: Option<String>,
     },
@@ -23,9 +47,14 @@ pub enum ProviderError {
     Refused { provider: Provider, output: String },
     #[error("{} does not know the task {id}", provider.description())]
     UnknownTask { provider: Provider, id: String },
+    /// Another submission used the idempotency key for another request.
+    #[error("{} has another task with this idempotency key", provider.description())]
+    KeyConflict { provider: Provider },
     /// The service did not answer, or answered with an error of its own.
     #[error("{} could not be reached", provider.description())]
     Unreachable { provider: Provider, output: String },
+    #[error(transparent)]
+    Fleet(FleetError),
     #[error("the output of '{command}' was not understood")]
     UnexpectedOutput { command: String, output: String },
 }
@@ -43,17 +72,28 @@ impl ProviderError {
             ProviderError::NotAvailable { .. }
             | ProviderError::Program { .. }
             | ProviderError::Unsupported { .. }
+            | ProviderError::KeyConflict { .. }
+            | ProviderError::Fleet(_)
             | ProviderError::UnknownTask { .. } => None,
         }
     }
 
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, ProviderError::Unreachable { .. })
+        match self {
+            ProviderError::Unreachable { .. } => true,
+            ProviderError::Fleet(error) => error.is_transient(),
+            _ => false,
+        }
     }
 
     /// Whether the provider may have accepted a task although its submission failed.
     pub(crate) fn may_have_accepted(&self) -> bool {
-        matches!(self, ProviderError::Unreachable { .. } | ProviderError::UnexpectedOutput { .. })
+        matches!(
+            self,
+            ProviderError::Unreachable { .. }
+                | ProviderError::UnexpectedOutput { .. }
+                | ProviderError::Fleet(FleetError::Unreachable { .. })
+        )
     }
 }

@@ -38,7 +38,7 @@ pub use error::{RegistryError, StateDirError};
 pub use files::durable::make_private_path;
 pub use files::lock::{LockAttempt, LockGuard};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
-pub use files::task_dir::{TaskDir, TaskFile};
+pub use files::task_dir::{NewBytes, ReadPosition, TaskDir, TaskFile};
 pub use ops::attempt::{BeginOutcome, GiveBackOutcome};
 pub use ops::cancel::CancelOutcome;
 pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion};

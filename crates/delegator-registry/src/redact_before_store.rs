@@ -86,7 +86,7 @@ impl Sink {
 
 impl Idempotency {
     /// The key as it is stored.
-    pub(crate) fn stored_key(&self) -> String {
+    pub fn stored_key(&self) -> String {
         let digest =
             Sha256::new_with_prefix("mcp-delegator idempotency key\0").chain_update(&self.key).finalize();
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -73,11 +73,12 @@ pub struct RemoteEnvironment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteTask {
     pub environment: RemoteEnvironment,
-    /// `None` until the provider has accepted the task.
+    /// `None` until the provider has accepted the task; of a provider that does not choose the ids, from before the
+    /// submission on.
     pub accepted: Option<RemoteRef>,
     /// When the provider was last queried about the task.
     pub checked_at_ms: Option<i64>,
-    /// How often the provider was queried.
+    /// How often the provider has reported about the task.
     pub checks: u32,
 }
 

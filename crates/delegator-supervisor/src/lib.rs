@@ -14,6 +14,7 @@
 //!   wrong process.
 //! * `run`: the supervision loop. One thread, one `poll`, no timers. A verification command is a second run after the
 //!   agent's.
+//! * `setup_script`: the script that prepares a checkout for a task of the fleet.
 //! * `verdict`: derives how a run ended from recorded facts. Pure.
 //!
 //! [`run::supervise`] takes over the whole process: it becomes a child subreaper, changes its umask and reaps every
@@ -23,4 +24,5 @@
 pub mod agent;
 pub mod process;
 pub mod run;
+pub mod setup_script;
 pub mod verdict;

@@ -98,9 +98,9 @@ fn help_omits_commands_that_are_not_built() {
     let run = run_on_terminal(world().command::<&str>([]));
     assert!(run.stdout.contains("manifest"));
     assert!(!run.stdout.contains("dashboard"), "{}", run.stdout);
-    let run = run_on_terminal(world().command(["worker", "--help"]));
+    let run = run_on_terminal(world().command(["dashboard", "--help"]));
     assert!(run.stdout.starts_with("Not available in this version."), "{}", run.stdout);
-    assert!(run.stdout.contains("--slots"));
+    assert!(run.stdout.contains("--port"));
     let run = run_on_terminal(world().command(["local", "exec", "--help"]));
     assert!(run.stdout.contains("--working-dir"));
     assert!(!run.stdout.contains("--isolation"), "an unbuilt input is not offered: {}", run.stdout);

@@ -231,6 +231,15 @@ fn a_configured_secret_is_redacted() {
 }
 
 #[test]
+fn a_secret_in_the_url_file_is_redacted() {
+    let world = world().config("database_url_file = '~/database-url'\n");
+    world.write("home/database-url", "postgres://me:hunter2hunter2@db.example/x\n");
+    assert!(setting(&world, "database_url_file")["value"].as_str().unwrap().ends_with("/database-url"));
+    let run = world.run(["schema", "hunter2hunter2"]);
+    assert!(run.exit == Some(5) && !run.stdout.contains("hunter2hunter2"), "{run:?}");
+}
+
+#[test]
 fn an_unknown_setting_suggests_the_nearest() {
     let run = world().run(["config", "show", "max_mod"]);
     assert_eq!(run.exit, Some(5));

@@ -9,50 +9,14 @@
 mod check;
 mod file;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use delegator_domain::task::Mode;
-pub use delegator_domain::task::Provider;
-use serde::{Deserialize, Serialize};
+use delegator_domain::environment::Environment;
 
 use crate::problem::{ConfigError, ConfigWarning};
 
 pub use check::{entry_problems, field_default, new_entry};
 pub use file::{add, read, remove};
-
-/// What happens to a task whose worker is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnLost {
-    Fail,
-    Retry,
-}
-
-/// One environment, with every default filled in.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Environment {
-    pub id: String,
-    pub name: String,
-    #[serde(rename = "repoUrl")]
-    pub repo_url: String,
-    pub stack: String,
-    pub description: Option<String>,
-    pub provider: Provider,
-    pub branch: Option<String>,
-    /// A script that prepares a checkout.
-    pub setup: Option<String>,
-    pub mode: Mode,
-    /// Labels that a worker must have.
-    pub labels: BTreeMap<String, String>,
-    pub priority: i64,
-    pub on_lost: OnLost,
-    pub max_claims: u64,
-    pub push: bool,
-    #[serde(rename = "createdAt")]
-    pub created_at: Option<String>,
-}
 
 /// A valid environments file.
 #[derive(Clone, Debug, PartialEq, Eq)]

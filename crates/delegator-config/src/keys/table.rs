@@ -198,26 +198,44 @@ pub static KEYS: &[Key] = &[
     )),
     Key {
         secret: true,
-        ..unbuilt(key(
+        ..key(
             "database_url",
             ValueKind::Text(TextFormat::DatabaseUrl),
             Unset("no fleet"),
-            "PostgreSQL URL of the fleet.",
-        ))
+            "PostgreSQL URL of the fleet. On the command line without a password.",
+        )
     },
-    unbuilt(key(
+    key(
+        "database_url_file",
+        ValueKind::Path,
+        Unset("no file"),
+        "File whose first line is the PostgreSQL URL of the fleet, instead of `database_url`.",
+    ),
+    key(
         "fleet_lease_sec",
         seconds(3),
         Integer(180),
         "A worker without a heartbeat for this long loses its tasks.",
-    )),
-    unbuilt(key("fleet_beat_sec", seconds(1), Integer(15), "Time between two heartbeats of a worker.")),
-    unbuilt(key(
+    ),
+    key("fleet_beat_sec", seconds(1), Integer(15), "Time between two heartbeats of a worker."),
+    key(
         "fleet_cutoff_sec",
         seconds(2),
         Integer(150),
-        "A worker without a database connection for this long stops its agents; more than `fleet_beat_sec`, less than `fleet_lease_sec`.",
-    )),
+        "A worker without a database connection for this long stops its agents; more than `fleet_beat_sec`. Of a worker, `fleet_lease_sec` must be at least this, `interrupt_grace_sec`, `terminate_grace_sec` and 10 s together.",
+    ),
+    key(
+        "fleet_retention_hours",
+        ValueKind::Integer { min: 1, max: 87_600, unit: "hours" },
+        Integer(720),
+        "Workers delete finished tasks older than this from the database of the fleet.",
+    ),
+    key(
+        "fleet_max_bytes",
+        ValueKind::Integer { min: MIB, max: MAX_BYTES, unit: BYTES },
+        Integer(10 * GIB),
+        "Maximum stored size of the events, diffs and results in the database of the fleet; above it, workers delete the oldest finished tasks.",
+    ),
     key(
         "toolsets",
         ValueKind::Choices(&["local", "cloud", "registry", "extra", "codex-compat"]),

@@ -53,7 +53,7 @@ pub(crate) fn accepted(kind: &ValueKind) -> Vec<Value> {
         ValueKind::Bool => vec![json!(true)],
         ValueKind::Integer { min, max, .. } => vec![json!(min), json!(max)],
         ValueKind::Choice(choices) => choices.iter().map(|choice| json!(choice)).collect(),
-        ValueKind::Text(_) | ValueKind::Program => vec![json!("x")],
+        ValueKind::Text(_) | ValueKind::Path | ValueKind::Program => vec![json!("x")],
         ValueKind::Labels | ValueKind::Agents => vec![json!({})],
         ValueKind::Choices(_) | ValueKind::Texts(_) | ValueKind::Paths | ValueKind::Command => {
             vec![json!(["x"])]

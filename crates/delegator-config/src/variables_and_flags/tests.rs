@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use super::{read_environment, read_flags, unknown_variables};
-use crate::problem::ProblemSource;
+use crate::problem::{Problem, ProblemSource};
+use crate::resolve::Layer;
 use crate::sources::Sources;
 
 fn with_variable(name: &str, value: &str) -> Sources {
@@ -13,6 +14,10 @@ fn with_variable(name: &str, value: &str) -> Sources {
         environment: environment.into_iter().map(|(n, v)| (OsString::from(n), OsString::from(v))).collect(),
         ..Sources::default()
     }
+}
+
+fn flags_of(sources: &Sources) -> (Layer, Vec<Problem>) {
+    read_flags(&sources.flags, sources.home())
 }
 
 fn with_flag(key: &str, value: &str) -> Sources {
@@ -63,7 +68,7 @@ fn an_empty_variable_sets_nothing() {
     }
     let (layer, problems) = read_environment(&with_variable("MCP_DELEGATOR_MAX_CONCURRENT", ""));
     assert!(layer.is_empty() && problems.is_empty());
-    let (layer, problems) = read_flags(&with_flag("tool_prefix", ""));
+    let (layer, problems) = flags_of(&with_flag("tool_prefix", ""));
     assert_eq!(problems, []);
     assert_eq!(layer["tool_prefix"].0.as_str(), Some(""), "an empty flag sets an empty prefix");
 }
@@ -147,19 +152,19 @@ fn an_unknown_variable_is_only_a_warning() {
 
 #[test]
 fn flags_are_checked_like_variables() {
-    let (layer, problems) = read_flags(&with_flag("max_concurrent", "9"));
+    let (layer, problems) = flags_of(&with_flag("max_concurrent", "9"));
     assert_eq!(problems, []);
     assert_eq!(layer["max_concurrent"].1.to_string(), "--max-concurrent");
 
-    let (_, problems) = read_flags(&with_flag("max_concurrent", "x"));
+    let (_, problems) = flags_of(&with_flag("max_concurrent", "x"));
     assert_eq!(problems[0].source, ProblemSource::Flag("--max-concurrent".to_owned()));
-    let (_, problems) = read_flags(&with_flag("max_concurent", "3"));
+    let (_, problems) = flags_of(&with_flag("max_concurent", "3"));
     assert_eq!(problems[0].suggestion.as_deref(), Some("max_concurrent"));
     assert_eq!(problems[0].source, ProblemSource::Flag("--max-concurent".to_owned()));
 
     let mut twice = with_flag("read_only", "true");
     twice.flags.push(("read_only".to_owned(), "false".to_owned()));
-    let (_, problems) = read_flags(&twice);
+    let (_, problems) = flags_of(&twice);
     assert_eq!(problems.len(), 1);
     assert!(problems[0].problem.contains("twice"));
 }
@@ -169,7 +174,7 @@ fn a_password_in_a_flag_is_rejected() {
     for url in
         ["postgres://u:hunter2@h/d", "postgres://h/d?sslmode=off&PASSWORD=hunter2", "postgres://u@x:p@h/d"]
     {
-        let (layer, problems) = read_flags(&with_flag("database_url", url));
+        let (layer, problems) = flags_of(&with_flag("database_url", url));
         assert!(layer.is_empty(), "{url}");
         assert_eq!(problems.len(), 1);
         assert!(!format!("{problems:?}").contains("hunter2"));
@@ -182,7 +187,7 @@ fn a_password_in_a_flag_is_rejected() {
         "postgres://h/d?sslmode=require",
         "postgres://h:5432/d?application_name=a@b",
     ] {
-        let (_, problems) = read_flags(&with_flag("database_url", url));
+        let (_, problems) = flags_of(&with_flag("database_url", url));
         assert_eq!(problems, [], "{url}");
     }
 }

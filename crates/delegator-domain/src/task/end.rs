@@ -50,8 +50,18 @@ named_enum! {
         SupervisorStartFailed = "supervisor_start_failed",
         /// A provider reported the failure of a task that it ran.
         RemoteFailed = "remote_failed",
+        /// A worker of the fleet could not check out the repository of the environment.
+        CheckoutFailed = "checkout_failed",
+        /// The setup script of the environment failed, so the agent was not started.
+        SetupFailed = "setup_failed",
         /// It is unknown whether a provider accepted the task.
         SubmissionUnconfirmed = "submission_unconfirmed",
+        /// The submission was interrupted, and the provider does not have the task.
+        NotAccepted = "not_accepted",
+        /// The provider had the task and does not have it any more, so how it ended is unknown.
+        RemoteGone = "remote_gone",
+        /// The worker of the fleet that ran the task is gone.
+        WorkerLost = "worker_lost",
         /// An error of mcp-delegator itself.
         Internal = "internal",
     }

@@ -13,8 +13,10 @@ use delegator_registry::RemoteRef;
 use delegator_supervisor::agent::{Agent, Variables, allowed_variables};
 
 use super::diff_evidence::record_of_diff;
-use super::provider::{RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer};
-use crate::provider_error::ProviderError;
+use super::provider::{
+    EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer,
+};
+use crate::provider_error::{ProviderError, UnsupportedAction};
 
 /// Tasks in one page of the list; the maximum of `codex cloud list`.
 const PAGE: u8 = 20;
@@ -53,7 +55,7 @@ impl HostedCodex {
 impl RemoteProvider for HostedCodex {
     fn submit(&self, request: &RemoteRequest<'_>) -> Result<RemoteRef, ProviderError> {
         let task = NewHostedTask {
-            environment: request.environment.to_owned(),
+            environment: request.environment.id.clone(),
             prompt: request.text.to_owned(),
             attempts: request.attempts,
             branch: request.branch.map(str::to_owned),
@@ -83,21 +85,30 @@ impl RemoteProvider for HostedCodex {
         Ok(tasks.iter().map(answer).collect())
     }
 
-    fn diff(&self, task: &RemoteRef, attempt: u8) -> Result<Option<String>, ProviderError> {
-        self.command()?.diff(&task.id, Some(attempt)).map_err(convert)
+    fn diff(&self, task: &RemoteRef, attempt: u8) -> Result<Option<Vec<u8>>, ProviderError> {
+        let diff = self.command()?.diff(&task.id, Some(attempt)).map_err(convert)?;
+        Ok(diff.map(String::into_bytes))
     }
 
     fn cancel(&self, task: &RemoteRef, _reason: Option<&str>) -> Result<(), ProviderError> {
-        Err(ProviderError::Unsupported { provider: PROVIDER, action: "cancel", url: task.url.clone() })
+        Err(unsupported(task, UnsupportedAction::Cancel))
     }
 
     fn has_events(&self) -> bool {
         false
     }
 
+    fn events(&self, task: &RemoteRef, _: EventPosition, _: usize) -> Result<EventPage, ProviderError> {
+        Err(unsupported(task, UnsupportedAction::ShowEvents))
+    }
+
     fn query_interval(&self, queries: u32) -> Duration {
         back_off(queries.saturating_sub(1), self.jitter)
     }
+}
+
+fn unsupported(task: &RemoteRef, action: UnsupportedAction) -> ProviderError {
+    ProviderError::Unsupported { provider: PROVIDER, action, url: task.url.clone() }
 }
 
 /// The status of a task. That of an ended one includes its first diff.
@@ -107,7 +118,7 @@ fn status(
     (state, at_ms): (HostedState, Option<i64>),
 ) -> Result<RemoteStatus, ProviderError> {
     let end = match state {
-        HostedState::Pending => return Ok(RemoteStatus::Working),
+        HostedState::Pending => return Ok(RemoteStatus::Working { started_at_ms: None }),
         HostedState::Ready | HostedState::Applied => TaskEnd::Completed,
         HostedState::Error => TaskEnd::Failed {
             kind: FailureKind::RemoteFailed,
@@ -121,7 +132,16 @@ fn status(
         command: "codex cloud diff".to_owned(),
         output: error.to_string(),
     })?;
-    Ok(RemoteStatus::Ended(Box::new(RemoteEnd { end, record, diff, at_ms, tokens: None })))
+    Ok(RemoteStatus::Ended(Box::new(RemoteEnd {
+        end,
+        record,
+        diff: diff.map(String::into_bytes),
+        setup_output: None,
+        facts: None,
+        started_at_ms: None,
+        at_ms,
+        tokens: None,
+    })))
 }
 
 fn milliseconds(time: &str) -> Option<i64> {

@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use delegator_domain::environment::Environment;
 use delegator_domain::task::{Provider, TaskEnd};
-use delegator_registry::{RemoteRef, Tokens};
+use delegator_registry::{Idempotency, RemoteRef, Tokens};
 
+use super::remote_facts::RemoteFacts;
 use crate::provider_error::ProviderError;
 use crate::supervise::task_report::Record;
 
@@ -16,21 +18,47 @@ use crate::supervise::task_report::Record;
 /// Every call may take long and fails with [`ProviderError`]. A provider never invents a fact: an answer that it does not
 /// understand is an error that contains the answer.
 pub trait RemoteProvider: fmt::Debug + Send + Sync {
-    /// Starts a task. If this returns, the provider has accepted the task and will run it even if this process dies.
+    /// A new id for a task, if the provider lets the submitter choose it. Then a submission may be repeated with the same
+    /// id, and [`RemoteProvider::query`] and [`RemoteProvider::refuse`] decide whether an interrupted one was accepted.
+    fn choose_id(&self) -> Option<String> {
+        None
+    }
+
+    /// Starts a task. If this returns, the provider has accepted the task and will run it even if this process dies. The id
+    /// is another than the chosen one if a task with the same idempotency key was accepted before.
     fn submit(&self, request: &RemoteRequest<'_>) -> Result<RemoteRef, ProviderError>;
+
+    /// Makes final that a task whose id was chosen was not accepted: a submission that is still under way has no effect
+    /// afterwards. Returns false if the provider has accepted the task.
+    fn refuse(&self, _task: &RemoteRef) -> Result<bool, ProviderError> {
+        Ok(false)
+    }
 
     /// What the provider knows about these tasks, in the same order; the error of one task does not affect the others. The
     /// end of a task is final: later calls report the same end.
     fn query(&self, tasks: &[RemoteRef]) -> Result<Vec<TaskAnswer>, ProviderError>;
 
     /// The diff of one of several attempts, the first being 1; `None` if it changed nothing.
-    fn diff(&self, task: &RemoteRef, attempt: u8) -> Result<Option<String>, ProviderError>;
+    fn diff(&self, task: &RemoteRef, attempt: u8) -> Result<Option<Vec<u8>>, ProviderError>;
 
     /// Requests the end of a task; [`RemoteProvider::query`] reports the end later.
     fn cancel(&self, task: &RemoteRef, reason: Option<&str>) -> Result<(), ProviderError>;
 
     /// Whether the events of a task are available while it runs and afterwards.
     fn has_events(&self) -> bool;
+
+    /// The next events of a task, about `max_bytes` at most. Of a task that has ended, no bytes means that there are no more.
+    fn events(
+        &self,
+        task: &RemoteRef,
+        from: EventPosition,
+        max_bytes: usize,
+    ) -> Result<EventPage, ProviderError>;
+
+    /// Which of these tasks are queued although no worker that runs now may take them.
+    fn without_worker(&self, tasks: &[RemoteRef]) -> Result<Vec<bool>, ProviderError> {
+        Ok(vec![false; tasks.len()])
+    }
 
     /// How long to wait after this many queries about a task before the next one.
     fn query_interval(&self, queries: u32) -> Duration;
@@ -39,12 +67,38 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
 /// A task for a provider.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteRequest<'a> {
-    /// The provider's own id of the environment.
-    pub environment: &'a str,
+    /// What [`RemoteProvider::choose_id`] returned.
+    pub id: Option<&'a str>,
+    pub environment: &'a Environment,
     pub text: &'a str,
+    /// The first line of the text, redacted.
+    pub title: &'a str,
+    pub labels: &'a BTreeMap<String, String>,
     /// Number of solutions to try.
     pub attempts: u8,
+    /// The branch to start from; that of the environment, unless the caller named another.
     pub branch: Option<&'a str>,
+    pub idempotency: Option<&'a Idempotency>,
+}
+
+/// A position in the events of a task. The default is the beginning of the latest attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EventPosition {
+    /// The first attempt to run the task is 1.
+    pub attempt: i32,
+    /// In bytes.
+    pub offset: u64,
+}
+
+/// A part of the events of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventPage {
+    /// Not necessarily complete lines.
+    pub bytes: Vec<u8>,
+    /// The position after the bytes.
+    pub next: EventPosition,
+    /// A new attempt replaces the one of the requested position; the bytes are the beginning of its events.
+    pub is_restarted: bool,
 }
 
 /// The answer to a query about one task.
@@ -54,7 +108,10 @@ pub type TaskAnswer = Result<RemoteStatus, ProviderError>;
 #[derive(Debug, Clone, PartialEq)]
 pub enum RemoteStatus {
     Queued,
-    Working,
+    Working {
+        /// By the provider's clock.
+        started_at_ms: Option<i64>,
+    },
     Ended(Box<RemoteEnd>),
 }
 
@@ -64,7 +121,12 @@ pub struct RemoteEnd {
     pub end: TaskEnd,
     pub record: Record,
     /// The unified diff of its changes; `None` if it changed nothing.
-    pub diff: Option<String>,
+    pub diff: Option<Vec<u8>>,
+    /// The output of the setup script of the environment, if the provider has it.
+    pub setup_output: Option<Vec<u8>>,
+    pub facts: Option<RemoteFacts>,
+    /// When its agent started, by the provider's clock.
+    pub started_at_ms: Option<i64>,
     /// When it ended, by the provider's clock.
     pub at_ms: Option<i64>,
     pub tokens: Option<Tokens>,

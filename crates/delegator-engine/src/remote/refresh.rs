@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use delegator_domain::task::{Provider, TaskEnd, TaskId};
-use delegator_registry::{Finish, Registry, RemoteReport, RemoteTask, Task, TaskFile};
+use delegator_domain::task::{Provider, State, TaskEnd, TaskId};
+use delegator_registry::{Finish, Registry, RemoteRef, RemoteReport, RemoteTask, Task, TaskFile};
 
 use super::provider::{RemoteEnd, RemoteStatus};
-use super::submit_remote::provider_error;
+use super::submit_remote::{provider_error, record_gone};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::provider_error::ProviderError;
+use crate::provider_error::{ProviderError, UnsupportedAction};
 use crate::supervise::summary::one_sentence_summary;
+
+/// A provider deletes a task days after its end. If it does not know a younger task, the configuration probably names another
+/// provider, and the task must not end because of that.
+const GONE_AFTER_MS: i64 = 24 * 3600 * 1000;
 
 /// A provider that could not be queried. What is recorded about its tasks may be outdated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,15 +67,37 @@ impl Engine {
         let provider = remote.environment.provider;
         match self.providers.get(provider) {
             Ok(service) if service.has_events() => Ok(()),
-            Ok(_) => Err(unsupported(&task.id, remote, "show the events of")),
+            Ok(_) => Err(unsupported(&task.id, remote, UnsupportedAction::ShowEvents)),
             Err(error) => Err(provider_error(provider, Some(&task.id), error)),
         }
+    }
+
+    /// Which of these tasks wait for a worker that does not exist. An error counts as none: this is only a hint.
+    pub fn without_worker<'a>(&self, ids: impl IntoIterator<Item = &'a TaskId>) -> Vec<TaskId> {
+        let Ok(Some(registry)) = self.find_registry() else { return Vec::new() };
+        let mut queued: BTreeMap<Provider, Vec<(TaskId, RemoteRef)>> = BTreeMap::new();
+        for task in ids.into_iter().filter_map(|id| registry.get(id).ok().flatten()) {
+            if let Some(RemoteTask { environment, accepted: Some(accepted), .. }) = task.remote
+                && task.state == State::Queued
+            {
+                queued.entry(environment.provider).or_default().push((task.id, accepted));
+            }
+        }
+        let mut found = Vec::new();
+        for (provider, tasks) in queued {
+            let (ids, references): (Vec<TaskId>, Vec<RemoteRef>) = tasks.into_iter().unzip();
+            let answers =
+                self.providers.get(provider).and_then(|service| service.without_worker(&references));
+            let waiting = ids.into_iter().zip(answers.unwrap_or_default());
+            found.extend(waiting.filter_map(|(id, waits)| waits.then_some(id)));
+        }
+        found
     }
 
     /// An error if a provider runs the task: only a task of this machine can be continued.
     pub fn check_resumable(task: &Task) -> Result<(), EngineError> {
         match &task.remote {
-            Some(remote) => Err(unsupported(&task.id, remote, "continue")),
+            Some(remote) => Err(unsupported(&task.id, remote, UnsupportedAction::Continue)),
             None => Ok(()),
         }
     }
@@ -92,29 +118,60 @@ impl Engine {
         provider: Provider,
         tasks: &[&Task],
     ) -> Result<Vec<ProviderProblem>, EngineError> {
-        let mut accepted = Vec::new();
+        let to_problem =
+            |task: &Task, error| ProviderProblem { provider, task: Some(task.id.clone()), error };
+        let (mut accepted, mut problems) = (Vec::new(), Vec::new());
         for task in tasks {
             match task.remote.as_ref().and_then(|remote| remote.accepted.clone()) {
                 Some(reference) => accepted.push((*task, reference)),
-                None => self.end_interrupted_submission(registry, task, provider)?,
+                None => {
+                    let problem = self.end_interrupted_submission(registry, task, provider)?;
+                    problems.extend(problem.map(|error| to_problem(task, error)));
+                }
             }
         }
         if accepted.is_empty() {
-            return Ok(Vec::new());
+            return Ok(problems);
         }
         let references: Vec<_> = accepted.iter().map(|(_, reference)| reference.clone()).collect();
         let answers = match self.providers.get(provider).and_then(|service| service.query(&references)) {
             Ok(answers) => answers,
-            Err(error) => return Ok(vec![ProviderProblem { provider, task: None, error }]),
-        };
-        let mut problems = Vec::new();
-        for ((task, _), answer) in accepted.into_iter().zip(answers) {
-            match answer {
-                Ok(status) => self.record_status(registry, task, status)?,
-                Err(error) => problems.push(ProviderProblem { provider, task: Some(task.id.clone()), error }),
+            Err(error) => {
+                problems.push(ProviderProblem { provider, task: None, error });
+                return Ok(problems);
             }
+        };
+        for ((task, _), answer) in accepted.into_iter().zip(answers) {
+            let problem = match answer {
+                Ok(status) => self.record_status(registry, task, status)?,
+                Err(error) => self.record_failed_query(registry, task, error)?,
+            };
+            problems.extend(problem.map(|error| to_problem(task, error)));
         }
         Ok(problems)
+    }
+
+    /// Returns the error, unless it is the end of the task.
+    fn record_failed_query(
+        &self,
+        registry: &mut Registry,
+        task: &Task,
+        error: ProviderError,
+    ) -> Result<Option<ProviderError>, EngineError> {
+        match &error {
+            ProviderError::UnknownTask { provider, .. } if self.lets_choose_ids(*provider) => {
+                if is_unreported(task) {
+                    return self.end_interrupted_submission(registry, task, *provider);
+                }
+                if self.now_ms() - task.created_at_ms < GONE_AFTER_MS {
+                    return Ok(Some(error));
+                }
+                record_gone(registry, &task.id, *provider, self.now_ms())?;
+                self.event_folds.remove(&task.id);
+                Ok(None)
+            }
+            _ => Ok(Some(error)),
+        }
     }
 
     fn record_status(
@@ -122,22 +179,36 @@ impl Engine {
         registry: &mut Registry,
         task: &Task,
         status: RemoteStatus,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<ProviderError>, EngineError> {
+        let is_working = matches!(status, RemoteStatus::Working { .. });
         let report = match status {
             RemoteStatus::Queued => RemoteReport::Queued,
-            RemoteStatus::Working => RemoteReport::Working,
+            RemoteStatus::Working { started_at_ms } => RemoteReport::Working { started_at_ms },
             RemoteStatus::Ended(ended) => {
-                let at_ms = ended.at_ms;
-                RemoteReport::Ended { finish: store_files(registry, task, *ended)?, at_ms }
+                let (started_at_ms, at_ms) = (ended.started_at_ms, ended.at_ms);
+                RemoteReport::Ended { finish: store_files(registry, task, *ended)?, started_at_ms, at_ms }
             }
         };
         // If another process was first, it recorded the same.
         registry.record_remote(&task.id, &report, self.now_ms())?;
-        Ok(())
+        if !is_working {
+            self.event_folds.remove(&task.id);
+            return Ok(None);
+        }
+        match self.mirror_for_progress(registry, task) {
+            Ok(()) => Ok(None),
+            Err(EngineError::Provider { source, .. }) => Ok(Some(source)),
+            Err(error) => Err(error),
+        }
     }
 }
 
-fn unsupported(id: &TaskId, remote: &RemoteTask, action: &'static str) -> EngineError {
+/// Whether the provider has never confirmed that it has the task.
+pub(super) fn is_unreported(task: &Task) -> bool {
+    task.remote.as_ref().is_some_and(|remote| remote.checks == 0)
+}
+
+fn unsupported(id: &TaskId, remote: &RemoteTask, action: UnsupportedAction) -> EngineError {
     let provider = remote.environment.provider;
     let url = remote.accepted.as_ref().and_then(|accepted| accepted.url.clone());
     provider_error(provider, Some(id), ProviderError::Unsupported { provider, action, url })
@@ -145,10 +216,16 @@ fn unsupported(id: &TaskId, remote: &RemoteTask, action: &'static str) -> Engine
 
 /// Writes the files of an ended task, before the row says that it has ended.
 fn store_files(registry: &Registry, task: &Task, ended: RemoteEnd) -> Result<Finish, EngineError> {
-    let RemoteEnd { end, record, diff, tokens, .. } = ended;
+    let RemoteEnd { end, record, diff, setup_output, facts, tokens, .. } = ended;
     let dir = registry.dir().task(&task.id);
     if let Some(diff) = &diff {
-        dir.write_durably(TaskFile::Diff, diff.as_bytes())?;
+        dir.write_durably(TaskFile::Diff, diff)?;
+    }
+    if let Some(output) = &setup_output {
+        dir.write_durably(TaskFile::Setup, output)?;
+    }
+    if let Some(facts) = &facts {
+        facts.write(&dir)?;
     }
     let encoded = serde_json::to_vec(&record)
         .map_err(|error| EngineError::Io { doing: "encode a report", source: error.into() })?;

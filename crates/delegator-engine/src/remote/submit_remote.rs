@@ -1,32 +1,39 @@
 //! Submits a task to a provider: row first, then the provider, then the provider's id in the row.
 //!
 //! The row comes first, so that a task that the provider accepted is never lost. The submitting process holds the lock of
-//! the task: a row without an id whose lock is free belongs to a submission that was interrupted, and it is unknown whether
-//! the provider accepted it.
+//! the task: a row whose provider has not reported yet and whose lock is free belongs to a submission that was interrupted.
+//! If the submitter chose the id, the id is in the row before the provider is called, so the provider decides whether it has
+//! the task. If the provider chooses ids, it is unknown whether it accepted the task.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{FailureKind, Mode, Provider, TaskEnd, TaskId, TaskLocation};
+use delegator_domain::environment::Environment;
+use delegator_domain::task::{FailureKind, Provider, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{
-    Finish, Idempotency, LockAttempt, NewTask, Registry, RemoteEnvironment, RemoteReport, Submission, Task,
+    Finish, Idempotency, LockAttempt, NewTask, Registry, RemoteEnvironment, RemoteRef, RemoteReport,
+    Submission, Task,
 };
 use serde_json::Value;
 
-use super::provider::RemoteRequest;
+use super::provider::{RemoteProvider, RemoteRequest};
+use super::refresh::is_unreported;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::provider_error::ProviderError;
 use crate::submit::submission::without_key;
 
+/// Pauses before a submission without an answer is repeated with the same id.
+const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+
 /// A task for an environment of a provider.
 #[derive(Debug, Clone)]
 pub struct RemoteSubmission {
-    pub environment: RemoteEnvironment,
+    pub environment: Environment,
     pub text: String,
     pub attempts: u8,
     pub branch: Option<String>,
-    pub mode: Mode,
     /// The directory of the caller, to which the changes can be applied.
     pub working_dir: String,
     /// The first line of the text, redacted.
@@ -39,8 +46,8 @@ pub struct RemoteSubmission {
 }
 
 impl Engine {
-    /// Submits a task. If the provider refuses it, there is no task. If it is unknown whether the provider accepted it, the
-    /// task has failed, and the error names it.
+    /// Submits a task. If the provider refuses it, there is no task. If there is no answer, the error names the task: the
+    /// next query decides whether the provider has it, or the task has failed if no query can decide that.
     pub fn submit_remote(&self, submission: &RemoteSubmission) -> Result<Submission, EngineError> {
         let provider = submission.environment.provider;
         let service = self.providers.get(provider).map_err(|error| provider_error(provider, None, error))?;
@@ -51,59 +58,144 @@ impl Engine {
         })?;
         let id = submitted.task.id.clone();
         if submitted.replayed {
-            return Ok(submitted);
+            return self.repeat_submission(&mut registry, submission, submitted.task);
         }
         let lock = registry.dir().task(&id).try_lock()?;
+        let chosen = service.choose_id();
+        if let Some(chosen) = &chosen {
+            let reference = RemoteRef { id: chosen.clone(), url: None };
+            registry.accept_remote(&id, &reference, self.now_ms())?;
+        }
         crash_point(CrashPoint::BeforeResponse);
-        let request = RemoteRequest {
-            environment: &submission.environment.id,
-            text: &submission.text,
-            attempts: submission.attempts,
-            branch: submission.branch.as_deref(),
-        };
-        let accepted = service.submit(&request);
+        let accepted = self.call_submit(service, submission, chosen.as_deref());
         let outcome = match accepted {
             Ok(accepted) => {
+                let replayed = chosen.as_ref().is_some_and(|chosen| *chosen != accepted.id);
                 registry.accept_remote(&id, &accepted, self.now_ms())?;
+                if chosen.is_some() {
+                    // Distinguishes a task that the provider has from one with an id that was only chosen.
+                    registry.record_remote(&id, &RemoteReport::Queued, self.now_ms())?;
+                }
                 let task = registry.get(&id)?.unwrap_or(submitted.task);
-                Ok(Submission { task, replayed: false })
+                Ok(Submission { task, replayed })
             }
             Err(error) if error.may_have_accepted() => {
-                record_unconfirmed(&mut registry, &id, provider, &error.to_string(), self.now_ms())?;
+                if chosen.is_none() {
+                    record_unconfirmed(&mut registry, &id, provider, &error.to_string(), self.now_ms())?;
+                }
                 Err(provider_error(provider, Some(&id), error))
             }
             Err(error) => Err(provider_error(provider, None, error)),
         };
         drop(lock);
         if let Err(EngineError::Provider { task: None, .. }) = &outcome {
-            registry.withdraw_remote(&id)?;
+            registry.withdraw_remote(&id, chosen.as_deref())?;
         }
         outcome
     }
 
-    /// Ends a task whose submission was interrupted before the provider's id was recorded.
+    /// The task that already has the idempotency key. If its own submission got no answer, it is submitted again with the same
+    /// id: otherwise the answer would be that a task is accepted which the provider may not have.
+    fn repeat_submission(
+        &self,
+        registry: &mut Registry,
+        submission: &RemoteSubmission,
+        task: Task,
+    ) -> Result<Submission, EngineError> {
+        let provider = submission.environment.provider;
+        let chosen = task.remote.as_ref().and_then(|remote| remote.accepted.as_ref());
+        let chosen = chosen
+            .filter(|_| !task.state.is_terminal() && is_unreported(&task) && self.lets_choose_ids(provider));
+        let (Some(chosen), LockAttempt::Locked(_lock)) = (chosen, registry.dir().task(&task.id).try_lock()?)
+        else {
+            return Ok(Submission { task, replayed: true });
+        };
+        let failed = |error| provider_error(provider, Some(&task.id), error);
+        let service = self.providers.get(provider).map_err(failed)?;
+        let accepted = self.call_submit(service, submission, Some(&chosen.id)).map_err(failed)?;
+        registry.accept_remote(&task.id, &accepted, self.now_ms())?;
+        registry.record_remote(&task.id, &RemoteReport::Queued, self.now_ms())?;
+        Ok(Submission { task: registry.get(&task.id)?.unwrap_or(task), replayed: true })
+    }
+
+    /// A submission whose id was chosen here is repeated if there is no answer. If any of the calls had none, the provider
+    /// may have accepted the task, whatever it answers to the others.
+    fn call_submit(
+        &self,
+        service: &dyn RemoteProvider,
+        submission: &RemoteSubmission,
+        chosen: Option<&str>,
+    ) -> Result<RemoteRef, ProviderError> {
+        let request = RemoteRequest {
+            id: chosen,
+            environment: &submission.environment,
+            text: &submission.text,
+            title: &submission.title,
+            labels: &submission.labels,
+            attempts: submission.attempts,
+            branch: submission.branch.as_deref(),
+            idempotency: submission.idempotency.as_ref(),
+        };
+        let mut pauses = RETRY_PAUSES.into_iter().filter(|_| chosen.is_some());
+        let mut unanswered = None;
+        loop {
+            let error = match service.submit(&request) {
+                Ok(accepted) => return Ok(accepted),
+                Err(error) => error,
+            };
+            let pause = pauses.next().filter(|_| error.is_transient());
+            if unanswered.is_none() && error.may_have_accepted() {
+                unanswered = Some(error.clone());
+            }
+            match pause {
+                Some(pause) => self.system.sleep(pause),
+                None => return Err(unanswered.unwrap_or(error)),
+            }
+        }
+    }
+
+    /// Whether the submitter chooses the ids of the provider's tasks.
+    pub(super) fn lets_choose_ids(&self, provider: Provider) -> bool {
+        self.providers.get(provider).is_ok_and(|service| service.choose_id().is_some())
+    }
+
+    /// Ends a task whose submission was interrupted. The provider does not have the task, or it is unknown under which id.
+    /// Returns the error of a provider that could not confirm that.
     pub(super) fn end_interrupted_submission(
         &self,
         registry: &mut Registry,
         task: &Task,
         provider: Provider,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<ProviderError>, EngineError> {
         if self.may_lock_soon(task.created_at_ms) {
-            return Ok(());
+            return Ok(None);
         }
-        let LockAttempt::Locked(_lock) = registry.dir().task(&task.id).try_lock()? else { return Ok(()) };
+        let LockAttempt::Locked(_lock) = registry.dir().task(&task.id).try_lock()? else { return Ok(None) };
         // The submission may have completed before the lock was taken.
-        let now = registry.get(&task.id)?;
-        if now.and_then(|task| task.remote).is_some_and(|remote| remote.accepted.is_none()) {
-            record_unconfirmed(
-                registry,
-                &task.id,
-                provider,
-                "the submission was interrupted",
-                self.now_ms(),
-            )?;
+        let Some(current) = registry.get(&task.id)?.filter(is_unreported) else { return Ok(None) };
+        let accepted = current.remote.and_then(|remote| remote.accepted);
+        if accepted.as_ref() != task.remote.as_ref().and_then(|remote| remote.accepted.as_ref()) {
+            return Ok(None);
         }
-        Ok(())
+        let now_ms = self.now_ms();
+        match accepted {
+            Some(reference) => {
+                match self.providers.get(provider).and_then(|service| service.refuse(&reference)) {
+                    Ok(true) => record_not_accepted(registry, &task.id, provider, now_ms)?,
+                    // It was accepted meanwhile; the next query reports about it.
+                    Ok(false) => {}
+                    Err(error) => return Ok(Some(error)),
+                }
+            }
+            None if self.lets_choose_ids(provider) => {
+                record_not_accepted(registry, &task.id, provider, now_ms)?;
+            }
+            None => {
+                let cause = "the submission was interrupted";
+                record_unconfirmed(registry, &task.id, provider, cause, now_ms)?;
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -113,7 +205,7 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
         working_dir: submission.working_dir.clone(),
         work_trees: Vec::new(),
         allow_parallel_writes: true,
-        mode: submission.mode,
+        mode: submission.environment.mode,
         mode_enforced: true,
         agent: submission.agent.clone(),
         model: None,
@@ -123,7 +215,10 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
         input: without_key(submission.input.clone()),
         resumed_thread: None,
         idempotency: submission.idempotency.clone(),
-        environment: Some(submission.environment.clone()),
+        environment: Some(RemoteEnvironment {
+            provider: submission.environment.provider,
+            id: submission.environment.id.clone(),
+        }),
     }
 }
 
@@ -135,12 +230,44 @@ fn record_unconfirmed(
     cause: &str,
     now_ms: i64,
 ) -> Result<(), EngineError> {
-    let message = format!("it is unknown whether {} has accepted the task: {cause}", provider.description());
-    let end = TaskEnd::Failed { kind: FailureKind::SubmissionUnconfirmed, message, retry_at_ms: None };
-    let summary =
-        Some(format!("Failed: it is unknown whether {} has accepted the task", provider.description()));
-    let finish = Finish { summary, ..Finish::bare(end) };
-    registry.record_remote(id, &RemoteReport::Ended { finish, at_ms: None }, now_ms)?;
+    let summary = format!("it is unknown whether {} has accepted the task", provider.description());
+    let message = format!("{summary}: {cause}");
+    record_failure(registry, id, FailureKind::SubmissionUnconfirmed, (message, &summary), now_ms)
+}
+
+fn record_not_accepted(
+    registry: &mut Registry,
+    id: &TaskId,
+    provider: Provider,
+    now_ms: i64,
+) -> Result<(), EngineError> {
+    let summary = format!("{} has not accepted the task", provider.description());
+    let message = format!("{summary}: its submission was interrupted");
+    record_failure(registry, id, FailureKind::NotAccepted, (message, &summary), now_ms)
+}
+
+/// The provider had the task and does not have it any more, so how it ended is unknown.
+pub(super) fn record_gone(
+    registry: &mut Registry,
+    id: &TaskId,
+    provider: Provider,
+    now_ms: i64,
+) -> Result<(), EngineError> {
+    let summary = format!("{} no longer has the task", provider.description());
+    let message = format!("{summary}: it was deleted, or this is not where the task was submitted");
+    record_failure(registry, id, FailureKind::RemoteGone, (message, &summary), now_ms)
+}
+
+fn record_failure(
+    registry: &mut Registry,
+    id: &TaskId,
+    kind: FailureKind,
+    (message, summary): (String, &str),
+    now_ms: i64,
+) -> Result<(), EngineError> {
+    let end = TaskEnd::Failed { kind, message, retry_at_ms: None };
+    let finish = Finish { summary: Some(format!("Failed: {summary}")), ..Finish::bare(end) };
+    registry.record_remote(id, &RemoteReport::Ended { finish, started_at_ms: None, at_ms: None }, now_ms)?;
     Ok(())
 }
 

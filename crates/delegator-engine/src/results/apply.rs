@@ -14,6 +14,7 @@ use delegator_supervisor::agent::Variables;
 use super::restore::refuse_while_busy;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::remote::remote_facts::RemoteFacts;
 use crate::remote::submit_remote::provider_error;
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
 
@@ -37,7 +38,7 @@ impl Engine {
                 let provider = remote.environment.provider;
                 let diff = self.providers.get(provider).and_then(|service| service.diff(accepted, attempt));
                 let diff = diff.map_err(|error| provider_error(provider, Some(&task.id), error))?;
-                Ok(diff.unwrap_or_default().into_bytes())
+                Ok(diff.unwrap_or_default())
             }
             _ => self.read_stored(&task.id, TaskFile::Diff),
         }
@@ -56,7 +57,9 @@ impl Engine {
         self.rescue_in(&mut registry)?;
         let dir = registry.dir().task(id);
         let git = git(environment, directory, APPLY_TIMEOUT)?;
-        let request = ApplyRequest { work_tree: directory, diff, base_commit: None };
+        let facts = RemoteFacts::read(&dir)?.unwrap_or_default();
+        let base_commit = facts.base_commit.as_deref();
+        let request = ApplyRequest { work_tree: directory, diff, base_commit };
         let prepared = prepare_diff(&git, request, dir.path())?;
         let report = prepared.report.clone();
         refuse_while_busy(Some(&registry), [prepared.top_level()])?;

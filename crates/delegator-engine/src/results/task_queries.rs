@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{TaskId, TaskIdPrefix, TaskLocation, WorkTree};
 use delegator_registry::{
-    Filter, OpenOptions, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
+    Filter, Idempotency, OpenOptions, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
 };
 use delegator_supervisor::run::Snapshot;
 
 use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::decode;
+use crate::remote::remote_facts::RemoteFacts;
 use crate::submit::launch::Launch;
 use crate::submit::work_tree::find_work_tree;
 use crate::supervise::snapshot_file::read_snapshot;
@@ -29,6 +30,8 @@ pub struct TaskFiles {
     pub restore_point: Option<RestorePointRecord>,
     /// The changes of a task that a provider ran, as a unified diff; empty if there are none.
     pub diff: Vec<u8>,
+    /// What the provider of an ended task reported besides.
+    pub remote: Option<RemoteFacts>,
 }
 
 /// The write-ahead log of the registry is too long: a process that has been reading for long prevents the checkpoint.
@@ -103,6 +106,12 @@ impl Engine {
         self.find_registry()?.ok_or_else(unknown)?.get(id)?.ok_or_else(unknown)
     }
 
+    /// The task that was submitted with a key, also if it has ended.
+    pub(crate) fn task_with_key(&self, key: &Idempotency) -> Result<Option<TaskId>, EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(None) };
+        Ok(registry.find_by_key(key)?.map(|task| task.id))
+    }
+
     /// The newest task that worked on a thread.
     pub fn last_task_of_thread(&self, thread_id: &str) -> Result<Option<Task>, EngineError> {
         match self.find_registry()? {
@@ -121,11 +130,11 @@ impl Engine {
             .transpose()?;
         let snapshot = read_snapshot(&dir)?;
         let restore_point = RestorePointRecord::read(&dir)?.map(RestorePointRecord::check_stored);
-        let diff = match id.location() {
-            TaskLocation::Cloud => dir.read(TaskFile::Diff)?.unwrap_or_default(),
-            TaskLocation::Local => Vec::new(),
+        let (diff, remote) = match id.location() {
+            TaskLocation::Cloud => (dir.read(TaskFile::Diff)?.unwrap_or_default(), RemoteFacts::read(&dir)?),
+            TaskLocation::Local => (Vec::new(), None),
         };
-        Ok(TaskFiles { record, snapshot, restore_point, diff })
+        Ok(TaskFiles { record, snapshot, restore_point, diff, remote })
     }
 
     /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from the record.

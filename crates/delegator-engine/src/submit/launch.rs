@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::verification::Verify;
+use super::worker_contact::WorkerContact;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 
@@ -56,6 +57,8 @@ pub struct Settings {
     pub protected: Vec<PathBuf>,
     /// The command that verifies the work after the agent has completed.
     pub verify: Option<Verify>,
+    /// Ends the task if the worker that runs it loses its contact with the fleet.
+    pub worker_contact: Option<WorkerContact>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,6 +168,7 @@ impl Settings {
             hide_state_dir: mode == Mode::ReadOnly,
             protected: Vec::new(),
             verify: None,
+            worker_contact: None,
             depth: 0,
         }
     }

@@ -18,3 +18,4 @@ pub(crate) mod submission;
 pub(crate) mod thread_check;
 pub(crate) mod verification;
 pub(crate) mod work_tree;
+pub(crate) mod worker_contact;

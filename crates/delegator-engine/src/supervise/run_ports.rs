@@ -23,6 +23,7 @@ use super::received_signals::EndSignals;
 use super::snapshot_file::write_snapshot;
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
+use crate::submit::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::upkeep::leftovers;
 use crate::upkeep::process_owner::owner_of;
 
@@ -36,6 +37,8 @@ pub(crate) struct TaskPorts {
     pub(crate) dir: TaskDir,
     pub(crate) socket: Option<UnixDatagram>,
     pub(crate) signals: EndSignals,
+    /// Of a task of the fleet.
+    pub(crate) contact: Option<ContactWatch>,
     pub(crate) engine: Engine,
     /// The change mark of the registry when the row was last read.
     pub(crate) last_read_mark: Cell<Option<ChangeMark>>,
@@ -73,6 +76,13 @@ impl TaskPorts {
         }
     }
 
+    /// Why this supervisor must end the task, although no user has cancelled it: it got a signal, or the worker of a fleet
+    /// task has lost its fleet.
+    pub(crate) fn end_reason(&self) -> Option<String> {
+        let is_lost = || self.contact.as_ref().is_some_and(ContactWatch::is_lost);
+        self.signals.reason().or_else(|| is_lost().then(|| CONTACT_LOST.to_owned()))
+    }
+
     fn drain_socket(&self) {
         let mut byte = [0; 16];
         while self.socket.as_ref().is_some_and(|socket| socket.recv(&mut byte).is_ok()) {}
@@ -96,7 +106,7 @@ impl Ports for TaskPorts {
     /// Called every second by every supervisor, so it reads the row only if the registry has changed.
     fn cancel_requested(&self) -> Option<CancelRequest> {
         self.drain_socket();
-        if let Some(reason) = self.signals.reason() {
+        if let Some(reason) = self.end_reason() {
             return Some(CancelRequest { reason: Some(reason) });
         }
         let registry = self.registry.borrow();

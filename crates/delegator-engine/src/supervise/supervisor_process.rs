@@ -36,6 +36,7 @@ use crate::submit::detach::open_session;
 use crate::submit::estimate::DurationHistory;
 use crate::submit::launch::{Launch, Limits, Settings};
 use crate::submit::verification::Verify;
+use crate::submit::worker_contact::ContactWatch;
 use crate::upkeep::leftovers::remove_wake_socket;
 
 /// The main function of a supervisor process.
@@ -68,8 +69,7 @@ pub(crate) fn supervise_task(
     let own_identity = own_identity()?;
     let socket = wake_socket::listen(&dir, &signals).ok();
     crash_point(CrashPoint::SocketBound);
-    let launch =
-        dir.read(TaskFile::Launch).map_err(EngineError::from).and_then(|bytes| parse_launch(id, bytes));
+    let launch = read_launch(&dir, id);
     if let Ok(launch) = &launch {
         registry.also_redact(launch.redactor());
     }
@@ -102,6 +102,7 @@ pub(crate) fn supervise_task(
         dir: dir.clone(),
         socket,
         signals,
+        contact: launch.as_ref().ok().and_then(contact_watch),
         engine: engine.clone(),
         last_read_mark: Cell::new(None),
         observation: RefCell::new(None),
@@ -125,6 +126,14 @@ pub(crate) fn supervise_task(
     engine.remove_orphaned_launches(&mut registry)
 }
 
+fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch, EngineError> {
+    parse_launch(id, dir.read(TaskFile::Launch)?)
+}
+
+fn contact_watch(launch: &Launch) -> Option<ContactWatch> {
+    launch.settings.worker_contact.clone().map(ContactWatch::new)
+}
+
 fn own_identity() -> Result<Identity, EngineError> {
     let process = ProcessIdentity::of_self().map_err(EngineError::io("read our own identity"))?;
     Ok(Identity {
@@ -135,12 +144,12 @@ fn own_identity() -> Result<Identity, EngineError> {
     })
 }
 
-/// Runs the agent, unless the run could not be prepared or a signal came first. Writes the report; returns how the task
+/// Runs the agent, unless the run could not be prepared or must end before it begins. Writes the report; returns how the task
 /// ended.
 fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) -> Finish {
     let Prepared { spec, mode, may_write, limits, verify, add_dirs } = match prepared {
-        Ok(_) if ports.signals.reason().is_some() => {
-            return Finish::bare(TaskEnd::Cancelled { reason: ports.signals.reason() });
+        Ok(_) if ports.end_reason().is_some() => {
+            return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
         }
         Ok(prepared) => prepared,
         Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),

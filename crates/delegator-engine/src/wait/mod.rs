@@ -5,7 +5,7 @@
 //! ([`upkeep_schedule`]). Ending a wait
 //! never ends the task; only [`cancel`] does.
 //!
-//! This is the highest folder: it may use all others.
+//! May use all folders but `worker`.
 
 pub(crate) mod blocking;
 pub(crate) mod cancel;

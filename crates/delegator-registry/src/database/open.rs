@@ -91,8 +91,8 @@ fn connect(file: &Path) -> rusqlite::Result<Connection> {
     // Not CREATE, which would create an empty registry in place of a missing one, and not URI, which would interpret
     // the path.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut db = Connection::open_with_flags(file, flags)?;
-    db.busy_handler(Some(busy_handler()))?;
+    let db = Connection::open_with_flags(file, flags)?;
+    db.busy_handler(Some(busy_handler))?;
     db.pragma_update(None, "cell_size_check", "ON")?;
     Ok(db)
 }

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use delegator_domain::crash::{CrashPoint, crash_point};
@@ -28,8 +28,10 @@ pub enum TaskFile {
     Text,
     /// Held by the supervisor for its whole run.
     Lock,
-    /// The agent's output, append-only.
+    /// The agent's output, append-only. Of a task that a provider runs, a copy, which a new attempt replaces.
     Events,
+    /// Which attempt the copied events belong to.
+    EventPosition,
     Stderr,
     /// The output of the verification command.
     Verify,
@@ -39,6 +41,10 @@ pub enum TaskFile {
     Report,
     /// The changes of a task that a provider ran, as a unified diff.
     Diff,
+    /// The output of the setup script of a task that a provider ran.
+    Setup,
+    /// What the provider of an ended task reported besides.
+    RemoteFacts,
     /// The schema that the agent's output must follow.
     OutputSchema,
     /// The path of the control socket.
@@ -56,17 +62,36 @@ impl TaskFile {
             TaskFile::Text => "task.txt",
             TaskFile::Lock => "lock",
             TaskFile::Events => "events.jsonl",
+            TaskFile::EventPosition => "events-position.json",
             TaskFile::Stderr => "stderr.log",
             TaskFile::Verify => "verify.log",
             TaskFile::Snapshot => "snapshot.json",
             TaskFile::Report => "report.json",
             TaskFile::Diff => "changes.diff",
+            TaskFile::Setup => "setup.log",
+            TaskFile::RemoteFacts => "remote.json",
             TaskFile::OutputSchema => "output-schema.json",
             TaskFile::SocketPath => "control.path",
             TaskFile::RestorePoint => "restore-point.json",
             TaskFile::Handles => "handles.jsonl",
         }
     }
+}
+
+/// How much of a file was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadPosition {
+    pub offset: u64,
+    /// Device and inode.
+    file: Option<(u64, u64)>,
+}
+
+/// What [`TaskDir::read_new`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewBytes {
+    pub bytes: Vec<u8>,
+    /// What was read before is not a part of the file any more.
+    pub is_restarted: bool,
 }
 
 /// The directory `tasks/<id>`.
@@ -135,8 +160,7 @@ impl TaskDir {
     /// Removes the unredacted files that only the start and the run need: `launch` and the output schema.
     pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
         self.remove_launch()?;
-        let path = self.file(TaskFile::OutputSchema);
-        durable::remove_if_exists(&path).map(drop).map_err(RegistryError::file(&path, "remove"))
+        self.remove_file(TaskFile::OutputSchema)
     }
 
     pub(crate) fn has_inputs(&self) -> bool {
@@ -198,17 +222,35 @@ impl TaskDir {
         })
     }
 
-    /// The bytes from `offset` on, and where they start: at 0 if the file is shorter than `offset`, because it was
-    /// truncated or removed.
-    pub fn read_from(&self, which: TaskFile, offset: u64) -> Result<(u64, Vec<u8>), RegistryError> {
-        let mut start = 0;
+    /// The bytes after a position, which is moved to their end. If the file was truncated, replaced or removed since, they
+    /// are those from its beginning on.
+    pub fn read_new(&self, which: TaskFile, position: &mut ReadPosition) -> Result<NewBytes, RegistryError> {
+        let before = *position;
+        *position = ReadPosition::default();
         let bytes = self.read_with(which, |mut file, bytes| {
-            if file.metadata()?.len() >= offset {
-                start = file.seek(SeekFrom::Start(offset))?;
+            let found = file.metadata()?;
+            position.file = Some((found.dev(), found.ino()));
+            if position.file == before.file && found.len() >= before.offset {
+                position.offset = file.seek(SeekFrom::Start(before.offset))?;
             }
             file.read_to_end(bytes)
         })?;
-        Ok((start, bytes.unwrap_or_default()))
+        let is_restarted = position.offset < before.offset;
+        let bytes = bytes.unwrap_or_default();
+        position.offset += bytes.len() as u64;
+        Ok(NewBytes { bytes, is_restarted })
+    }
+
+    /// The size of a file in bytes; 0 if it is missing.
+    pub fn size(&self, which: TaskFile) -> Result<u64, RegistryError> {
+        let path = self.file(which);
+        let found = durable::if_exists(fs::metadata(&path)).map_err(RegistryError::file(&path, "read"))?;
+        Ok(found.map_or(0, |found| found.len()))
+    }
+
+    pub fn remove_file(&self, which: TaskFile) -> Result<(), RegistryError> {
+        let path = self.file(which);
+        durable::remove_if_exists(&path).map(drop).map_err(RegistryError::file(&path, "remove"))
     }
 
     fn read_with(

@@ -14,16 +14,12 @@ use crate::registry::Registry;
 use crate::row::{self, StoredState};
 use crate::task::{Cas, Finish, Lost, RemoteRef, Task};
 
-/// What a provider reports about a task.
+/// What a provider reports about a task. Times are by the provider's clock, if it reports them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RemoteReport {
     Queued,
-    Working,
-    /// At this time by the provider's clock, if it reports one.
-    Ended {
-        finish: Finish,
-        at_ms: Option<i64>,
-    },
+    Working { started_at_ms: Option<i64> },
+    Ended { finish: Finish, started_at_ms: Option<i64>, at_ms: Option<i64> },
 }
 
 pub(crate) const UNFINISHED_REMOTE: &str = "SELECT * FROM tasks WHERE provider IS NOT NULL AND state IN ('queued', 'starting', 'working') ORDER BY seq";
@@ -34,7 +30,7 @@ impl Registry {
         self.read(|db| query_all(db, UNFINISHED_REMOTE, (), row::task_from))
     }
 
-    /// Records that the provider accepted the task.
+    /// Records the provider's id of the task.
     pub fn accept_remote(
         &mut self,
         id: &TaskId,
@@ -54,12 +50,13 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// Deletes a task that its provider refused, with its directory.
-    pub fn withdraw_remote(&mut self, id: &TaskId) -> Result<(), RegistryError> {
+    /// Deletes a task that its provider refused, with its directory. `remote_id` is the id with which it was submitted, if
+    /// the provider does not choose it; a task with another one was accepted and stays.
+    pub fn withdraw_remote(&mut self, id: &TaskId, remote_id: Option<&str>) -> Result<(), RegistryError> {
         let is_deleted = self.write(|db| {
-            let sql = "DELETE FROM tasks WHERE id = ?1 AND provider IS NOT NULL AND remote_id IS NULL \
+            let sql = "DELETE FROM tasks WHERE id = ?1 AND provider IS NOT NULL AND remote_id IS ?2 \
                        AND state = 'queued'";
-            Ok(db.execute(sql, [id.as_str()])? == 1)
+            Ok(db.execute(sql, (id.as_str(), remote_id))? == 1)
         })?;
         if is_deleted {
             self.discard(id);
@@ -75,9 +72,11 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
         let report = match report {
-            RemoteReport::Ended { finish, at_ms } => {
-                RemoteReport::Ended { finish: self.sink.finish(finish), at_ms: *at_ms }
-            }
+            RemoteReport::Ended { finish, started_at_ms, at_ms } => RemoteReport::Ended {
+                finish: self.sink.finish(finish),
+                started_at_ms: *started_at_ms,
+                at_ms: *at_ms,
+            },
             other => other.clone(),
         };
         let outcome = self.write_with_reserve(|db| {
@@ -86,12 +85,12 @@ impl Registry {
                 db.execute(sql, (now_ms, stored.seq))?;
                 match &report {
                     RemoteReport::Queued => Ok(()),
-                    RemoteReport::Working => begin(db, stored, now_ms).map(drop),
-                    RemoteReport::Ended { finish, at_ms } => {
-                        let created_at_ms = created_at(db, stored)?;
-                        // The clocks may differ.
-                        let at_ms = at_ms.unwrap_or(now_ms).min(now_ms).max(created_at_ms);
-                        end(db, stored, finish, at_ms)
+                    RemoteReport::Working { started_at_ms } => {
+                        begin(db, stored, *started_at_ms, now_ms).map(drop)
+                    }
+                    RemoteReport::Ended { finish, started_at_ms, at_ms } => {
+                        let at_ms = possible_time(db, stored, at_ms.unwrap_or(now_ms), now_ms)?;
+                        end(db, stored, finish, *started_at_ms, at_ms)
                     }
                 }
             })
@@ -115,29 +114,49 @@ fn with_unfinished(
     }
 }
 
-fn created_at(db: &Connection, stored: &StoredState) -> rusqlite::Result<i64> {
-    db.query_row("SELECT created_at_ms FROM tasks WHERE seq = ?1", [stored.seq], |row| row.get(0))
+/// The nearest time to a reported one, between the submission of the task and now: the clocks may differ.
+fn possible_time(
+    db: &Connection,
+    stored: &StoredState,
+    reported_ms: i64,
+    now_ms: i64,
+) -> rusqlite::Result<i64> {
+    let sql = "SELECT created_at_ms FROM tasks WHERE seq = ?1";
+    let created_at_ms: i64 = db.query_row(sql, [stored.seq], |row| row.get(0))?;
+    Ok(reported_ms.min(now_ms).max(created_at_ms))
 }
 
-/// Moves a queued task to `working`; a task that works already is unchanged. When it started is unknown; no later than
-/// now, and not before it was submitted.
-fn begin(db: &Connection, stored: &StoredState, now_ms: i64) -> rusqlite::Result<State> {
+/// Moves a queued task to `working`; a task that works already is unchanged. If it is unknown when it started, the time of
+/// its submission counts.
+fn begin(
+    db: &Connection,
+    stored: &StoredState,
+    started_at_ms: Option<i64>,
+    now_ms: i64,
+) -> rusqlite::Result<State> {
     if stored.state != State::Queued {
         return Ok(stored.state);
     }
     for change in [(State::Queued, State::Starting), (State::Starting, State::Working)] {
         row::apply_transition(db, stored.seq, change, "the provider started it", now_ms)?;
     }
-    let sql = "UPDATE tasks SET claimed_at_ms = ?1, started_at_ms = created_at_ms WHERE seq = ?2";
-    db.execute(sql, (now_ms, stored.seq))?;
+    let started_at_ms = possible_time(db, stored, started_at_ms.unwrap_or(i64::MIN), now_ms)?;
+    let sql = "UPDATE tasks SET claimed_at_ms = ?1, started_at_ms = ?2 WHERE seq = ?3";
+    db.execute(sql, (now_ms, started_at_ms, stored.seq))?;
     Ok(State::Working)
 }
 
-fn end(db: &Connection, stored: &StoredState, finish: &Finish, now_ms: i64) -> rusqlite::Result<()> {
+fn end(
+    db: &Connection,
+    stored: &StoredState,
+    finish: &Finish,
+    started_at_ms: Option<i64>,
+    now_ms: i64,
+) -> rusqlite::Result<()> {
     // A task that ended between two queries was working at some time. One that was cancelled may never have been.
     let state = match finish.end.state() {
         State::Cancelled => stored.state,
-        _ => begin(db, stored, now_ms)?,
+        _ => begin(db, stored, started_at_ms, now_ms)?,
     };
     let stored = &StoredState { state, ..stored.clone() };
     end_task(db, stored, finish, &cause(&finish.end), now_ms)

@@ -66,6 +66,11 @@ impl Registry {
         into_submission(inserted?, request)
     }
 
+    /// The task that was submitted with a key, whatever the rest of its request was.
+    pub fn find_by_key(&self, key: &Idempotency) -> Result<Option<Task>, RegistryError> {
+        self.read(|db| first_with_key(db, key))
+    }
+
     /// Creates the directory of a task that has no row yet, protected by an entry.
     pub(crate) fn begin_submit(&self, task: &NewTask, launch: &[u8]) -> Result<SubmitEntry, RegistryError> {
         let folder = self.dir.submitting();
@@ -136,9 +141,13 @@ pub(crate) fn find_existing(db: &Connection, task: &NewTask) -> rusqlite::Result
     Ok(if is_in_use { Some(InsertOutcome::IdInUse) } else { None })
 }
 
-fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
+fn first_with_key(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option<Task>> {
     let sql = "SELECT * FROM tasks WHERE idempotency_key = ?1";
-    let first = db.query_row(sql, [request.stored_key()], row::task_from).optional()?;
+    db.query_row(sql, [key.stored_key()], row::task_from).optional()
+}
+
+fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Option<InsertOutcome>> {
+    let first = first_with_key(db, request)?;
     let is_same = |known: &Idempotency| known.request_hash == request.request_hash;
     Ok(first.map(|first| match first.idempotency.as_ref().is_some_and(is_same) {
         true => InsertOutcome::Existing(Box::new(first)),

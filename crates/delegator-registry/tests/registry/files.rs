@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use delegator_registry::{LockAttempt, LockGuard, Registry, TaskDir, TaskFile};
+use delegator_registry::{LockAttempt, LockGuard, ReadPosition, Registry, TaskDir, TaskFile};
 
 use crate::support::{World, fresh_id, submit};
 
@@ -129,13 +129,22 @@ fn a_published_socket_path_is_readable_and_the_socket_is_removed_with_the_task()
 }
 
 #[test]
-fn reading_from_an_offset_starts_again_when_the_file_is_shorter() {
+fn reading_starts_again_when_the_file_was_truncated_or_replaced() {
     let world = World::new();
     let (_registry, dir) = task_dir(&world);
-    assert_eq!(dir.read_from(TaskFile::Verify, 4).unwrap(), (0, Vec::new()), "the file is missing");
-    dir.write(TaskFile::Verify, b"one\ntwo\n").unwrap();
-    assert_eq!(dir.read_from(TaskFile::Verify, 4).unwrap(), (4, b"two\n".to_vec()));
-    assert_eq!(dir.read_from(TaskFile::Verify, 8).unwrap(), (8, Vec::new()));
-    dir.write(TaskFile::Verify, b"new\n").unwrap();
-    assert_eq!(dir.read_from(TaskFile::Verify, 8).unwrap(), (0, b"new\n".to_vec()));
+    let mut position = ReadPosition::default();
+    let mut read = || {
+        let new = dir.read_new(TaskFile::Verify, &mut position).unwrap();
+        (String::from_utf8(new.bytes).unwrap(), new.is_restarted)
+    };
+    assert_eq!(read(), (String::new(), false), "the file is missing");
+    std::fs::write(dir.file(TaskFile::Verify), "one\n").unwrap();
+    assert_eq!(read(), ("one\n".to_owned(), false));
+    std::fs::write(dir.file(TaskFile::Verify), "one\ntwo\n").unwrap();
+    assert_eq!(read(), ("two\n".to_owned(), false));
+    assert_eq!(read(), (String::new(), false));
+    std::fs::write(dir.file(TaskFile::Verify), "new\n").unwrap();
+    assert_eq!(read(), ("new\n".to_owned(), true), "it was truncated");
+    dir.write(TaskFile::Verify, b"other file\n").unwrap();
+    assert_eq!(read(), ("other file\n".to_owned(), true), "it was replaced");
 }

@@ -22,7 +22,7 @@ fn accepted() -> RemoteRef {
 }
 
 fn completed() -> RemoteReport {
-    RemoteReport::Ended { finish: Finish::bare(TaskEnd::Completed), at_ms: None }
+    RemoteReport::Ended { finish: Finish::bare(TaskEnd::Completed), started_at_ms: None, at_ms: None }
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn remote_tasks_take_no_slot_and_are_never_claimed_or_rescued() {
     assert_eq!(registry.claim_next(&slots(9), 1_001).unwrap(), None);
     assert_eq!(registry.queue(9).unwrap(), []);
     assert_eq!(registry.queue_position(&id).unwrap(), None);
-    registry.record_remote(&id, &RemoteReport::Working, 1_002).unwrap();
+    registry.record_remote(&id, &RemoteReport::Working { started_at_ms: None }, 1_002).unwrap();
     assert_eq!(registry.active().unwrap(), []);
     let local = submit(&mut registry).id;
     let claim = registry.claim_next(&slots(1), 1_003).unwrap().unwrap();
@@ -46,13 +46,22 @@ fn what_the_provider_reports_is_recorded_once() {
     let mut registry = world.registry();
     let id = submit_remote(&mut registry);
     assert_eq!(registry.accept_remote(&id, &accepted(), 1_001).unwrap(), Cas::Applied(()));
-    for report in [RemoteReport::Queued, RemoteReport::Working, RemoteReport::Working, completed()] {
+    for report in [
+        RemoteReport::Queued,
+        RemoteReport::Working { started_at_ms: None },
+        RemoteReport::Working { started_at_ms: None },
+        completed(),
+    ] {
         assert_eq!(registry.record_remote(&id, &report, 1_010).unwrap(), Cas::Applied(()));
     }
     let failed =
         TaskEnd::Failed { kind: FailureKind::RemoteFailed, message: String::new(), retry_at_ms: None };
     let late = registry
-        .record_remote(&id, &RemoteReport::Ended { finish: Finish::bare(failed), at_ms: None }, 1_020)
+        .record_remote(
+            &id,
+            &RemoteReport::Ended { finish: Finish::bare(failed), started_at_ms: None, at_ms: None },
+            1_020,
+        )
         .unwrap();
     assert_eq!(late, Cas::Lost(Lost { actual: Some(State::Completed) }));
     let task = registry.get(&id).unwrap().unwrap();
@@ -71,7 +80,9 @@ fn an_end_needs_no_earlier_report() {
     let (completing, cancelled) = (submit_remote(&mut registry), submit_remote(&mut registry));
     registry.record_remote(&completing, &completed(), 1_002).unwrap();
     let finish = Finish::bare(TaskEnd::Cancelled { reason: None });
-    registry.record_remote(&cancelled, &RemoteReport::Ended { finish, at_ms: None }, 1_003).unwrap();
+    registry
+        .record_remote(&cancelled, &RemoteReport::Ended { finish, started_at_ms: None, at_ms: None }, 1_003)
+        .unwrap();
     let state = |id| registry.get(id).unwrap().unwrap().state;
     assert_eq!((state(&completing), state(&cancelled)), (State::Completed, State::Cancelled));
 }
@@ -80,15 +91,19 @@ fn an_end_needs_no_earlier_report() {
 fn the_time_of_the_end_is_the_providers_within_what_is_possible() {
     let world = World::new();
     let mut registry = world.registry();
-    for (reported, recorded) in
-        [(Some(1_500), 1_500), (Some(900), 1_000), (Some(9_000), 2_000), (None, 2_000)]
-    {
+    for (reported, recorded) in [
+        ((Some(1_200), Some(1_500)), (1_200, 1_500)),
+        ((Some(800), Some(900)), (1_000, 1_000)),
+        ((Some(8_000), Some(9_000)), (2_000, 2_000)),
+        ((None, None), (1_000, 2_000)),
+    ] {
         let id = submit_remote(&mut registry);
         let finish = Finish::bare(TaskEnd::Completed);
-        registry.record_remote(&id, &RemoteReport::Ended { finish, at_ms: reported }, 2_000).unwrap();
+        let (started_at_ms, at_ms) = reported;
+        registry.record_remote(&id, &RemoteReport::Ended { finish, started_at_ms, at_ms }, 2_000).unwrap();
         let task = registry.get(&id).unwrap().unwrap();
-        let times = (task.started_at_ms, task.ended.map(|ended| ended.at_ms));
-        assert_eq!(times, (Some(1_000), Some(recorded)), "{reported:?}");
+        let times = (task.started_at_ms.unwrap(), task.ended.unwrap().at_ms);
+        assert_eq!(times, recorded, "{reported:?}");
     }
 }
 
@@ -111,14 +126,16 @@ fn a_refused_task_leaves_nothing_and_an_accepted_one_stays() {
     let mut registry = world.registry();
     let (refused, accepted_id) = (submit_remote(&mut registry), submit_remote(&mut registry));
     registry.accept_remote(&accepted_id, &accepted(), 1_001).unwrap();
-    for id in [&refused, &accepted_id] {
-        registry.withdraw_remote(id).unwrap();
+    let with_id = submit_remote(&mut registry);
+    registry.accept_remote(&with_id, &accepted(), 1_001).unwrap();
+    for (id, remote_id) in [(&refused, None), (&accepted_id, None), (&with_id, Some("task_e_1"))] {
+        registry.withdraw_remote(id, remote_id).unwrap();
     }
-    assert_eq!(registry.get(&refused).unwrap(), None);
+    assert_eq!((registry.get(&refused).unwrap(), registry.get(&with_id).unwrap()), (None, None));
     assert!(!world.dir().task(&refused).exists());
     assert!(registry.get(&accepted_id).unwrap().is_some() && world.dir().task(&accepted_id).exists());
     let local = submit(&mut registry).id;
-    registry.withdraw_remote(&local).unwrap();
+    registry.withdraw_remote(&local, None).unwrap();
     assert!(registry.get(&local).unwrap().is_some(), "a local task is not the provider's");
     let reported = registry.record_remote(&local, &completed(), 1_002).unwrap();
     assert_eq!(reported, Cas::Lost(Lost { actual: Some(State::Queued) }));

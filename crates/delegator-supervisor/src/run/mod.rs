@@ -18,4 +18,4 @@ pub use ports::{
     Stream, StreamSummary, VerificationResult, VerifySpec,
 };
 pub use stream_store::omitted_bytes;
-pub use supervise::{redact_record, redacted_report, supervise};
+pub use supervise::{changed_files, next_percent, redact_record, redacted_report, supervise};

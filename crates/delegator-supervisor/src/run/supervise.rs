@@ -35,6 +35,7 @@ mod start;
 mod verify;
 
 pub use finish::{redact_record, redacted_report};
+pub use progress::{changed_files, next_percent};
 
 /// Longest time between two rounds.
 const TICK: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use crate::commands::{
     Command, CommandList, cancel, cleanup_registry, cloud, completions, config_show, demo, diff, doctor, env,
-    events, help, import, init, local, logs, man, manifest, not_implemented, queue, restore, retry, schema,
-    setup, version,
+    events, fleet, help, import, init, local, logs, man, manifest, not_implemented, queue, restore, retry,
+    schema, setup, version, worker,
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
@@ -56,8 +56,13 @@ pub const COMMANDS: &[Command] = &[
     import::COMMAND,
     Command::new(&not_implemented::WATCH),
     Command::new(&not_implemented::DASHBOARD),
-    Command::new(&not_implemented::WORKER),
-    Command::new(&not_implemented::FLEET_STATUS),
+    worker::COMMAND,
+    fleet::status::COMMAND,
+    fleet::migrate::COMMAND,
+    fleet::pause::COMMAND,
+    fleet::resume::COMMAND,
+    fleet::drain::COMMAND,
+    fleet::grant::COMMAND,
     env::add::COMMAND,
     env::remove::COMMAND,
     env::check::COMMAND,

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use delegator_config::{Config, ConfigError, InvalidConfig, Sources};
+use delegator_config::{Config, ConfigError, InvalidConfig, SecretText, Sources};
 use delegator_domain::redact::Redactor;
 use delegator_engine::ConnectionPool;
 use serde_json::{Map, Value};
@@ -48,6 +48,9 @@ struct ParsedCall {
     early_error: Option<AppError>,
 }
 
+/// What a service does is of interest at any level.
+const SERVICE_LOGS: &str = "mcp_delegator::commands::worker=info";
+
 pub fn run(process: Process, commands: CommandList) -> ExitCode {
     let call = CallClock::begin();
     let mut parsed = parse_call(&process, commands);
@@ -57,14 +60,15 @@ pub fn run(process: Process, commands: CommandList) -> ExitCode {
         Presentation::decide(&process, &parsed.globals, (parsed.spec, &parsed.object), &config);
     install_panic_hook();
     let (spec, attachment) = (parsed.spec, Attachment::default());
-    let watching =
-        signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), spec, move |output| {
-            call.end(spec, commands.describe(spec, output))
-        });
-    if let Err(error) = watching {
-        printer.remark(&format!("warning: could not install the signal handlers: {error}"));
+    if !spec.is_service {
+        let to_outcome = move |output| call.end(spec, commands.describe(spec, output));
+        let watching =
+            signals::watch(Arc::clone(&printer), presentation.clone(), attachment.clone(), spec, to_outcome);
+        if let Err(error) = watching {
+            printer.remark(&format!("warning: could not install the signal handlers: {error}"));
+        }
     }
-    let log_warning = start_logging(&process, &printer, &config, &parsed.globals);
+    let log_warning = start_logging((&process, spec), &printer, &config, &parsed.globals);
     let result = catch_panics(|| {
         let object = collect_input(&mut parsed)?;
         presentation = Presentation::decide(&process, &parsed.globals, (spec, &object), &config);
@@ -165,20 +169,28 @@ fn redactor(process: &Process, config: &Config) -> Redactor {
         process.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
     let secrets = config.sourced().iter().filter(|setting| setting.key.secret);
     let builder = Redactor::builder().extra_names(&config.settings.redact_names).environment(environment);
+    // A file that cannot be read fails only the commands that need the database.
+    let database_url = config.database_url().ok().flatten();
     secrets
         .filter_map(|setting| setting.value.as_str())
+        .chain(database_url.as_ref().map(SecretText::reveal))
         .fold(builder, |builder, secret| builder.secret(secret))
         .build()
 }
 
 fn start_logging(
-    process: &Process,
+    (process, spec): (&Process, &CommandSpec),
     printer: &Arc<Printer>,
     config: &Config,
     globals: &Globals,
 ) -> Option<Warning> {
-    let filter = process.variable("MCP_DELEGATOR_LOG").unwrap_or(&config.settings.log_level);
-    let problem = logging::start(printer, filter, globals.log_format).err()?;
+    let level = &config.settings.log_level;
+    let filter = match (process.variable("MCP_DELEGATOR_LOG"), spec.is_service) {
+        (Some(filter), _) => filter.to_owned(),
+        (None, true) => format!("{level},{SERVICE_LOGS}"),
+        (None, false) => level.clone(),
+    };
+    let problem = logging::start(printer, &filter, globals.log_format).err()?;
     Some(Warning::new("W_CONFIG_002", format!("MCP_DELEGATOR_LOG is not a log filter: {problem}")))
 }
 
@@ -231,7 +243,7 @@ fn execute(
         screen,
         surface: Surface::CommandLine,
         call_budget: None,
-        connections: ConnectionPool::default(),
+        connections: if spec.is_service { ConnectionPool::enabled() } else { ConnectionPool::default() },
     };
     let last_task = match parsed.last {
         true => last_task::fill_task_input(&context, spec, &mut object, &mut problems),

@@ -9,6 +9,7 @@ pub mod bundle;
 pub mod check;
 pub mod clients;
 pub mod configuration;
+pub mod fleet;
 pub mod machine;
 pub mod server;
 
@@ -48,17 +49,19 @@ pub struct Checks {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Checks the configuration, the agent, its sign-in and sandbox, git, the state directory, the MCP clients and the server. \
+    details: "Checks the configuration, the agent, its sign-in and sandbox, git, the state directory, the database of the fleet, the MCP clients and the server. \
               Fails if there is a problem.",
     idempotent: true,
     shape: Shape::List("checks"),
     config: ConfigUse::Reported,
     failures: &[
         ErrorCode::DependencyMissing,
+        ErrorCode::DependencyVersion,
         ErrorCode::Unauthenticated,
         ErrorCode::PermissionDenied,
         ErrorCode::AlreadyExists,
         ErrorCode::ResourceShortage,
+        ErrorCode::NetworkError,
     ],
     examples: &[
         Example { command: "mcp-delegator doctor", shows: "every check, and how to fix what is wrong" },
@@ -95,6 +98,7 @@ pub fn all_checks(context: &Context<'_>) -> Vec<Check> {
     let mut checks = configuration::checks(context);
     checks.extend(agents::checks(context));
     checks.extend(machine::checks(context));
+    checks.extend(fleet::checks(context));
     checks.push(server::check(context));
     checks.extend(clients::checks(context));
     checks

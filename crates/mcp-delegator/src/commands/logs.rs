@@ -42,6 +42,9 @@ pub struct LogsOutput {
     pub state: String,
     pub stdout: String,
     pub stderr: String,
+    /// Output of the environment's setup script, of a fleet task that has ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
     /// Output of the verify command, if one was run
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
@@ -55,7 +58,7 @@ pub struct LogsOutput {
 
 pub const SPEC: CommandSpec = CommandSpec {
     details: "On a terminal: commands with their exit codes, changed files and messages, in plain words. In a pipe: the agent's standard \
-              output (the events) and standard error and the output of the verify command, in an envelope. --raw prints the events alone. \
+              output (the events) and standard error and the output of the verify command and of a fleet environment's setup script, in an envelope. --raw prints the events alone. \
               All are redacted, and available while the task runs.",
     open_ended: true,
     raw: RawOutput::With("raw"),
@@ -104,26 +107,30 @@ fn printed(
     Ok(CommandOutput::done(LogsOutput {
         is_printed: true,
         is_empty: bytes == 0,
-        ..LogsOutput::of(&task, [String::new(), String::new(), String::new()])
+        ..LogsOutput::of(&task, <[String; 4]>::default())
     }))
 }
 
 fn collected(engine: &Engine, id: &TaskId, follow: bool) -> Result<CommandOutput, AppError> {
     let task = if follow { engine.wait(id, None, |_| {})?.task } else { engine.task(id)? };
+    engine.fetch_events(&task)?;
     let text =
         |which| engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let streams = [text(TaskFile::Events)?, text(TaskFile::Stderr)?, text(TaskFile::Verify)?];
+    let streams =
+        [text(TaskFile::Setup)?, text(TaskFile::Events)?, text(TaskFile::Stderr)?, text(TaskFile::Verify)?];
     Ok(CommandOutput::done(LogsOutput::of(&task, streams)))
 }
 
 impl LogsOutput {
-    fn of(task: &Task, [stdout, stderr, verify]: [String; 3]) -> LogsOutput {
+    fn of(task: &Task, [setup, stdout, stderr, verify]: [String; 4]) -> LogsOutput {
+        let is_empty = [&setup, &stdout, &stderr, &verify].iter().all(|text| text.is_empty());
         LogsOutput {
             task_id: task.id.to_string(),
             state: task.state.public_name().to_owned(),
-            is_empty: stdout.is_empty() && stderr.is_empty() && verify.is_empty(),
+            is_empty,
             stdout,
             stderr,
+            setup: Some(setup).filter(|text| !text.is_empty()),
             verify: Some(verify).filter(|text| !text.is_empty()),
             is_printed: false,
         }
@@ -133,7 +140,13 @@ impl LogsOutput {
 /// The streams, unless they were printed already; then the state of the task and what to do next.
 fn describe(data: &Value) -> Document {
     let mut document = Document::default();
-    for (stream, label) in [("stdout", None), ("stderr", Some("stderr:")), ("verify", Some("verify:"))] {
+    let streams = [
+        ("setup", Some("setup:")),
+        ("stdout", None),
+        ("stderr", Some("stderr:")),
+        ("verify", Some("verify:")),
+    ];
+    for (stream, label) in streams {
         if data[stream].as_str().is_some_and(|text| !text.is_empty()) {
             document.blocks.extend(label.map(|label| Block::Text(label.to_owned())));
             document.blocks.push(Block::Verbatim(scalar(&data[stream])));

@@ -12,6 +12,7 @@ pub mod diff;
 pub mod doctor;
 pub mod env;
 pub mod events;
+pub mod fleet;
 pub mod help;
 pub mod import;
 pub mod init;
@@ -28,6 +29,7 @@ pub mod retry;
 pub mod schema;
 pub mod setup;
 pub mod version;
+pub mod worker;
 
 use std::fmt::Debug;
 

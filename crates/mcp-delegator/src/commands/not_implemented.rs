@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 
 use crate::commands::inputs::{TaskIdInput, TaskRef};
-use crate::spec::{CommandSpec, Danger, NoInputs, Shape, Toolset};
+use crate::spec::{CommandSpec, Danger, Shape, Toolset};
 
 macro_rules! inputs {
     ($(#[$about:meta])* $name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
@@ -38,26 +38,6 @@ inputs!(Dashboard {
     port: Option<u32>,
 });
 
-inputs!(Worker {
-    /// Database URL, without a password
-    database_url: Option<String>,
-    /// File that contains the database URL
-    database_url_file: Option<String>,
-    /// Name of the worker
-    #[schemars(length(min = 1, max = 128))]
-    name: String,
-    /// Maximum number of concurrent tasks
-    #[serde(default = "four")]
-    #[schemars(range(min = 1, max = 1024))]
-    slots: u32,
-    /// Labels of this machine, as key=value
-    #[serde(default)]
-    #[schemars(extend("default" = null))]
-    labels: std::collections::BTreeMap<String, String>,
-    /// Directory for checkouts
-    workspace: Option<String>,
-});
-
 inputs!(Discard {
     /// Task id
     #[schemars(extend("x-positional" = true))]
@@ -66,10 +46,6 @@ inputs!(Discard {
     #[serde(default)]
     confirm_destructive: bool,
 });
-
-fn four() -> u32 {
-    4
-}
 
 pub const SEND: CommandSpec = CommandSpec {
     shape: Shape::Action("message_queued"),
@@ -102,17 +78,4 @@ pub const DASHBOARD: CommandSpec = CommandSpec {
     open_ended: true,
     toolset: Toolset::Hidden,
     ..CommandSpec::declare::<Dashboard>(&["dashboard"], "Show tasks live in the browser")
-};
-pub const WORKER: CommandSpec = CommandSpec {
-    network: true,
-    open_ended: true,
-    toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<Worker>(&["worker"], "Run fleet tasks on this machine")
-};
-pub const FLEET_STATUS: CommandSpec = CommandSpec {
-    danger: Danger::Safe,
-    idempotent: true,
-    network: true,
-    shape: Shape::Show("fleet"),
-    ..CommandSpec::declare::<NoInputs>(&["fleet", "status"], "Show workers, slots and queue of the fleet")
 };

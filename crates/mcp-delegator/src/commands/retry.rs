@@ -122,7 +122,8 @@ fn retry_remote(
     }
     let mut stored: Submit = stored_inputs(task, text)?;
     stored.submission.idempotency_key = None;
-    Ok(cloud::submit::accepted_output(cloud::submit::submit(context, &stored, new_record(task).into())?))
+    let submitted = cloud::submit::submit(context, &stored, new_record(task).into())?;
+    cloud::submit::accepted_output(context, submitted)
 }
 
 fn retry_local(

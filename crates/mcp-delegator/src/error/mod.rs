@@ -9,6 +9,7 @@ pub mod engine;
 pub mod environments;
 pub mod error_code;
 pub mod exit_code;
+pub mod fleet;
 mod os_limits;
 pub mod panic;
 mod providers;

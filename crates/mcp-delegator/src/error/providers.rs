@@ -1,8 +1,9 @@
 //! Converts errors of providers into [`AppError`]: error code, context and suggestion.
 
 use delegator_domain::task::{Provider, TaskId};
-use delegator_engine::ProviderError;
+use delegator_engine::{ProviderError, UnsupportedAction};
 
+use crate::error::fleet::{self, SET_DATABASE};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, truncate_quote};
 
@@ -15,7 +16,11 @@ pub(super) fn provider_error(
     task: Option<&TaskId>,
     error: ProviderError,
 ) -> AppError {
-    let mut named = AppError::new(code(&error, task.is_some()), message).context("provider", provider.name());
+    let mut named = match &error {
+        ProviderError::Fleet(error) => AppError::from(error.clone()),
+        error => AppError::new(code(error, task.is_some()), message),
+    };
+    named = named.context("provider", provider.name());
     if let Some(task) = task {
         named = named.context("task_id", task.as_str());
     }
@@ -29,6 +34,10 @@ pub(super) fn provider_error(
             .fix_command(SIGN_IN.to_owned()),
         ProviderError::Unsupported { url: Some(url), .. } => {
             named.context("url", url.clone()).suggest(format!("Use the page of the task: {url}"))
+        }
+        ProviderError::NotAvailable { provider: Provider::Fleet, .. } => named.suggest(SET_DATABASE),
+        ProviderError::Unsupported { action: UnsupportedAction::Attempts, .. } => {
+            named.suggest("Submit the task several times, each with one attempt.")
         }
         ProviderError::Program { .. } => {
             named.suggest(Suggestion::with_call("See what is missing: {call}", NextCall::new(&["doctor"])))
@@ -52,7 +61,9 @@ fn code(error: &ProviderError, is_query: bool) -> ErrorCode {
         ProviderError::NotSignedIn { .. } => ErrorCode::Unauthenticated,
         ProviderError::Refused { .. } => ErrorCode::InvalidValue,
         ProviderError::UnknownTask { .. } => ErrorCode::NotFound,
+        ProviderError::KeyConflict { .. } => ErrorCode::IdempotencyMismatch,
         ProviderError::Unreachable { .. } => ErrorCode::NetworkError,
         ProviderError::UnexpectedOutput { .. } => ErrorCode::AgentProtocolError,
+        ProviderError::Fleet(error) => fleet::code(error),
     }
 }

@@ -386,14 +386,15 @@ fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> 
         return Ok(object);
     }
     let mut object = Map::new();
-    for text in texts {
+    let separator = |letter: char| property.is_comma_separated && letter == ',';
+    for text in texts.iter().flat_map(|text| text.split(separator)) {
         let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             return Err(Problem::new(
                 ErrorCode::InvalidValue,
                 property.name.clone(),
                 "must be written key=value",
             )
-            .value(text.clone().into()));
+            .value(text.into()));
         };
         if let Some((first, second)) = value.split_once(',').filter(|(_, second)| second.contains('=')) {
             let flag = property.flag();
@@ -402,7 +403,7 @@ fn parse_pairs(property: &Property, texts: &[String]) -> Result<Value, Problem> 
                 property.name.clone(),
                 "must have one key=value per flag",
             )
-            .value(text.clone().into())
+            .value(text.into())
             .suggest(Some(format!(
                 "Write --{flag} {} --{flag} {}",
                 shell_word(&format!("{key}={first}")),

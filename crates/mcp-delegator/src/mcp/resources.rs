@@ -102,7 +102,9 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
     let path = uri.strip_prefix(TASK).ok_or_else(|| unknown(uri))?;
     let engine = engine(context)?;
     if let Some(id) = path.strip_suffix(EVENTS) {
-        let stored = engine.read_stored(&engine.resolve(id)?, TaskFile::Events)?;
+        let task = engine.task(&engine.resolve(id)?)?;
+        engine.fetch_events(&task)?;
+        let stored = engine.read_stored(&task.id, TaskFile::Events)?;
         let stored = String::from_utf8_lossy(last_lines(&stored));
         let text: String = stored.split_inclusive('\n').map(without_repeated_keys).collect();
         return Ok(contents(uri, "application/x-ndjson", text));

@@ -44,6 +44,8 @@ const PROVIDER_FAILURES: &[ErrorCode] = &[
     ErrorCode::Unauthenticated,
     ErrorCode::NotFound,
     ErrorCode::ResourceShortage,
+    ErrorCode::DependencyMissing,
+    ErrorCode::DependencyVersion,
     ErrorCode::NetworkError,
     ErrorCode::AgentProtocolError,
 ];
@@ -103,7 +105,9 @@ fn failures(spec: &CommandSpec) -> Vec<ErrorCode> {
             codes.extend(START_FAILURES);
         }
         // A task may be one that a provider runs.
-        if inputs.properties.iter().any(|property| matches!(property.name.as_str(), "task_id" | "task_ids")) {
+        let names_task =
+            |property: &Property| matches!(property.name.as_str(), "task_id" | "task_ids" | "source");
+        if inputs.properties.iter().any(names_task) {
             codes.extend(PROVIDER_FAILURES);
         }
         if inputs.properties.iter().any(|property| property.name == "idempotency_key") {

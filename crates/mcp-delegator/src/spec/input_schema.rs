@@ -15,6 +15,7 @@
 //! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
 //! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
+//! | `x-comma-separated` | several pairs may be given in one flag, separated by commas; no value contains one |
 //! | `x-unbuilt` | declared, but not available in this version |
 //! | `x-consent` | the user's consent on the command line; a tool call has no such input |
 //! | `x-command-line` | only for the user on the command line: refused over MCP and absent from the tool's schema |
@@ -74,6 +75,8 @@ pub struct Property {
     pub is_consent: bool,
     /// A command: one string for a shell, or a list of a program and its arguments.
     pub is_command: bool,
+    /// Pairs that may be given in one flag, separated by commas.
+    pub is_comma_separated: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
     /// The schema of the value, without our markers.
@@ -257,6 +260,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         (marker("x-advanced"), marker("x-unbuilt"), marker("x-command"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
+    let is_comma_separated = marker("x-comma-separated");
     let mut text = |key: &str| {
         let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
         value.and_then(|text| text.as_str().map(one_line))
@@ -279,6 +283,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         command_line_only,
         is_consent,
         is_command,
+        is_comma_separated,
         shows_length,
         schema,
     }

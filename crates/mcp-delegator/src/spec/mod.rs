@@ -252,6 +252,8 @@ pub struct CommandSpec {
     pub network: bool,
     /// The duration depends on the input, so a retry after a timeout may time out again.
     pub open_ended: bool,
+    /// Runs until it is stopped: it handles signals itself and logs what it does.
+    pub is_service: bool,
     pub raw: RawOutput,
     /// Prints items as they arrive; in a pipe, one line each.
     pub streams: bool,
@@ -301,6 +303,7 @@ impl CommandSpec {
             idempotent: false,
             network: false,
             open_ended: false,
+            is_service: false,
             raw: RawOutput::Never,
             streams: false,
             toolset: Toolset::Extra,

@@ -1,10 +1,12 @@
-//! Tasks of hosted Codex, with the real `codex cloud` and a fake backend.
+//! Tasks of hosted Codex, with the real `codex cloud` and a fake backend, and of a fleet (`fleet`).
 //!
 //! `places` checks that a task answers in the same way wherever it runs.
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod fleet;
 mod hosted;
+mod own_fleet;
 mod places;
 
 use delegator_testkit::fake_cloud::{ENVIRONMENT, FakeState, Fault};
@@ -115,7 +117,7 @@ fn an_unknown_environment_is_refused_before_anything_is_sent() {
     assert_eq!(error["error"]["code"], "NOT_FOUND");
     assert!(error["error"]["suggestion"].as_str().unwrap().contains(ENVIRONMENT), "{error}");
     let (_, error) = cloud.error(&["cloud", "submit", "grow", "--env-id", "env_fleet"]);
-    assert_eq!(error["error"]["code"], "UNSUPPORTED");
+    assert_eq!(error["error"]["code"], "CONFIG_INVALID");
     assert_eq!(cloud.backend.requests(), Vec::<String>::new());
     // Configured here, but not known to the backend.
     let (_, error) = cloud.error(&["cloud", "submit", "grow", "--env-id", "env_gone"]);

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use delegator_testkit::fake_cloud::FakeState;
 use delegator_testkit::program::World;
-use delegator_testkit::stage::{Stage, successful_turn};
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use serde_json::{Value, json};
 
 use crate::hosted::{Cloud, DIFF};
+use crate::own_fleet::{self, OwnFleet};
 
 /// How the next task of a place ends.
 #[derive(Debug, Clone, Copy)]
@@ -41,20 +42,22 @@ impl Place for ThisMachine {
     }
 
     fn prepare(&self, course: Course) {
-        self.0.set_script(match course {
-            Course::Completes => {
-                successful_turn(&[json!({"write_file": {"path": "seed.txt", "text": "grown"}})])
-            }
-            Course::Fails => {
-                json!([{"thread_started": {}}, "turn_started", {"turn_failed": "no"}])
-            }
-            Course::Works => json!([{"thread_started": {}}, "turn_started", "silent"]),
-        });
+        prepare_script(&self.0, course);
     }
 
     fn submit(&self) -> String {
         self.0.exec(&["--mode", "workspace-write", "--skip-git-repo-check"])
     }
+}
+
+fn prepare_script(stage: &Stage, course: Course) {
+    stage.set_script(match course {
+        Course::Completes => successful_turn(&[json!({"write_file": {"path": "seed.txt", "text": "grown"}})]),
+        Course::Fails => {
+            json!([{"thread_started": {}}, "turn_started", {"turn_failed": "no"}])
+        }
+        Course::Works => json!([{"thread_started": {}}, "turn_started", "silent"]),
+    });
 }
 
 impl Place for Cloud {
@@ -72,6 +75,21 @@ impl Place for Cloud {
 
     fn submit(&self) -> String {
         self.submitted_id()
+    }
+}
+
+impl Place for OwnFleet {
+    fn world(&self) -> &World {
+        &self.submitter
+    }
+
+    fn prepare(&self, course: Course) {
+        prepare_script(&self.stage, course);
+    }
+
+    fn submit(&self) -> String {
+        let args = ["cloud", "submit", "grow the seed", "--env-id", own_fleet::ENVIRONMENT];
+        call(self, &args).1["data"]["task_id"].as_str().unwrap().to_owned()
     }
 }
 
@@ -123,6 +141,7 @@ fn answers(place: &dyn Place) -> Vec<Value> {
     assert_eq!((exit, &again["meta"]["retry_of"]), (0, &json!(failed)), "{again}");
 
     let working = again["data"]["task_id"].as_str().unwrap();
+    wait_until("the task works", || call(place, &["status", working]).1["data"]["summary"]["running"] == 1);
     let (exit, expired) = call(place, &["wait", working, "--timeout-sec", "1"]);
     assert_eq!((exit, &expired["meta"]["failure_data"]["state"]), (14, &json!("working")), "{expired}");
     let (exit, early) = call(place, &["results", working]);
@@ -148,10 +167,36 @@ fn answers(place: &dyn Place) -> Vec<Value> {
     ]
 }
 
-#[test]
-fn a_task_answers_in_the_same_way_wherever_it_runs() {
+fn check_same_answers(place: &dyn Place) {
     let here = ThisMachine(Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), json!([])));
-    for (here, hosted) in answers(&here).iter().zip(&answers(&Cloud::new())) {
-        assert_eq!(common_fields(here), common_fields(hosted), "{here}\n{hosted}");
+    for (here, there) in answers(&here).iter().zip(&answers(place)) {
+        assert_eq!(common_fields(here), common_fields(there), "{here}\n{there}");
     }
+}
+
+#[test]
+fn a_task_of_hosted_codex_answers_like_one_of_this_machine() {
+    check_same_answers(&Cloud::new());
+}
+
+#[test]
+fn a_task_of_the_fleet_answers_like_one_of_this_machine() {
+    let fleet = OwnFleet::start();
+    check_same_answers(&fleet);
+    // What hosted Codex cannot do.
+    let done = submit(&fleet, Course::Completes);
+    let (exit, logs) = call(&fleet, &["logs", &done, "--follow"]);
+    assert!(exit == 0 && logs["data"]["stdout"].as_str().unwrap().contains("All done."), "{logs}");
+    let (_, results) = call(&fleet, &["results", &done, "--include-events"]);
+    let data = &results["data"];
+    assert_eq!((&data["remote"]["worker"], &data["remote"]["branch"]), (&json!("build-1"), &json!("main")));
+    assert!(data["events"]["items"].to_string().contains("All done."), "{results}");
+    assert!(data.to_string().contains("All done."), "the final message: {results}");
+    let (exit, applied) = call(&fleet, &["cloud", "apply", &done]);
+    assert_eq!((exit, &applied["data"]["is_applied"]), (0, &json!(true)), "{applied}");
+    let working = submit(&fleet, Course::Works);
+    wait_until("the task works", || call(&fleet, &["status", &working]).1["data"]["summary"]["running"] == 1);
+    let (exit, cancelled) = call(&fleet, &["cancel", &working, "--reason", "enough"]);
+    assert_eq!((exit, &cancelled["ok"]), (0, &json!(true)), "{cancelled}");
+    assert_eq!(call(&fleet, &["results", &working]).1["data"]["state"], "cancelled");
 }

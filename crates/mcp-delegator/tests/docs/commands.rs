@@ -20,6 +20,8 @@ pub(crate) enum Ending {
     StdinCloses,
     /// When it gets a signal.
     Signal,
+    /// With its world: a worker runs while the next commands of its block do.
+    WithWorld,
 }
 
 /// Whether the command, or the last part of its pipeline, is this program.
@@ -32,10 +34,11 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
     match args.split_whitespace().next().unwrap_or_default() {
         "serve" if args.contains("--http") => Ending::Signal,
         "serve" => Ending::StdinCloses,
+        "worker" => Ending::WithWorld,
         "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo" | "diff" | "doctor"
-        | "env" | "events" | "exec" | "help" | "import" | "init" | "local" | "logs" | "man" | "manifest"
-        | "queue" | "restore" | "results" | "resume" | "retry" | "run" | "schema" | "setup" | "status"
-        | "version" | "wait" => Ending::Exits,
+        | "env" | "events" | "exec" | "fleet" | "help" | "import" | "init" | "local" | "logs" | "man"
+        | "manifest" | "queue" | "restore" | "results" | "resume" | "retry" | "run" | "schema" | "setup"
+        | "status" | "version" | "wait" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }
@@ -67,6 +70,7 @@ pub(crate) fn run(world: &ExampleWorld, location: &str, command: &str) {
         }
         Ending::StdinCloses => use_stdio_server(shell(world, &script), location),
         Ending::Signal => use_http_server(world, shell(world, &script), location),
+        Ending::WithWorld => world.start_worker(shell(world, &script)),
     }
 }
 

@@ -1,11 +1,18 @@
 //! The world of one block: the program and stand-ins for other programs on `PATH`, a git repository as working
 //! directory, the MCP clients' directories, and the tasks and files that the examples name.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use delegator_fleet::{Database, DatabaseUrl, NewSession};
 use delegator_testkit::cloud_script::{ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::generated::workspace;
-use delegator_testkit::stage::{Stage, successful_turn};
+use delegator_testkit::postgres::PostgresServer;
+use delegator_testkit::stage::{Stage, successful_turn, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
@@ -21,6 +28,10 @@ pub(crate) struct ExampleWorld {
     task_id: Option<String>,
     /// A finished cloud task that changed the same file; present if an example names one.
     cloud_task_id: Option<String>,
+    /// The database of a fleet with one worker; present if an example is about the fleet.
+    fleet: Option<PostgresServer>,
+    /// Workers that the examples started.
+    workers: RefCell<Vec<Child>>,
 }
 
 impl ExampleWorld {
@@ -35,7 +46,23 @@ impl ExampleWorld {
         }
         stage.world.write("home/.config/Claude/claude_desktop_config.json", "{}\n");
         stage.world.write("home/.codex/config.toml", "");
-        stage.world.write("home/.config/mcp-delegator/config.toml", config);
+        let starts_worker = commands.iter().any(|command| command.contains("mcp-delegator worker "));
+        let names_fleet = |command: &&String| {
+            command.contains("mcp-delegator fleet ") || command.contains("--provider fleet")
+        };
+        let is_about_fleet = starts_worker || commands.iter().any(names_fleet);
+        let fleet = is_about_fleet.then(fleet_with_worker);
+        // A key of the top level must stand before any table.
+        let url = fleet.as_ref().map(|server| format!("database_url = '{}'\n", server.url()));
+        let config = url.unwrap_or_default() + config;
+        stage.world.write("home/.config/mcp-delegator/config.toml", &config);
+        if starts_worker {
+            let repository = stage.world.project().display().to_string();
+            let environment =
+                json!({"name": "Site", "repoUrl": repository, "stack": "node", "provider": "fleet"});
+            let environments = json!({"env_site": environment}).to_string();
+            stage.world.write("home/.config/mcp-delegator/environments.json", &environments);
+        }
         let task_id = commands.iter().any(|command| command.contains(TASK_ID)).then(|| {
             let id = stage.exec(&["--mode", "workspace-write"]);
             assert_eq!(stage.wait(&id)["data"]["state"], "completed");
@@ -44,7 +71,7 @@ impl ExampleWorld {
         let is_about_cloud = commands
             .iter()
             .any(|command| command.contains("cloud submit") || command.contains(CLOUD_TASK_ID));
-        if is_about_cloud {
+        if is_about_cloud && !starts_worker {
             answer_cloud_commands(&stage.root());
         }
         let names_cloud_task = commands.iter().any(|command| command.contains(CLOUD_TASK_ID));
@@ -59,7 +86,7 @@ impl ExampleWorld {
             }
             id
         });
-        let world = ExampleWorld { stage, task_id, cloud_task_id };
+        let world = ExampleWorld { stage, task_id, cloud_task_id, fleet, workers: RefCell::default() };
         commands.iter().for_each(|command| world.prepare_files(command));
         world
     }
@@ -85,6 +112,25 @@ impl ExampleWorld {
         }
     }
 
+    /// Starts a worker, and waits until it has a lease.
+    pub(crate) fn start_worker(&self, mut command: Command) {
+        let server = self.fleet.as_ref().unwrap();
+        let sessions = || server.value("select count(*) from delegator.sessions where ended_at is null");
+        let before = sessions();
+        let worker =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        self.workers.borrow_mut().push(worker);
+        wait_until("the worker has a lease", || sessions() != before);
+    }
+
+    /// Ends the workers as a service manager does: they finish their tasks first.
+    pub(crate) fn drain_workers(&self) {
+        for mut worker in self.workers.take() {
+            kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
+            assert_eq!(worker.wait().unwrap().code(), Some(0));
+        }
+    }
+
     /// Creates the transcripts that a command reads, and the directories of files that it writes.
     fn prepare_files(&self, command: &str) {
         let words: Vec<&str> = command.split_whitespace().collect();
@@ -94,6 +140,11 @@ impl ExampleWorld {
                 None => self.stage.world.project().join(word),
             };
             let is_written = index > 0 && words[index - 1] == ">";
+            if let (Some(server), true) =
+                (&self.fleet, index > 0 && words[index - 1] == "--database-url-file")
+            {
+                std::fs::write(&path, server.url()).unwrap();
+            }
             if is_written || word.ends_with(".jsonl") {
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             }
@@ -102,6 +153,23 @@ impl ExampleWorld {
             }
         }
     }
+}
+
+/// A database with the worker that the examples name.
+fn fleet_with_worker() -> PostgresServer {
+    let server = PostgresServer::options().fast().start();
+    let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap()).unwrap();
+    database.migrate().unwrap();
+    let session = NewSession {
+        worker: "build-3".to_owned(),
+        workspace: "build-3".to_owned(),
+        slots: 4,
+        labels: BTreeMap::new(),
+        version: "3.6.0".to_owned(),
+        lease: Duration::from_secs(3600),
+    };
+    database.open_session(&session).unwrap();
+    server
 }
 
 /// The recorded transcript for a file name of the pages.

@@ -33,6 +33,7 @@ fn run_pages(is_selected: impl Fn(&str) -> bool) -> usize {
             commands::run(&world, &block.location(), command);
             count += 1;
         }
+        world.drain_workers();
     }
     count
 }

@@ -24,8 +24,11 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["cloud", "wait" | "results" | "cancel" | "apply"] => vec![ID],
         ["restore"] => vec![ID, "--dry-run"],
         ["import"] => vec![SESSION],
-        // `serve` starts, and its tools report the error; the other commands do not need the registry.
+        // `serve` starts, and its tools report the error; `worker` needs its database first; the others do not need the
+        // registry.
         ["serve"]
+        | ["worker"]
+        | ["fleet", _]
         | ["cloud", "list-environments" | "github-setup"]
         | ["env", _]
         | ["init"]

@@ -98,7 +98,8 @@ fn estimate(elapsed: Duration, typical: Option<Duration>) -> Option<Percent> {
     Some(Percent { value, source: PercentSource::History })
 }
 
-fn next_percent(
+/// The percentage after `last`.
+pub fn next_percent(
     last: Option<Percent>,
     progress: Option<Progress>,
     elapsed: Duration,
@@ -119,7 +120,7 @@ fn at_least(last: Option<Percent>, current: Option<Percent>) -> Option<Percent> 
     }
 }
 
-fn changed_files(files: &FileOperations) -> u64 {
+pub fn changed_files(files: &FileOperations) -> u64 {
     (files.added.len() + files.modified.len() + files.deleted.len()) as u64 + files.not_listed
 }
 

@@ -3,7 +3,9 @@
 //! It returns instructions in three steps. It calls nothing and changes nothing: the access token belongs to the user
 //! and must not pass through this program or a model.
 
-use delegator_config::environments::{self, Environment, EnvironmentsError, Provider};
+use delegator_config::environments::{self, EnvironmentsError};
+use delegator_domain::environment::Environment;
+use delegator_domain::task::Provider;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;

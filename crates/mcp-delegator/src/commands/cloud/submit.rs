@@ -1,19 +1,20 @@
 //! `cloud submit`: delegate a task to a cloud environment.
 
-use delegator_config::environments::{self, Environment, EnvironmentsError};
+use delegator_config::environments::{self, EnvironmentsError};
 use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::environment::Environment;
 use delegator_domain::task::Provider;
 use delegator_engine::RemoteSubmission;
-use delegator_registry::{Idempotency, RemoteEnvironment, Submission};
+use delegator_registry::{Idempotency, Submission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::commands::context::{Context, sources};
+use crate::commands::fleet::database::database;
 use crate::commands::inputs::{SubmissionInputs, check_task_text};
-use crate::commands::local::tasks::{engine, labels, title};
+use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
 use crate::commands::{Command, prepare};
-use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::task as task_data;
@@ -75,25 +76,24 @@ fn run(context: &Context<'_>, input: Submit) -> Result<CommandOutput, AppError> 
     if let Some(object) = record.as_object_mut() {
         object.shift_remove("task");
     }
-    Ok(accepted_output(submit(context, &input, record)?))
+    accepted_output(context, submit(context, &input, record)?)
 }
 
 /// Submits a task. `record` is its input as it is stored with the task.
 pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Submission, AppError> {
     let environment = find_environment(context, &input.env_id)?;
     if environment.provider == Provider::Fleet {
-        return Err(fleet_not_available(&environment));
+        database(context)?;
     }
     let branch = input.branch.clone().or_else(|| environment.branch.clone());
     let given = &input.submission;
     let hashed = json!([given.task, environment.id, input.attempts, branch, given.labels]);
     let idempotency = given.idempotency_key.clone();
     let submission = RemoteSubmission {
-        environment: RemoteEnvironment { provider: environment.provider, id: environment.id },
+        environment,
         text: given.task.clone(),
         attempts: input.attempts,
         branch,
-        mode: environment.mode,
         working_dir: context.process.current_dir.display().to_string(),
         title: title(context, &given.task),
         agent: BUILT_IN_AGENT.to_owned(),
@@ -104,7 +104,7 @@ pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Su
     Ok(engine(context)?.submit_remote(&submission)?)
 }
 
-pub fn accepted_output(submitted: Submission) -> CommandOutput {
+pub fn accepted_output(context: &Context<'_>, submitted: Submission) -> Result<CommandOutput, AppError> {
     let Submission { task, replayed } = submitted;
     let acknowledgement = ExecutionAck {
         summary: task.ended.is_some().then(|| task_data::summary(&task)),
@@ -113,7 +113,8 @@ pub fn accepted_output(submitted: Submission) -> CommandOutput {
     let facts = AckFacts { replayed, ..AckFacts::default() };
     let mut output = CommandOutput::done(acknowledgement).with_facts(facts);
     output.message = Some(format!("Task {} accepted", task.id));
-    output
+    report_obstacles(&engine(context)?, std::slice::from_ref(&task), &mut output)?;
+    Ok(output)
 }
 
 fn find_environment(context: &Context<'_>, wanted: &str) -> Result<Environment, AppError> {
@@ -127,17 +128,4 @@ fn find_environment(context: &Context<'_>, wanted: &str) -> Result<Environment, 
         }
         .into()),
     }
-}
-
-fn fleet_not_available(environment: &Environment) -> AppError {
-    let text = "Use an environment of the provider codex-cloud: {call} lists all.";
-    AppError::new(
-        ErrorCode::Unsupported,
-        format!(
-            "The environment {} needs a fleet of workers, which this version does not have.",
-            environment.id
-        ),
-    )
-    .context("env_id", environment.id.clone())
-    .suggest(Suggestion::with_call(text, NextCall::new(&["cloud", "list-environments"])))
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use delegator_config::environments::{self, OnLost, Provider, field_default};
+use delegator_config::environments::{self, field_default};
 use delegator_config::environments_file;
-use delegator_domain::task::Mode;
+use delegator_domain::environment::OnLost;
+use delegator_domain::task::{Mode, Provider};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

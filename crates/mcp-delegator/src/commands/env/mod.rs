@@ -6,7 +6,8 @@ pub mod remove;
 
 use std::path::Path;
 
-use delegator_config::environments::{Environment, Environments};
+use delegator_config::environments::Environments;
+use delegator_domain::environment::Environment;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

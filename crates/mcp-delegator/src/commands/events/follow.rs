@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
-use delegator_engine::Engine;
+use delegator_engine::{Engine, EventFollower};
 use delegator_transcript::{
     Dialect, Effect, FoldOptions, Framer, Headlines, Line, LineLimits, LineSummarizer, NormalizeOptions,
     Normalizer,
@@ -70,13 +70,16 @@ pub const COMMAND: Command = Command {
     ..Command::new(&SPEC)
 };
 
+/// A lost worker was replaced.
+pub const RESTARTED: &str = "The task was started again; the events of the new attempt follow.";
+
 /// Maximum length of a line that ends a turn.
 const MAX_TURN_END_BYTES: usize = 64 * 1024;
 
 /// State between two reads.
 struct FollowState<'a> {
     context: &'a Context<'a>,
-    working_dir: Option<String>,
+    options: FoldOptions,
     framer: Framer,
     summarizer: LineSummarizer,
     headlines: Headlines,
@@ -97,7 +100,8 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
             if task.is_some() || file.metadata().is_ok_and(|meta| meta.is_file()) =>
         {
             let timeout = input.timeout_sec.map(|seconds| Duration::from_secs(seconds.into()));
-            let target = FollowedFile { file, path: Path::new(name), task: task.as_ref() };
+            let copy = task.as_ref().map(follow_remote).transpose()?.flatten();
+            let target = FollowedFile { file, path: Path::new(name), task: task.as_ref(), copy };
             follow_file(&mut state, target, timeout, &mut warnings)?
         }
         // Standard input or a named pipe: read to its end.
@@ -131,21 +135,28 @@ struct FollowedFile<'a> {
     path: &'a Path,
     /// The task that writes it: following ends when the task ends.
     task: Option<&'a (Engine, TaskId)>,
+    /// What copies the events of a task that a provider runs.
+    copy: Option<EventFollower>,
 }
 
 impl FollowedFile<'_> {
-    fn writer_has_ended(&self) -> Result<bool, AppError> {
-        match self.task {
-            Some((engine, id)) => Ok(engine.task(id)?.state.is_terminal()),
-            None => Ok(false),
+    fn writer_has_ended(&mut self) -> Result<bool, AppError> {
+        match (&mut self.copy, self.task) {
+            (Some(copy), _) => Ok(copy.has_ended()?),
+            (None, Some((engine, id))) => Ok(engine.task(id)?.state.is_terminal()),
+            (None, None) => Ok(false),
         }
     }
+}
+
+fn follow_remote((engine, id): &(Engine, TaskId)) -> Result<Option<EventFollower>, AppError> {
+    Ok(engine.follow_events(&engine.recorded_task(id)?)?)
 }
 
 /// Follows a file; returns whether the timeout ended it.
 fn follow_file(
     state: &mut FollowState<'_>,
-    target: FollowedFile<'_>,
+    mut target: FollowedFile<'_>,
     timeout: Option<Duration>,
     warnings: &mut Vec<Warning>,
 ) -> Result<bool, AppError> {
@@ -188,6 +199,8 @@ fn follow_file(
                 if !is_task {
                     warnings
                         .push(Warning::new("W_EVENTS_007", "The file was replaced while it was followed."));
+                } else if read > 0 {
+                    warnings.extend(state.restart()?);
                 }
                 *target.file = File::open(path).map_err(failed)?;
                 (watch, read) = (GrowthWatch::on(path).map_err(failed)?, 0);
@@ -213,21 +226,35 @@ fn follow_file(
 impl<'a> FollowState<'a> {
     fn new(context: &'a Context<'a>, working_dir: Option<String>, source: &Source) -> Result<Self, AppError> {
         let (dialect, thread) = (source.dialect(context)?, source.thread()?);
-        let normalize_options = NormalizeOptions { dialect, ..NormalizeOptions::default() };
+        let options = FoldOptions { workdir: working_dir, usage_before: None, dialect, thread };
+        Ok(FollowState::with_options(context, options))
+    }
+
+    fn with_options(context: &'a Context<'a>, options: FoldOptions) -> Self {
+        let normalize_options = NormalizeOptions { dialect: options.dialect, ..NormalizeOptions::default() };
         let normalizer = Normalizer::new(normalize_options, LineLimits::STANDARD);
-        let normalizer = normalizer.with_thread(thread.clone());
-        let options = FoldOptions { workdir: working_dir.clone(), usage_before: None, dialect, thread };
+        let normalizer = normalizer.with_thread(options.thread.clone());
         let for_programs = context.screen.presentation.items() == ItemFormat::Json;
-        Ok(FollowState {
+        FollowState {
             context,
-            working_dir,
             framer: Framer::new(LineLimits::STANDARD),
-            summarizer: LineSummarizer::new(options),
+            summarizer: LineSummarizer::new(options.clone()),
+            options,
             headlines: Headlines::default(),
             normalizer: for_programs.then_some(normalizer),
             tail: Some(Vec::new()),
             ended: false,
-        })
+        }
+    }
+
+    /// Forgets the events so far: those of a new attempt follow.
+    fn restart(&mut self) -> Result<Option<Warning>, AppError> {
+        *self = FollowState::with_options(self.context, self.options.clone());
+        if self.normalizer.is_some() {
+            return Ok(Some(Warning::new("W_EVENTS_008", RESTARTED)));
+        }
+        self.context.screen.write_lines(format!("{RESTARTED}\n").as_bytes())?;
+        Ok(None)
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Flow, AppError> {
@@ -248,7 +275,7 @@ impl<'a> FollowState<'a> {
             headlines: &mut self.headlines,
             ended: &mut self.ended,
             style: (presentation.items() == ItemFormat::Text).then(|| presentation.body_style()),
-            working_dir: self.working_dir.as_deref(),
+            working_dir: self.options.workdir.as_deref(),
         };
         (&mut self.framer, printer)
     }

@@ -34,7 +34,13 @@ impl GrowthWatch {
         add_watch(
             &watch,
             path,
-            WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF,
+            WatchFlags::MODIFY
+                | WatchFlags::ATTRIB
+                | WatchFlags::DELETE_SELF
+                | WatchFlags::MOVE_SELF
+                // In a directory, for a file that does not exist yet.
+                | WatchFlags::CREATE
+                | WatchFlags::MOVED_TO,
         )?;
         Ok(GrowthWatch { watch })
     }

@@ -94,6 +94,7 @@ fn events_page(
         let count = count.unwrap_or(0);
         return Ok(EventsPage { included: false, count, reason, items: None, next_cursor: None });
     }
+    engine.fetch_events(task)?;
     let stored = engine.read_stored(&task.id, TaskFile::Events)?;
     let lines: Vec<&[u8]> = stored.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let query = events::cursor_query(task.id.as_str());

@@ -20,7 +20,7 @@ use crate::commands::context::Context;
 use crate::commands::inputs::{self, AgentInputs, RunMode, SubmissionInputs, check_agent_inputs};
 use crate::commands::local::exec::accepted_output;
 use crate::commands::local::tasks::{
-    TaskRequest, build_submission, engine, first_ended, mark_read, refresh, report_paused_queue,
+    TaskRequest, build_submission, engine, first_ended, mark_read, refresh, report_obstacles,
 };
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode, Problem};
@@ -152,7 +152,7 @@ pub fn foreground_output(
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         let mut output = CommandOutput::incomplete(data, parting);
-        report_paused_queue(engine, std::slice::from_ref(&task), &mut output)?;
+        report_obstacles(engine, std::slice::from_ref(&task), &mut output)?;
         return Ok(output);
     }
     let data = ExecutionAck {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use delegator_domain::task::{State, TaskLocation};
+use delegator_domain::task::{State, TaskId, TaskLocation};
 use delegator_engine::{Engine, LongLog, Overview, OverviewRequest};
 use delegator_registry::{Filter, TaskFile};
 use jiff::Timestamp;
@@ -139,6 +139,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         }
         false => None,
     };
+    let queued_ids: Vec<TaskId> = overview.queued.tasks.iter().map(|queued| queued.task.id.clone()).collect();
     let (unread, is_paused, queued_count) = (overview.unread, overview.queue_paused, overview.queued.total);
     let snapshot = StatusSnapshot {
         summary: StatusCounts {
@@ -162,6 +163,10 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     let mut output = snapshot_output(now_ms, snapshot);
     if let Some(log) = overview.long_log {
         output.warnings.push(Warning::new("W_REGISTRY_001", long_log_message(log)));
+    }
+    // A provider that does not answer is not queried again.
+    if overview.provider_problems.is_empty() {
+        output.warnings.extend(engine.without_worker(&queued_ids).iter().map(warnings::without_worker));
     }
     let problems = overview.provider_problems.iter();
     output.warnings.extend(problems.map(warnings::provider_not_queried));

@@ -13,14 +13,15 @@ use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, Capabilities, Ending, Engine, EngineError, HostedCodex, Limits, MARKER, Nesting, Providers,
-    Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome, parse_task_marker,
+    Agent, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Limits, MARKER, Nesting,
+    Providers, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome, parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
 use serde_json::{Value, json};
 
 use crate::commands::context::Context;
+use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::select_agent;
@@ -48,10 +49,17 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
 
 /// The providers of cloud environments. Nothing is started or connected before it is needed.
 fn providers(context: &Context<'_>) -> Providers {
-    let Some(codex) = context.config.agent(BUILT_IN_AGENT) else { return Providers::default() };
-    let scratch = context.state_dir.clone().unwrap_or_default().join("codex-cloud");
-    let hosted = HostedCodex::new(codex, variables(context), scratch);
-    Providers::default().with(Provider::CodexCloud, Arc::new(hosted))
+    let mut providers = Providers::default();
+    if let Some(codex) = context.config.agent(BUILT_IN_AGENT) {
+        let scratch = context.state_dir.clone().unwrap_or_default().join("codex-cloud");
+        let hosted = HostedCodex::new(codex, variables(context), scratch);
+        providers = providers.with(Provider::CodexCloud, Arc::new(hosted));
+    }
+    // Without a usable URL there is no fleet; a submission reports what is wrong with it.
+    if let Ok(database) = database(context) {
+        providers = providers.with(Provider::Fleet, Arc::new(FleetProvider::new(database)));
+    }
+    providers
 }
 
 /// A request to submit a task, from any command.
@@ -250,6 +258,7 @@ fn build_settings(
         hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
         verify: agent.verify.clone().map(|command| Verify::new(command, configured.verify_unsandboxed)),
+        worker_contact: None,
     }
 }
 
@@ -307,6 +316,11 @@ pub fn task_result(
     budget: u32,
 ) -> Result<TaskResult, AppError> {
     let streams = task_data::includes_output(task.state, include_output).then(|| -> Result<_, AppError> {
+        match engine.fetch_events(task) {
+            // The result is complete without the output, unless the caller requested it.
+            Err(error) if include_output => return Err(error.into()),
+            _ => {}
+        }
         let text = |which| {
             engine.read_stored(&task.id, which).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -339,18 +353,16 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
     Ok(GroupWaitOutcome { tasks, expired })
 }
 
-/// Adds a warning if one of the tasks is queued and the queue is paused: waiting longer does not help.
-pub fn report_paused_queue(
-    engine: &Engine,
-    tasks: &[Task],
-    output: &mut CommandOutput,
-) -> Result<(), AppError> {
+/// Adds a warning if one of the tasks is queued and waiting longer does not help: the queue is paused, or there is no worker.
+pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOutput) -> Result<(), AppError> {
     if tasks.iter().any(|task| task.state == State::Queued && task.remote.is_none())
         && engine.is_queue_paused()?
     {
         output.facts.insert("is_queue_paused".into(), true.into());
         output.warnings.push(warnings::queue_paused());
     }
+    let without_worker = engine.without_worker(tasks.iter().map(|task| &task.id));
+    output.warnings.extend(without_worker.iter().map(warnings::without_worker));
     Ok(())
 }
 

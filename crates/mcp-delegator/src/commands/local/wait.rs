@@ -24,7 +24,7 @@ use crate::commands::local::output_budget;
 use crate::commands::local::run::task_error;
 use crate::commands::local::status::RECENT_MS;
 use crate::commands::local::tasks::{
-    Targets, engine, first_ended, mark_read, refresh, report_paused_queue, resolve_targets, resolve_task,
+    Targets, engine, first_ended, mark_read, refresh, report_obstacles, resolve_targets, resolve_task,
     task_result,
 };
 use crate::commands::{Command, prepare};
@@ -173,7 +173,7 @@ pub fn after_wait(
         None => list_output(context, &engine, wait, &watched)?,
     };
     output.warnings.extend(wait.has_more_ended.then(|| Warning::new("W_WAIT_001", MORE_ENDED)));
-    report_paused_queue(&engine, &watched.tasks, &mut output)?;
+    report_obstacles(&engine, &watched.tasks, &mut output)?;
     Ok(output)
 }
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 use delegator_domain::task::TaskId;
 use delegator_domain::terminal;
 use delegator_engine::{Engine, EngineError, omitted_bytes};
-use delegator_registry::{Task, TaskDir, TaskFile};
+use delegator_registry::{NewBytes, ReadPosition, Task, TaskDir, TaskFile};
 use delegator_transcript::{
     Dialect, Effect, FoldOptions, Framer, Headlines, LineLimits, LineSummarizer, LineText,
 };
 
 use crate::commands::context::Context;
+use crate::commands::events::follow::RESTARTED;
 use crate::commands::events::source::task_dialect;
 use crate::error::AppError;
 use crate::output::screen::Flow;
@@ -21,6 +22,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Receives the complete lines of each stream.
 pub(super) trait LineSink {
     fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError>;
+
+    /// The lines of the stream so far are replaced by the following ones.
+    fn restart(&mut self, _stream: TaskFile) -> Result<Flow, AppError> {
+        Ok(Flow::Continue)
+    }
 
     /// After the last line, if there was one.
     fn finish(&mut self) -> Result<Flow, AppError> {
@@ -48,29 +54,38 @@ pub(super) fn print(
     mut lines: impl LineSink,
     follow: bool,
 ) -> Result<(Task, u64), AppError> {
-    let mut streams = [TaskFile::Events, TaskFile::Stderr, TaskFile::Verify].map(|file| (file, 0));
+    let mut streams = [TaskFile::Setup, TaskFile::Events, TaskFile::Stderr, TaskFile::Verify]
+        .map(|file| (file, ReadPosition::default()));
     let mut bytes = 0;
     let mut print_new = |is_last: bool| -> Result<(), PrintEnd> {
-        for (file, printed_bytes) in &mut streams {
-            let (start, mut new) = dir.read_from(*file, *printed_bytes).map_err(EngineError::from)?;
+        for (file, position) in &mut streams {
+            let NewBytes { bytes: mut new, is_restarted } =
+                dir.read_new(*file, position).map_err(EngineError::from)?;
             if !is_last {
-                new.truncate(new.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+                let complete = new.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                position.offset -= (new.len() - complete) as u64;
+                new.truncate(complete);
             }
             bytes += new.len() as u64;
-            if lines.take(*file, &new)? == Flow::Stop {
+            let flow = if is_restarted { lines.restart(*file)? } else { Flow::Continue };
+            if flow == Flow::Stop || lines.take(*file, &new)? == Flow::Stop {
                 return Err(PrintEnd::ReaderGone);
             }
-            *printed_bytes = start + new.len() as u64;
         }
         Ok(())
     };
     // The state is read before the last output, so that everything written before the end is printed.
     let printed = match follow {
-        true => engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
-            print_new(true)?;
-            Ok(task)
-        }),
+        true => {
+            let _copy = engine.follow_events(&engine.recorded_task(id)?)?;
+            engine.wait_with_interval(id, POLL_INTERVAL, || print_new(false)).and_then(|task| {
+                engine.fetch_events(&task)?;
+                print_new(true)?;
+                Ok(task)
+            })
+        }
         false => engine.task(id).map_err(PrintEnd::from).and_then(|task| {
+            engine.fetch_events(&task)?;
             print_new(task.state.is_terminal())?;
             Ok(task)
         }),
@@ -82,12 +97,12 @@ pub(super) fn print(
             }
             Ok((task, bytes))
         }
-        Err(PrintEnd::ReaderGone) => Ok((engine.task(id)?, bytes)),
+        Err(PrintEnd::ReaderGone) => Ok((engine.recorded_task(id)?, bytes)),
         Err(PrintEnd::Failed(error)) => Err(*error),
     }
 }
 
-/// The agent's stdout on stdout; its stderr and the output of the verify command on stderr.
+/// The agent's stdout on stdout; its stderr and the output of the other commands on stderr.
 pub(super) struct RawLines<'a> {
     context: &'a Context<'a>,
 }
@@ -114,6 +129,7 @@ impl LineSink for RawLines<'_> {
 /// Events in plain words; lines of the other streams with the name of the stream.
 pub(super) struct LogLines<'a> {
     context: &'a Context<'a>,
+    options: FoldOptions,
     framer: Framer,
     summarizer: LineSummarizer,
     headlines: Headlines,
@@ -134,7 +150,8 @@ impl<'a> LogLines<'a> {
         Ok(LogLines {
             context,
             framer: Framer::new(LineLimits::STANDARD),
-            summarizer: LineSummarizer::new(options),
+            summarizer: LineSummarizer::new(options.clone()),
+            options,
             headlines: Headlines::default(),
             working_dir: engine.task(id)?.working_dir,
             is_plain: dialect == Some(Dialect::Plain),
@@ -167,6 +184,16 @@ fn omission(line: &str) -> Option<String> {
 }
 
 impl LineSink for LogLines<'_> {
+    fn restart(&mut self, stream: TaskFile) -> Result<Flow, AppError> {
+        if stream != TaskFile::Events {
+            return Ok(Flow::Continue);
+        }
+        self.framer = Framer::new(LineLimits::STANDARD);
+        self.summarizer = LineSummarizer::new(self.options.clone());
+        self.headlines = Headlines::default();
+        self.context.screen.write_lines(format!("{RESTARTED}\n").as_bytes())
+    }
+
     fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError> {
         let text = String::from_utf8_lossy(lines);
         let labelled = |label: &str| text.lines().map(|line| format!("{label}: {line}")).collect();
@@ -175,6 +202,7 @@ impl LineSink for LogLines<'_> {
                 text.lines().map(|line| omission(line).unwrap_or_else(|| line.to_owned())).collect()
             }
             TaskFile::Events => self.events(lines),
+            TaskFile::Setup => labelled("setup"),
             TaskFile::Stderr => labelled("stderr"),
             _ => labelled("verify"),
         };

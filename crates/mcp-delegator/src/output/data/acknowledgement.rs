@@ -60,7 +60,7 @@ impl ExecutionAck {
             started_at: UtcTime::from_ms(task.created_at_ms),
             working_dir: task.working_dir.clone(),
             state: task.state.public_name(),
-            remote: RemoteData::of(task),
+            remote: RemoteData::of(task, None),
             expected_duration: None,
             summary: None,
             progress: None,

@@ -170,6 +170,8 @@ fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String>
         FailureKind::ThreadNotFound => "The agent does not know the thread.",
         FailureKind::AgentError => "The agent reported an error.",
         FailureKind::RemoteFailed => "The provider reported that the task failed.",
+        FailureKind::CheckoutFailed => "The worker could not check out the repository.",
+        FailureKind::SetupFailed => "The setup script of the environment failed. The agent was not started.",
         FailureKind::NoTerminalEvent => "The agent exited with code 0 but did not report that it was done.",
         FailureKind::AgentExit => {
             let code = exit_code.map_or_else(|| "a code".to_owned(), |code| format!("code {code}"));
@@ -182,6 +184,9 @@ fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String>
         | FailureKind::SupervisorLost
         | FailureKind::SupervisorStartFailed
         | FailureKind::SubmissionUnconfirmed
+        | FailureKind::NotAccepted
+        | FailureKind::RemoteGone
+        | FailureKind::WorkerLost
         | FailureKind::Internal => return None,
     };
     Some(sentence.to_owned())

@@ -1,6 +1,6 @@
 //! The data of the registry tools: environments, cleanup and cancellation.
 
-use delegator_config::environments::Environment;
+use delegator_domain::environment::Environment;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,5 +1,6 @@
 //! What results show of a task that a provider runs: where it runs, and its diff.
 
+use delegator_engine::RemoteFacts;
 use delegator_registry::{RemoteTask, Task};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,17 +19,35 @@ pub struct RemoteData {
     pub remote_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// The worker that ran the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// The commit that the task started from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_commit: Option<String>,
+    /// The branch of that commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The branch to which the worker pushed the changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed_branch: Option<String>,
 }
 
 impl RemoteData {
-    pub fn of(task: &Task) -> Option<RemoteData> {
+    /// `facts` are known of an ended task.
+    pub fn of(task: &Task, facts: Option<&RemoteFacts>) -> Option<RemoteData> {
         let RemoteTask { environment, accepted, .. } = task.remote.clone()?;
         let (remote_id, url) = accepted.map_or((None, None), |accepted| (Some(accepted.id), accepted.url));
+        let facts = facts.cloned().unwrap_or_default();
         Some(RemoteData {
             environment: environment.id,
             provider: environment.provider.name(),
             remote_id,
             url,
+            worker: facts.worker,
+            base_commit: facts.base_commit,
+            branch: facts.branch,
+            pushed_branch: facts.pushed_branch,
         })
     }
 }

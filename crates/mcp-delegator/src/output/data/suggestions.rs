@@ -105,6 +105,13 @@ fn by_kind(
         }
         FailureKind::SupervisorLost => return Some(continue_call(task_id, mode, thread.is_some())),
         FailureKind::SubmissionUnconfirmed => return Some(confirm_submission(task_id)),
+        FailureKind::RemoteGone => return Some(restore_provider(task_id)),
+        FailureKind::NotAccepted | FailureKind::WorkerLost => return Some(retry_call(task_id)),
+        FailureKind::CheckoutFailed => {
+            "Check repoUrl and branch of the environment, and that git on the worker has access to them."
+                .to_owned()
+        }
+        FailureKind::SetupFailed => "Correct the setup script of the environment.".to_owned(),
         FailureKind::SpawnFailed => {
             return Some(Suggestion::with_call("See what is missing: {call}", NextCall::new(&["doctor"])));
         }
@@ -136,6 +143,17 @@ fn confirm_submission(task_id: &str) -> Suggestion {
         "Look in the task list of the provider. If the task is not there, submit it again: {call}",
         NextCall::new(&["retry"]).with("task_id", task_id),
     )
+}
+
+fn restore_provider(task_id: &str) -> Suggestion {
+    Suggestion::with_call(
+        "Check that database_url is that of the fleet to which it was submitted. To run it again: {call}",
+        NextCall::new(&["retry"]).with("task_id", task_id),
+    )
+}
+
+fn retry_call(task_id: &str) -> Suggestion {
+    Suggestion::with_call("Run it again: {call}", NextCall::new(&["retry"]).with("task_id", task_id))
 }
 
 fn continue_call(task_id: &str, mode: &str, has_thread: bool) -> Suggestion {

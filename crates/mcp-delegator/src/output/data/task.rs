@@ -222,7 +222,7 @@ impl TaskResult {
             state: task.state.public_name(),
             summary: summary(task),
             working_dir: task.working_dir.clone(),
-            remote: RemoteData::of(task),
+            remote: RemoteData::of(task, files.remote.as_ref()),
             diff: DiffData::of(
                 &files.diff,
                 shown.as_ref().filter(|shown| shown.is_requested).map(|shown| shown.budget),
@@ -454,7 +454,7 @@ impl UnfinishedTask {
             working_dir: task.working_dir.clone(),
             thread_id: thread(task).map(str::to_owned),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
-            remote: RemoteData::of(task),
+            remote: RemoteData::of(task, None),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! All warnings about an ended task.
 
-use delegator_domain::task::State;
+use delegator_domain::task::{State, TaskId};
 use delegator_engine::{ProviderProblem, Record, Source, TaskFiles};
 use delegator_registry::Task;
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
@@ -28,6 +28,16 @@ pub fn queue_paused() -> Warning {
         "W_QUEUE_001",
         "the queue is paused, so no queued task starts; to resume it, run 'mcp-delegator queue resume'",
     )
+}
+
+/// A queued task waits until the user starts a worker.
+pub fn without_worker(id: &TaskId) -> Warning {
+    let message = format!(
+        "{id} waits: no worker of the fleet is running that has the labels of its environment; 'mcp-delegator fleet status' lists the workers"
+    );
+    let mut warning = Warning::new("W_CLOUD_002", message);
+    warning.context.insert("task_id".to_owned(), id.as_str().into());
+    warning
 }
 
 /// What is recorded about the tasks of this provider may be outdated.

@@ -129,6 +129,10 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
             ("directory", "/working_dir"),
             ("environment", "/remote/environment"),
             ("page", "/remote/url"),
+            ("worker", "/remote/worker"),
+            ("branch", "/remote/branch"),
+            ("started from", "/remote/base_commit"),
+            ("pushed to", "/remote/pushed_branch"),
         ],
     );
     for (name, key) in

@@ -113,7 +113,7 @@ pub(crate) const SECTIONS: &[Section] = &[
             works(
                 179,
                 "`_codex_cloud_cancel`: category registry_info, schema id `codex/v3.6/registry_info/v1`",
-                "UNSUPPORTED with this category and schema id: hosted Codex cannot cancel",
+                "UNSUPPORTED with this category and schema id: hosted Codex cannot cancel, a fleet can",
                 || {
                     equals(
                         cloud_answer("_codex_cloud_cancel", "registry_info"),

@@ -1,0 +1,183 @@
+//! Copies the events of a task from its provider into the task's events file, where every reader of events finds them.
+//!
+//! The file has the bytes of one attempt from its beginning on, so its length is the position of the next byte; a second file
+//! says which attempt that is. The events of a new attempt replace the file. Several processes may copy the same task: each
+//! holds the task lock during a pass. The order of the writes is such that a crash leaves at worst a file without an attempt,
+//! which is copied again.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use delegator_registry::{LockAttempt, Registry, RemoteRef, Task, TaskDir, TaskFile};
+use serde::{Deserialize, Serialize};
+
+use super::event_fold::EventFold;
+use super::provider::{EventPosition, RemoteProvider};
+use super::submit_remote::provider_error;
+use crate::Engine;
+use crate::error::EngineError;
+use crate::format_version::FormatVersion;
+use crate::provider_error::ProviderError;
+use crate::submit::estimate::DurationHistory;
+use crate::supervise::snapshot_file::{read_snapshot, write_snapshot};
+
+const PAGE_BYTES: usize = 1 << 20;
+/// Pages of one task that a query of the provider copies at most; the next query continues.
+const MAX_PROGRESS_PAGES: usize = 4;
+/// How long to wait for another process that copies the same events.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The content of `events-position.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct CopiedAttempt {
+    version: FormatVersion<1>,
+    attempt: i32,
+    /// The task has ended, and the file has all its events.
+    is_complete: bool,
+}
+
+/// What a pass found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MirrorPass {
+    /// Another process copies the same events now.
+    Locked,
+    /// The file has what the provider has now, or a part of it.
+    Copied,
+    /// The file has everything; a task that has ended gets no more events.
+    Complete,
+}
+
+impl Engine {
+    /// Copies what the provider has of the events of a task; all of them if the task has ended. Does nothing for a task of
+    /// this machine, or if the provider has no events.
+    pub fn fetch_events(&self, task: &Task) -> Result<(), EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(()) };
+        let dir = registry.dir().task(&task.id);
+        let deadline = Instant::now() + MAX_LOCK_WAIT;
+        while self.mirror_pass(&dir, task, usize::MAX)? == MirrorPass::Locked && Instant::now() < deadline {
+            self.system.sleep(LOCK_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Copies new events of a running task and updates its snapshot.
+    pub(super) fn mirror_for_progress(&self, registry: &Registry, task: &Task) -> Result<(), EngineError> {
+        let dir = registry.dir().task(&task.id);
+        self.mirror_pass(&dir, task, MAX_PROGRESS_PAGES)?;
+        // Another process may have copied the events.
+        let folded_bytes = read_snapshot(&dir)?.map_or(0, |snapshot| snapshot.stdout_bytes);
+        if folded_bytes != dir.size(TaskFile::Events)? {
+            let typical = DurationHistory::typical(registry, &task.id)?;
+            let elapsed_ms = self.now_ms() - task.started_at_ms.unwrap_or(task.created_at_ms);
+            let elapsed = Duration::from_millis(elapsed_ms.max(0).unsigned_abs());
+            let fold = |fold: &mut EventFold| fold.snapshot(elapsed, typical);
+            write_snapshot(&dir, &self.event_folds.update(&dir, fold)?);
+        }
+        Ok(())
+    }
+
+    /// Copies at most this many pages.
+    pub(super) fn mirror_pass(
+        &self,
+        dir: &TaskDir,
+        task: &Task,
+        max_pages: usize,
+    ) -> Result<MirrorPass, EngineError> {
+        let Some(remote) = &task.remote else { return Ok(MirrorPass::Complete) };
+        let (provider, Some(accepted)) = (remote.environment.provider, &remote.accepted) else {
+            // It was never submitted.
+            return Ok(MirrorPass::Complete);
+        };
+        let failed = |error| provider_error(provider, Some(&task.id), error);
+        let service = self.providers.get(provider).map_err(failed)?;
+        if !service.has_events() {
+            return Ok(MirrorPass::Complete);
+        }
+        let LockAttempt::Locked(_lock) = dir.try_lock()? else { return Ok(MirrorPass::Locked) };
+        let copied = read_attempt(dir)?;
+        if copied.is_some_and(|copied| copied.is_complete) {
+            return Ok(MirrorPass::Complete);
+        }
+        let mut copy = EventCopy { dir, service, accepted, position: position(dir, copied)? };
+        let has_ended = task.state.is_terminal();
+        for _ in 0..max_pages {
+            match copy.next_page() {
+                Ok(true) => {}
+                Ok(false) if has_ended => return copy.complete(),
+                Ok(false) => break,
+                // The provider has deleted an old task, or never had it: there are no more events.
+                Err(CopyError::Provider(ProviderError::UnknownTask { .. })) if has_ended => {
+                    return copy.complete();
+                }
+                Err(CopyError::Provider(error)) => return Err(failed(error)),
+                Err(CopyError::Engine(error)) => return Err(error),
+            }
+        }
+        Ok(MirrorPass::Copied)
+    }
+}
+
+enum CopyError {
+    Provider(ProviderError),
+    Engine(EngineError),
+}
+
+impl<T: Into<EngineError>> From<T> for CopyError {
+    fn from(error: T) -> CopyError {
+        CopyError::Engine(error.into())
+    }
+}
+
+/// A pass over the events of one task.
+struct EventCopy<'a> {
+    dir: &'a TaskDir,
+    service: &'a dyn RemoteProvider,
+    accepted: &'a RemoteRef,
+    position: EventPosition,
+}
+
+impl EventCopy<'_> {
+    /// Returns whether there may be more.
+    fn next_page(&mut self) -> Result<bool, CopyError> {
+        let page =
+            self.service.events(self.accepted, self.position, PAGE_BYTES).map_err(CopyError::Provider)?;
+        let is_first = self.position.attempt == 0;
+        if is_first && page.bytes.is_empty() {
+            return Ok(false);
+        }
+        if is_first || page.is_restarted {
+            self.dir.remove_file(TaskFile::EventPosition)?;
+            self.dir.write(TaskFile::Events, &page.bytes)?;
+            write_attempt(self.dir, page.next.attempt, false)?;
+        } else if !page.bytes.is_empty() {
+            let mut file = self.dir.open_append(TaskFile::Events)?;
+            file.write_all(&page.bytes).map_err(EngineError::io("store events"))?;
+        }
+        self.position = page.next;
+        Ok(!page.bytes.is_empty())
+    }
+
+    fn complete(self) -> Result<MirrorPass, EngineError> {
+        write_attempt(self.dir, self.position.attempt, true)?;
+        Ok(MirrorPass::Complete)
+    }
+}
+
+/// Where to continue.
+fn position(dir: &TaskDir, copied: Option<CopiedAttempt>) -> Result<EventPosition, EngineError> {
+    let Some(CopiedAttempt { attempt, .. }) = copied else { return Ok(EventPosition::default()) };
+    Ok(EventPosition { attempt, offset: dir.size(TaskFile::Events)? })
+}
+
+/// A file that cannot be read counts as missing: then everything is copied again.
+fn read_attempt(dir: &TaskDir) -> Result<Option<CopiedAttempt>, EngineError> {
+    let bytes = dir.read(TaskFile::EventPosition)?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+fn write_attempt(dir: &TaskDir, attempt: i32, is_complete: bool) -> Result<(), EngineError> {
+    let bytes = serde_json::to_vec(&CopiedAttempt { version: FormatVersion, attempt, is_complete })
+        .map_err(|error| EngineError::Io { doing: "encode a position", source: error.into() })?;
+    Ok(dir.write(TaskFile::EventPosition, &bytes)?)
+}

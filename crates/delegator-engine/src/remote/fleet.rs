@@ -1,0 +1,170 @@
+//! The fleet as a provider: our own workers, around the database of `delegator-fleet`.
+//!
+//! The submitter chooses the id of a task, so every call can be repeated. A queued task and one that a worker prepares look
+//! the same here: its agent does not run yet.
+
+use std::time::Duration;
+
+use delegator_domain::task::Provider;
+use delegator_fleet::{
+    BlobName, Database, FleetEnd, FleetError, FleetState, FleetTask, IdempotencyKey, NewTask, TaskSpec,
+    new_id,
+};
+use delegator_registry::RemoteRef;
+
+use super::fleet_result::FleetResult;
+use super::provider::{
+    EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer,
+};
+use super::remote_facts::RemoteFacts;
+use crate::provider_error::{ProviderError, UnsupportedAction};
+
+const PROVIDER: Provider = Provider::Fleet;
+/// A query reads one row by its key.
+const QUERY_INTERVAL: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub struct FleetProvider {
+    database: Database,
+}
+
+impl FleetProvider {
+    pub fn new(database: Database) -> FleetProvider {
+        FleetProvider { database }
+    }
+
+    fn tasks(&self, tasks: &[RemoteRef]) -> Result<Vec<Result<FleetTask, FleetError>>, ProviderError> {
+        let ids: Vec<String> = tasks.iter().map(|task| task.id.clone()).collect();
+        self.database.tasks(&ids).map_err(convert)
+    }
+
+    fn answer(&self, found: Result<FleetTask, FleetError>) -> TaskAnswer {
+        let found = found.map_err(convert)?;
+        match &found.state {
+            FleetState::Queued | FleetState::Claimed => Ok(RemoteStatus::Queued),
+            FleetState::Running => Ok(RemoteStatus::Working { started_at_ms: found.started_at_ms }),
+            FleetState::Ended(end) => Ok(RemoteStatus::Ended(Box::new(self.end(&found, end)?))),
+        }
+    }
+
+    fn end(&self, task: &FleetTask, FleetEnd { end, result }: &FleetEnd) -> Result<RemoteEnd, ProviderError> {
+        // A task that ended without a worker has no result.
+        let result = result.as_deref().map(FleetResult::from_json).transpose();
+        let result = result.map_err(|error| ProviderError::UnexpectedOutput {
+            command: "mcp-delegator worker".to_owned(),
+            output: error.to_string(),
+        })?;
+        let blob = |name| self.database.blob(&task.id, name).map_err(convert);
+        let (diff, setup_output) = (blob(BlobName::Diff)?, blob(BlobName::Setup)?);
+        let tokens = result.as_ref().and_then(FleetResult::tokens);
+        let (record, facts) = match result {
+            Some(FleetResult { record, base_commit, branch, pushed_branch, worker, .. }) => {
+                (record, RemoteFacts::new(base_commit, branch, pushed_branch, Some(worker)))
+            }
+            None => (Default::default(), RemoteFacts::new(None, None, None, task.worker.clone())),
+        };
+        Ok(RemoteEnd {
+            end: end.clone(),
+            record,
+            diff: diff.filter(|diff| !diff.is_empty()),
+            setup_output,
+            facts: Some(facts),
+            started_at_ms: task.started_at_ms,
+            at_ms: task.ended_at_ms,
+            tokens,
+        })
+    }
+}
+
+impl RemoteProvider for FleetProvider {
+    fn choose_id(&self) -> Option<String> {
+        Some(new_id())
+    }
+
+    fn submit(&self, request: &RemoteRequest<'_>) -> Result<RemoteRef, ProviderError> {
+        if request.attempts > 1 {
+            return Err(no_attempts());
+        }
+        let submitted = self.database.submit(&new_task(request)).map_err(convert)?;
+        Ok(RemoteRef { id: submitted.id, url: None })
+    }
+
+    fn refuse(&self, task: &RemoteRef) -> Result<bool, ProviderError> {
+        self.database.refuse(&task.id).map_err(convert)
+    }
+
+    fn query(&self, tasks: &[RemoteRef]) -> Result<Vec<TaskAnswer>, ProviderError> {
+        Ok(self.tasks(tasks)?.into_iter().map(|found| self.answer(found)).collect())
+    }
+
+    fn diff(&self, _task: &RemoteRef, _attempt: u8) -> Result<Option<Vec<u8>>, ProviderError> {
+        Err(no_attempts())
+    }
+
+    fn cancel(&self, task: &RemoteRef, reason: Option<&str>) -> Result<(), ProviderError> {
+        self.database.cancel(&task.id, reason).map_err(convert)
+    }
+
+    fn has_events(&self) -> bool {
+        true
+    }
+
+    fn events(
+        &self,
+        task: &RemoteRef,
+        from: EventPosition,
+        max_bytes: usize,
+    ) -> Result<EventPage, ProviderError> {
+        let from = delegator_fleet::EventPosition { attempt: from.attempt, offset: from.offset };
+        let page = self.database.events(&task.id, from, max_bytes).map_err(convert)?;
+        let next = EventPosition { attempt: page.next.attempt, offset: page.next.offset };
+        Ok(EventPage { bytes: page.bytes, next, is_restarted: page.restarted })
+    }
+
+    fn query_interval(&self, _queries: u32) -> Duration {
+        QUERY_INTERVAL
+    }
+
+    fn without_worker(&self, tasks: &[RemoteRef]) -> Result<Vec<bool>, ProviderError> {
+        let waits = |task: &FleetTask| task.state == FleetState::Queued && !task.has_matching_worker;
+        Ok(self.tasks(tasks)?.iter().map(|task| task.as_ref().is_ok_and(waits)).collect())
+    }
+}
+
+fn new_task(request: &RemoteRequest<'_>) -> NewTask {
+    let environment = request.environment;
+    NewTask {
+        id: request.id.map_or_else(new_id, str::to_owned),
+        idempotency: request.idempotency.map(|given| IdempotencyKey {
+            key: given.stored_key(),
+            request_hash: given.request_hash.clone(),
+        }),
+        spec: TaskSpec {
+            environment: environment.id.clone(),
+            repo_url: environment.repo_url.clone(),
+            branch: request.branch.map(str::to_owned),
+            setup: environment.setup.clone(),
+            mode: environment.mode,
+            push: environment.push,
+            text: request.text.to_owned(),
+            title: request.title.to_owned(),
+            labels: request.labels.clone(),
+        },
+        labels: environment.labels.clone(),
+        priority: environment.priority,
+        on_lost: environment.on_lost,
+        max_claims: u32::try_from(environment.max_claims).unwrap_or(u32::MAX),
+    }
+}
+
+fn no_attempts() -> ProviderError {
+    ProviderError::Unsupported { provider: PROVIDER, action: UnsupportedAction::Attempts, url: None }
+}
+
+fn convert(error: FleetError) -> ProviderError {
+    match error {
+        FleetError::UnknownTask { id } => ProviderError::UnknownTask { provider: PROVIDER, id },
+        FleetError::KeyConflict => ProviderError::KeyConflict { provider: PROVIDER },
+        error => ProviderError::Fleet(error),
+    }
+}

@@ -1,0 +1,62 @@
+//! What a worker of the fleet reports about a task that has ended. The fleet stores it as text and does not read it.
+
+use delegator_registry::Tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+use crate::format_version::FormatVersion;
+use crate::supervise::task_report::{Record, tokens};
+
+/// The result of a fleet task. Its diff and the output of the setup script are stored beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FleetResult {
+    pub version: FormatVersion<1>,
+    /// The report of the run on the worker.
+    pub record: Record,
+    /// The commit that the task started from; `None` if the repository could not be checked out.
+    pub base_commit: Option<String>,
+    /// The branch of that commit.
+    pub branch: Option<String>,
+    /// The branch to which the worker pushed the changes.
+    pub pushed_branch: Option<String>,
+    /// The name of the worker.
+    pub worker: String,
+}
+
+impl FleetResult {
+    pub fn to_json(&self) -> Result<String, EngineError> {
+        serde_json::to_string(self)
+            .map_err(|error| EngineError::Io { doing: "encode the result of a task", source: error.into() })
+    }
+
+    /// Fails if a worker of another version wrote a format that this version does not read.
+    pub fn from_json(text: &str) -> Result<FleetResult, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The tokens used by the run, if the agent reported them.
+    pub fn tokens(&self) -> Option<Tokens> {
+        tokens(&self.record.report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_read_as_it_was_written() {
+        let result = FleetResult {
+            version: FormatVersion,
+            record: Record::default(),
+            base_commit: Some("c0ffee".to_owned()),
+            branch: Some("main".to_owned()),
+            pushed_branch: None,
+            worker: "build-1".to_owned(),
+        };
+        let text = result.to_json().unwrap();
+        assert_eq!(FleetResult::from_json(&text).unwrap(), result);
+        let other = text.replacen("\"version\":1", "\"version\":2", 1);
+        assert!(FleetResult::from_json(&other).unwrap_err().to_string().contains("version 2"));
+    }
+}

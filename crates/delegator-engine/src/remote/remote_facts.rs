@@ -1,0 +1,42 @@
+//! What a provider reports about an ended task besides its report, stored as `remote.json`.
+
+use delegator_registry::{TaskDir, TaskFile};
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+use crate::format_version::{FormatVersion, decode};
+
+/// Where the changes of a task belong, and who ran it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteFacts {
+    version: FormatVersion<1>,
+    /// The commit that the task started from.
+    pub base_commit: Option<String>,
+    /// The branch of that commit.
+    pub branch: Option<String>,
+    /// The branch to which the changes were pushed.
+    pub pushed_branch: Option<String>,
+    pub worker: Option<String>,
+}
+
+impl RemoteFacts {
+    pub fn new(
+        base_commit: Option<String>,
+        branch: Option<String>,
+        pushed_branch: Option<String>,
+        worker: Option<String>,
+    ) -> RemoteFacts {
+        RemoteFacts { version: FormatVersion, base_commit, branch, pushed_branch, worker }
+    }
+
+    pub(super) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {
+        let encoded = serde_json::to_vec(self)
+            .map_err(|error| EngineError::Io { doing: "encode the facts of a task", source: error.into() })?;
+        Ok(dir.write_durably(TaskFile::RemoteFacts, &encoded)?)
+    }
+
+    pub(crate) fn read(dir: &TaskDir) -> Result<Option<RemoteFacts>, EngineError> {
+        let bytes = dir.read(TaskFile::RemoteFacts)?;
+        bytes.map(|bytes| decode(&dir.file(TaskFile::RemoteFacts), &bytes)).transpose()
+    }
+}

@@ -1,0 +1,107 @@
+//! How the other threads stop an attempt.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use delegator_fleet::Claim;
+
+/// Why an attempt shall end. A later variant overrides an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The worker is draining: a task that is not started goes back to the queue.
+    Release,
+    /// Cancel the task and report that.
+    Cancel { reason: Option<String> },
+    /// The worker has no connection to the database.
+    CutOff,
+    /// The task no longer belongs to this worker: report nothing.
+    Lost,
+}
+
+impl Stop {
+    fn rank(&self) -> u8 {
+        match self {
+            Stop::Release => 0,
+            Stop::Cancel { .. } => 1,
+            Stop::CutOff => 2,
+            Stop::Lost => 3,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct AttemptControl {
+    pub(super) claim: Claim,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Ends git calls and the setup script.
+    interrupt: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_started: bool,
+    stop: Option<Stop>,
+    /// The worker exits: nothing waits any more.
+    is_abandoned: bool,
+}
+
+impl AttemptControl {
+    pub(super) fn new(claim: Claim, is_started: bool) -> AttemptControl {
+        let state = Mutex::new(State { is_started, ..State::default() });
+        AttemptControl { claim, state, changed: Condvar::new(), interrupt: Arc::default() }
+    }
+
+    /// Returns whether this is a new request.
+    pub(super) fn request(&self, stop: Stop) -> bool {
+        let mut state = self.state();
+        // A started task is not released: it runs to its end.
+        let is_meant = stop != Stop::Release || !state.is_started;
+        if !is_meant || state.stop.as_ref().is_some_and(|known| known.rank() >= stop.rank()) {
+            return false;
+        }
+        state.stop = Some(stop);
+        self.interrupt.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+        true
+    }
+
+    pub(super) fn stop(&self) -> Option<Stop> {
+        self.state().stop.clone()
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.stop() == Some(Stop::Lost)
+    }
+
+    pub(super) fn abandon(&self) {
+        self.state().is_abandoned = true;
+        self.interrupt.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// From now on the attempt counts as started; false if it shall stop instead.
+    pub(super) fn begin_start(&self) -> bool {
+        let mut state = self.state();
+        state.is_started = state.stop.is_none();
+        state.is_started
+    }
+
+    pub(super) fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupt)
+    }
+
+    /// Waits for this time, or until a stop is requested or the worker exits.
+    pub(super) fn pause(&self, length: Duration) {
+        let state = self.state();
+        let known = state.stop.clone();
+        let is_same = |state: &mut State| state.stop == known && !state.is_abandoned;
+        let waited = self.changed.wait_timeout_while(state, length, is_same);
+        drop(waited);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,107 @@
+//! The files of one attempt, which a restarted worker reads to continue it.
+//!
+//! `attempt.json` is written last, when everything before the submission is done: an attempt without it was interrupted while
+//! it was prepared.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use delegator_git::{BaseCommit, TreeListing};
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+use crate::format_version::{FormatVersion, decode};
+
+#[derive(Debug, Clone)]
+pub(super) struct AttemptFiles {
+    dir: PathBuf,
+}
+
+/// What is known about an attempt that is ready to be submitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PreparedAttempt {
+    version: FormatVersion<1>,
+    pub(super) base_commit: String,
+    pub(super) branch: String,
+}
+
+impl PreparedAttempt {
+    pub(super) fn new(base: &BaseCommit) -> PreparedAttempt {
+        PreparedAttempt {
+            version: FormatVersion,
+            base_commit: base.commit.clone(),
+            branch: base.branch.clone(),
+        }
+    }
+}
+
+impl AttemptFiles {
+    pub(super) fn new(dir: PathBuf) -> AttemptFiles {
+        AttemptFiles { dir }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The checkout in which the agent works.
+    pub(super) fn work(&self) -> PathBuf {
+        self.dir.join("work")
+    }
+
+    /// For temporary files of git.
+    pub(super) fn temp(&self) -> PathBuf {
+        self.dir.join("temp")
+    }
+
+    /// Creates the directory; removes what an interrupted worker has left.
+    pub(super) fn create(&self) -> io::Result<()> {
+        super::directories::remove_directory(&self.dir)?;
+        fs::create_dir_all(self.temp())
+    }
+
+    pub(super) fn write_setup_output(&self, output: &[u8]) -> io::Result<()> {
+        fs::write(self.dir.join("setup-output"), output)
+    }
+
+    /// The output of the setup script; `None` if there is no script.
+    pub(super) fn setup_output(&self) -> Option<Vec<u8>> {
+        fs::read(self.dir.join("setup-output")).ok()
+    }
+
+    pub(super) fn write_prepared(&self, prepared: &PreparedAttempt, before: &TreeListing) -> io::Result<()> {
+        write_durably(&self.dir.join("files-before"), &before.to_bytes())?;
+        write_durably(&self.dir.join("attempt.json"), &serde_json::to_vec(prepared)?)
+    }
+
+    /// `None` if the attempt was not prepared completely.
+    pub(super) fn read_prepared(&self) -> Result<Option<PreparedAttempt>, EngineError> {
+        let path = self.dir.join("attempt.json");
+        match fs::read(&path) {
+            Ok(bytes) => decode(&path, &bytes).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(EngineError::Io { doing: "read the state of an attempt", source: error }),
+        }
+    }
+
+    /// When the attempt was prepared, in seconds since 1970.
+    pub(super) fn prepared_at_sec(&self) -> Result<u64, EngineError> {
+        let modified = fs::metadata(self.dir.join("attempt.json")).and_then(|found| found.modified());
+        let modified = modified.map_err(EngineError::io("read the state of an attempt"))?;
+        Ok(modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+    }
+
+    pub(super) fn files_before(&self) -> Result<TreeListing, String> {
+        let bytes = fs::read(self.dir.join("files-before")).map_err(|error| error.to_string())?;
+        TreeListing::from_bytes(&bytes).map_err(|error| error.to_string())
+    }
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, bytes)?;
+    fs::File::open(&temporary)?.sync_all()?;
+    fs::rename(temporary, path)
+}

@@ -1,0 +1,200 @@
+//! Reports the end of an attempt to the fleet: diff, setup output, result.
+
+use delegator_domain::redact::Redactor;
+use delegator_domain::task::TaskEnd;
+use delegator_fleet::{BlobName, FinishedTask, FleetError, TaskSpec};
+
+use super::attempt::{Ended, Outcome};
+use super::attempt_control::AttemptControl;
+use super::attempt_files::AttemptFiles;
+use super::changes::{find_changes, omissions, push_changes};
+use super::port::WorkerEvent;
+use super::shared::Shared;
+use crate::error::EngineError;
+use crate::format_version::FormatVersion;
+use crate::remote::fleet_result::FleetResult;
+use crate::results::task_queries::TaskFiles;
+use crate::supervise::task_report::Record;
+
+/// Reports an outcome. False if that was not possible and the next worker process must do it.
+pub(super) fn report_end(
+    shared: &Shared<'_>,
+    control: &AttemptControl,
+    spec: &TaskSpec,
+    files: &AttemptFiles,
+    outcome: Outcome,
+) -> bool {
+    let claim = &control.claim;
+    let task = claim.task.clone();
+    // Messages of git and of the system may contain secrets of this machine.
+    let outcome = redacted(outcome, &shared.settings.redactor);
+    let reported = match outcome {
+        Outcome::Ended(ended) => {
+            let event = WorkerEvent::Ended {
+                task: task.clone(),
+                state: ended.end.state(),
+                detail: detail(&ended.end),
+            };
+            finish(shared, control, spec, files, *ended).map(|()| event)
+        }
+        Outcome::Released => {
+            let released = shared.persist(control, || shared.database.release(claim));
+            released.map(|()| WorkerEvent::Released { task: task.clone() }).map_err(FinishError::from)
+        }
+        Outcome::GivenUp(cause) => {
+            let given_up = shared.persist(control, || shared.database.give_up(claim, &cause));
+            given_up.map(|()| WorkerEvent::Lost { task: task.clone(), cause }).map_err(FinishError::from)
+        }
+        Outcome::Dropped if shared.signals.is_abandoning() && !control.is_lost() => return false,
+        Outcome::Dropped => Err(FleetError::Fenced { task: task.clone() }.into()),
+    };
+    match reported {
+        Ok(event) => shared.report(&event),
+        Err(FinishError::Fleet(FleetError::Fenced { .. } | FleetError::SessionEnded)) => {
+            let cause = "it no longer belongs to this worker; its result is dropped".to_owned();
+            shared.report(&WorkerEvent::Lost { task, cause });
+        }
+        Err(FinishError::Fleet(_)) if !control.is_lost() => return false,
+        Err(FinishError::Engine(error)) if !control.is_lost() => {
+            let message = format!("could not report on {task}: {error}");
+            shared.report(&WorkerEvent::Problem { message });
+            return false;
+        }
+        Err(error) => shared.report(&WorkerEvent::Lost { task, cause: error.to_string() }),
+    }
+    true
+}
+
+/// Why an end was not reported.
+#[derive(Debug, thiserror::Error)]
+enum FinishError {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+fn redacted(outcome: Outcome, redactor: &Redactor) -> Outcome {
+    let redact = |text: String| redactor.redact_str(&text).into_owned();
+    match outcome {
+        Outcome::Ended(mut ended) => {
+            ended.end = match ended.end {
+                TaskEnd::Failed { kind, message, retry_at_ms } => {
+                    TaskEnd::Failed { kind, message: redact(message), retry_at_ms }
+                }
+                TaskEnd::Cancelled { reason } => TaskEnd::Cancelled { reason: reason.map(redact) },
+                end @ (TaskEnd::Completed | TaskEnd::Timeout(_)) => end,
+            };
+            Outcome::Ended(ended)
+        }
+        Outcome::GivenUp(cause) => Outcome::GivenUp(redact(cause)),
+        outcome @ (Outcome::Released | Outcome::Dropped) => outcome,
+    }
+}
+
+/// The failure of a task, in one line.
+fn detail(end: &TaskEnd) -> Option<String> {
+    match end {
+        TaskEnd::Failed { kind, message, .. } => {
+            let line = message.lines().next().unwrap_or_default();
+            Some(format!("{}: {line}", kind.name()))
+        }
+        TaskEnd::Cancelled { reason } => reason.clone(),
+        TaskEnd::Completed | TaskEnd::Timeout(_) => None,
+    }
+}
+
+fn finish(
+    shared: &Shared<'_>,
+    control: &AttemptControl,
+    spec: &TaskSpec,
+    files: &AttemptFiles,
+    ended: Ended,
+) -> Result<(), FinishError> {
+    let stored = ended.local.as_ref().map(|local| shared.engine.files(local)).transpose();
+    let (mut record, mut warnings) = record_of(stored);
+    warnings.extend(ended.warnings);
+    let mut changes = None;
+    if let (Some(base), Some(_)) = (&ended.base, &ended.local) {
+        match find_changes(shared, spec, files, base) {
+            Ok(found) => {
+                warnings.extend(omissions(&found));
+                changes = Some((base, found)).filter(|(_, found)| found.diff.has_changes());
+            }
+            Err(error) => warnings.push(format!("The changes of the task could not be read: {error}")),
+        }
+    }
+    let diff = changes.as_ref().map(|(_, found)| found.diff.bytes()).filter(|bytes| !bytes.is_empty());
+    let blobs = [(BlobName::Diff, diff), (BlobName::Setup, ended.setup_output.as_deref())];
+    let blobs: Vec<(BlobName, &[u8])> =
+        blobs.into_iter().filter_map(|(name, bytes)| Some((name, bytes?))).collect();
+    for (name, bytes) in &blobs {
+        shared.persist(control, || shared.database.put_blob(&control.claim, *name, bytes))?;
+    }
+    let mut pushed_branch = None;
+    // After the diff was stored, which is possible only while the task belongs to this worker.
+    if let Some((base, found)) = &changes
+        && spec.push
+        && ended.end == TaskEnd::Completed
+    {
+        match push_changes(shared, control, spec, files, (base, found)) {
+            Ok(branch) => pushed_branch = Some(branch),
+            Err(error) => warnings.push(format!("The changes were not pushed: {error}")),
+        }
+    }
+    let redactor = &shared.settings.redactor;
+    record.warnings.extend(warnings.iter().map(|warning| redactor.redact_str(warning).into_owned()));
+    let result = FleetResult {
+        version: FormatVersion,
+        record,
+        base_commit: ended.base.as_ref().map(|base| base.base_commit.clone()),
+        branch: ended.base.as_ref().map(|base| base.branch.clone()),
+        pushed_branch,
+        worker: shared.settings.name.clone(),
+    };
+    let result = result.to_json()?;
+    let names = blobs.iter().map(|(name, _)| *name).collect();
+    let finished = FinishedTask { end: ended.end, result, blobs: names };
+    Ok(shared.persist(control, || shared.database.finish(&control.claim, &finished))?)
+}
+
+/// The report of the run, and a warning if it cannot be read. A task that never ran has none.
+fn record_of(stored: Result<Option<TaskFiles>, EngineError>) -> (Record, Vec<String>) {
+    match stored {
+        Ok(files) => (files.and_then(|files| files.record).unwrap_or_default(), Vec::new()),
+        Err(error) => (Record::default(), vec![format!("The report of the task could not be read: {error}")]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::task::FailureKind;
+
+    use super::super::preparation::failed;
+    use super::*;
+
+    #[test]
+    fn secrets_of_the_worker_are_not_reported() {
+        let redactor = Redactor::builder().named_secret("tr0ub4dor-and-3").build();
+        let message = || "could not read https://host/tr0ub4dor-and-3".to_owned();
+        let ended = Ended::new(failed(FailureKind::CheckoutFailed, message()));
+        let cancelled = Ended::new(TaskEnd::Cancelled { reason: Some(message()) });
+        for outcome in [
+            Outcome::Ended(Box::new(ended)),
+            Outcome::Ended(Box::new(cancelled)),
+            Outcome::GivenUp(message()),
+        ] {
+            let shown = format!("{:?}", redacted(outcome, &redactor));
+            assert!(shown.contains("could not read") && !shown.contains("tr0ub4dor"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_unreadable_report_is_a_warning() {
+        let unreadable = EngineError::io("read the report")(std::io::ErrorKind::PermissionDenied.into());
+        let (record, warnings) = record_of(Err(unreadable));
+        assert_eq!(record, Record::default());
+        assert!(warnings[0].contains("report of the task could not be read"), "{warnings:?}");
+        assert_eq!(record_of(Ok(None)), (Record::default(), Vec::new()));
+    }
+}

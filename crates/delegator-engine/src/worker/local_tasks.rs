@@ -1,0 +1,82 @@
+//! The tasks of this machine that belong to attempts.
+//!
+//! A local error says nothing about an agent, which runs in a process of its own. So a query is repeated until it has an
+//! answer, and a checkout counts as unused only when the registry says that its tasks have ended.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use delegator_registry::{Filter, Task};
+
+use super::attempt_control::AttemptControl;
+use super::decisions::back_off;
+use super::port::WorkerEvent;
+use super::shared::Shared;
+use crate::error::EngineError;
+
+/// Time limit for stopping the tasks of a checkout.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long one step of it waits: the worker may be stopped for good meanwhile.
+const CANCEL_STEP: Duration = Duration::from_secs(1);
+
+/// Repeats a local call until it has an answer. `None` if the attempt is lost, or if the worker was stopped for good.
+pub(super) fn repeat_local<T>(
+    shared: &Shared<'_>,
+    control: &AttemptControl,
+    mut call: impl FnMut() -> Result<T, EngineError>,
+) -> Option<T> {
+    let mut failures = 0;
+    loop {
+        let error = match call() {
+            Ok(done) => return Some(done),
+            Err(error) => error,
+        };
+        if control.is_lost() || shared.signals.is_abandoning() {
+            return None;
+        }
+        failures += 1;
+        if failures == 1 {
+            let message = format!("could not look for {} here: {error}; trying again", control.claim.task);
+            shared.report(&WorkerEvent::Problem { message });
+        }
+        control.pause(back_off(failures));
+    }
+}
+
+/// Cancels the tasks that work in a directory, and waits for their end. False if they may still run.
+pub(super) fn end_local_tasks(shared: &Shared<'_>, dir: &Path) -> bool {
+    let deadline = Instant::now() + CANCEL_TIMEOUT;
+    let mut failures = 0;
+    while !shared.signals.is_abandoning() {
+        let problem = match cancel_tasks(shared, dir) {
+            Ok(true) => return true,
+            Ok(false) => "it still runs".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        failures += 1;
+        let pause = back_off(failures);
+        if Instant::now() + pause >= deadline {
+            let message = format!("could not stop the task in {}: {problem}", dir.display());
+            shared.report(&WorkerEvent::Problem { message });
+            return false;
+        }
+        shared.pause(pause);
+    }
+    false
+}
+
+/// Whether no task works in the directory; if one does, it is cancelled.
+fn cancel_tasks(shared: &Shared<'_>, dir: &Path) -> Result<bool, EngineError> {
+    let ids: Vec<_> = unfinished_in(shared, dir)?.into_iter().map(|task| task.id).collect();
+    if ids.is_empty() {
+        return Ok(true);
+    }
+    let reason = Some("the task no longer belongs to this worker");
+    shared.engine.cancel_all(&ids, reason, CANCEL_STEP)?;
+    Ok(unfinished_in(shared, dir)?.is_empty())
+}
+
+fn unfinished_in(shared: &Shared<'_>, dir: &Path) -> Result<Vec<Task>, EngineError> {
+    let filter = Filter { working_dir: Some(dir.display().to_string()), ..Filter::default() };
+    shared.engine.unfinished_tasks(&filter)
+}

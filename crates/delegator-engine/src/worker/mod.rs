@@ -1,0 +1,35 @@
+//! The worker: claims tasks of the fleet and runs them on this machine.
+//!
+//! ```text
+//! session: open ─▶ heartbeat, claim ─▶ … ─▶ drain ─▶ close
+//! attempt: claim ─▶ checkout ─▶ start ─▶ setup ─▶ submit here ─▶ events ─▶ diff, result ─▶ finish
+//! ```
+//!
+//! One thread controls the session ([`control`]), one watches the cutoff, and each attempt has a thread. The task itself runs
+//! through the registry and supervisor of this machine, so it survives this process: a restarted worker submits the same
+//! idempotency key and finds it again. What a worker does with a heartbeat is decided in [`decisions`], without I/O.
+//!
+//! This is the highest folder: it may use all others.
+
+mod attempt;
+mod attempt_control;
+mod attempt_files;
+mod changes;
+mod control;
+mod decisions;
+mod directories;
+mod events_upload;
+mod finish;
+mod local_tasks;
+mod port;
+mod preparation;
+mod pruning;
+mod setup;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod workspace;
+
+pub use control::{WorkerError, run_worker};
+pub use port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+pub use workspace::{Workspace, WorkspaceError};

@@ -1,0 +1,313 @@
+//! The setup script of an environment, run once for each revision.
+//!
+//! A revision is an environment, its repository, its script, and the commit: what a script installs depends on the files of
+//! the commit, so another commit needs another run. The script runs in a checkout of its own, which is then copied for each
+//! task; so its effect is in the work tree of the task, and tasks do not see each other's changes. Older revisions of the
+//! environment are deleted.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
+use delegator_fleet::TaskSpec;
+use delegator_git::{BaseCommit, Mirror, RemoteError};
+use delegator_supervisor::agent::{Variables, locate};
+use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
+
+use super::directories::{copy_directory, remove_directory};
+use super::shared::Shared;
+use super::workspace::{file_name, hash};
+use crate::error::EngineError;
+
+/// Installing the dependencies of a large project takes minutes.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Length of the line of output that is part of the failure's message.
+const QUOTED_CHARS: usize = 300;
+
+/// Why there is no prepared checkout.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SetupError {
+    #[error(transparent)]
+    Checkout(#[from] RemoteError),
+    /// The script failed.
+    #[error("{cause}")]
+    Script { cause: String, output: Vec<u8> },
+    #[error("the setup was cancelled")]
+    Cancelled,
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Revisions that a thread is preparing or copying.
+#[derive(Debug, Default)]
+pub(super) struct SetupLocks {
+    held: Mutex<BTreeSet<PathBuf>>,
+    released: Condvar,
+}
+
+struct SetupLock<'a> {
+    locks: &'a SetupLocks,
+    dir: PathBuf,
+}
+
+impl SetupLocks {
+    fn try_lock(&self, dir: &Path) -> Option<SetupLock<'_>> {
+        let is_new = self.held().insert(dir.to_owned());
+        is_new.then(|| SetupLock { locks: self, dir: dir.to_owned() })
+    }
+
+    /// `None` if the wait was cancelled.
+    fn lock(&self, dir: &Path, cancel: &AtomicBool) -> Option<SetupLock<'_>> {
+        loop {
+            if let Some(lock) = self.try_lock(dir) {
+                return Some(lock);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return None;
+            }
+            drop(self.released.wait_timeout_while(self.held(), POLL_INTERVAL, |held| held.contains(dir)));
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for SetupLock<'_> {
+    fn drop(&mut self) {
+        self.locks.held().remove(&self.dir);
+        self.locks.released.notify_all();
+    }
+}
+
+/// The directory of one revision: `work` is the checkout, `output` what the script printed; `output` exists only if the
+/// script has succeeded.
+struct Revision {
+    dir: PathBuf,
+}
+
+impl Revision {
+    fn work(&self) -> PathBuf {
+        self.dir.join("work")
+    }
+
+    fn output(&self) -> PathBuf {
+        self.dir.join("output")
+    }
+
+    /// Names the processes of the script, so that the next worker can end them.
+    fn mark(&self) -> PathBuf {
+        self.dir.join("mark")
+    }
+}
+
+/// The name of a revision; that of another revision of the same environment begins with the same text.
+fn revision_name(spec: &TaskSpec, base: &BaseCommit, script: &str) -> String {
+    let parts = [spec.repo_url.as_str(), script, &base.commit];
+    let joined: Vec<String> = parts.iter().map(|part| format!("{}:{part}", part.len())).collect();
+    format!("{}{}", environment_prefix(&spec.environment), hash(joined.concat().as_bytes()))
+}
+
+fn environment_prefix(environment: &str) -> String {
+    format!("{}.", file_name(environment))
+}
+
+/// Creates a prepared checkout at `to`, after running the script if this revision has not been prepared yet. Returns the
+/// redacted output of the script.
+pub(super) fn create_prepared_checkout(
+    shared: &Shared<'_>,
+    (task, spec, script): (&str, &TaskSpec, &str),
+    (mirror, base): (&Mirror, &BaseCommit),
+    to: &Path,
+    cancel: &AtomicBool,
+) -> Result<Vec<u8>, SetupError> {
+    let name = revision_name(spec, base, script);
+    let revision = Revision { dir: shared.workspace.setups().join(&name) };
+    let _lock = shared.setups.lock(&revision.dir, cancel).ok_or(SetupError::Cancelled)?;
+    if !revision.output().is_file() {
+        shared.report(&super::port::WorkerEvent::SetupStarted {
+            task: task.to_owned(),
+            environment: spec.environment.clone(),
+        });
+        let prepared = prepare(shared, &revision, script, (mirror, base), cancel);
+        if let Err(error) = prepared {
+            let _ = remove_directory(&revision.dir);
+            return Err(error);
+        }
+        remove_older(shared, &environment_prefix(&spec.environment), &name);
+    }
+    let output = fs::read(revision.output()).map_err(EngineError::io("read the output of a setup script"))?;
+    copy_directory(&revision.work(), to).map_err(EngineError::io("copy a prepared checkout"))?;
+    Ok(output)
+}
+
+fn prepare(
+    shared: &Shared<'_>,
+    revision: &Revision,
+    script: &str,
+    (mirror, base): (&Mirror, &BaseCommit),
+    cancel: &AtomicBool,
+) -> Result<(), SetupError> {
+    let io = |doing| EngineError::io(doing);
+    remove_directory(&revision.dir).map_err(io("remove an interrupted setup"))?;
+    fs::create_dir(&revision.dir).map_err(io("create a directory for a setup"))?;
+    mirror.check_out(base, &revision.work())?;
+    let run = run_script(shared, revision, script, cancel)?;
+    // Secrets of this machine must not reach the database.
+    let text = String::from_utf8_lossy(&run.output).into_owned();
+    let output = shared.settings.redactor.redact_str(&text).into_owned().into_bytes();
+    let cause = match run.end {
+        SetupEnd::Exited(ExitStatus::Code(0)) => {
+            fs::write(revision.output(), output).map_err(io("store the output of a setup script"))?;
+            return Ok(());
+        }
+        SetupEnd::Cancelled => return Err(SetupError::Cancelled),
+        SetupEnd::TimedOut => format!("the setup script did not end within {} minutes", LIMIT.as_secs() / 60),
+        SetupEnd::Exited(ExitStatus::Code(code)) => format!("the setup script failed with exit code {code}"),
+        SetupEnd::Exited(ExitStatus::Signal(signal)) => {
+            format!("the setup script was killed by signal {signal}")
+        }
+    };
+    let cause = format!("{cause}{}", quoted_line(&output));
+    Err(SetupError::Script { cause, output })
+}
+
+fn run_script(
+    shared: &Shared<'_>,
+    revision: &Revision,
+    script: &str,
+    cancel: &AtomicBool,
+) -> Result<SetupRun, SetupError> {
+    let variables = script_variables(&shared.settings.variables);
+    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let shell = locate(OsStr::new("bash"), path, Some(&revision.work()));
+    let shell = shell.map_err(|problem| SetupError::Script {
+        cause: format!("bash could not be started: {problem}"),
+        output: Vec::new(),
+    })?;
+    let mark = TaskId::from_random(TaskLocation::Local, shared.engine.system.random_bytes()?);
+    let file = revision.dir.join("script");
+    let write = || -> io::Result<()> {
+        fs::write(revision.mark(), mark.as_str())?;
+        fs::write(&file, script)
+    };
+    write().map_err(EngineError::io("write a setup script"))?;
+    let setup = SetupScript {
+        mark: &mark,
+        shell: &shell,
+        script: &file,
+        working_dir: &revision.work(),
+        variables: &variables,
+        limit: LIMIT,
+    };
+    Ok(setup.run(cancel).map_err(EngineError::io("run a setup script"))?)
+}
+
+/// The environment of the worker, without what is only for the worker itself: its database and its configuration.
+fn script_variables(variables: &Variables) -> Variables {
+    let is_own = |name: &str| name.starts_with("MCP_DELEGATOR_") || name.starts_with("PGPASS");
+    variables.iter().filter(|(name, _)| !is_own(&name.to_string_lossy())).cloned().collect()
+}
+
+/// The last line of the output, for the message of a failure; `logs` shows all of it.
+fn quoted_line(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    match text.trim_end().lines().next_back().map(str::trim) {
+        None | Some("") => String::new(),
+        Some(line) => format!(": {}", line.chars().take(QUOTED_CHARS).collect::<String>()),
+    }
+}
+
+/// Deletes the other revisions of an environment, unless a thread uses them. What cannot be deleted now is deleted later.
+fn remove_older(shared: &Shared<'_>, prefix: &str, current: &str) {
+    for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with(prefix) || name == current {
+            continue;
+        }
+        if let Some(_lock) = shared.setups.try_lock(&entry.path()) {
+            let _ = remove_directory(&entry.path());
+        }
+    }
+}
+
+/// Ends scripts that a killed worker has left, and deletes what they have not finished.
+pub(super) fn clean_interrupted(shared: &Shared<'_>) {
+    for entry in fs::read_dir(shared.workspace.setups()).into_iter().flatten().flatten() {
+        let revision = Revision { dir: entry.path() };
+        if revision.output().is_file() {
+            continue;
+        }
+        let mark = fs::read_to_string(revision.mark()).ok().and_then(|text| text.parse::<TaskId>().ok());
+        if let Some(mark) = mark {
+            shared.engine.system.sweep_lost(&mark, &|_| delegator_supervisor::process::Owner::ThisTask);
+        }
+        let _ = remove_directory(&revision.dir);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use delegator_domain::task::Mode;
+
+    use super::*;
+
+    fn spec(environment: &str, repo_url: &str) -> TaskSpec {
+        TaskSpec {
+            environment: environment.to_owned(),
+            repo_url: repo_url.to_owned(),
+            branch: None,
+            setup: None,
+            mode: Mode::WorkspaceWrite,
+            push: false,
+            text: String::new(),
+            title: String::new(),
+            labels: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_revision_is_environment_repository_script_and_commit() {
+        let base = |commit: &str| BaseCommit { commit: commit.to_owned(), branch: "main".to_owned() };
+        let name = |environment: &str, url: &str, script: &str, commit: &str| {
+            revision_name(&spec(environment, url), &base(commit), script)
+        };
+        let first = name("e", "/r", "make", "c1");
+        assert_eq!(name("e", "/r", "make", "c1"), first);
+        for other in [
+            name("f", "/r", "make", "c1"),
+            name("e", "/s", "make", "c1"),
+            name("e", "/r", "make all", "c1"),
+            name("e", "/r", "make", "c2"),
+            name("e", "/rm", "ake", "c1"),
+        ] {
+            assert_ne!(other, first);
+        }
+        assert!(first.starts_with("e.") && !name("e2", "/r", "make", "c1").starts_with("e."));
+    }
+
+    #[test]
+    fn a_script_gets_no_database_password() {
+        let given = ["PATH", "GITHUB_TOKEN", "MCP_DELEGATOR_DATABASE_URL", "PGPASSWORD", "PGPASSFILE"];
+        let given = given.map(|name| (name.into(), "x".into())).to_vec();
+        let passed: Vec<_> = script_variables(&given).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(passed, ["PATH", "GITHUB_TOKEN"]);
+    }
+
+    #[test]
+    fn the_message_quotes_the_last_line_of_the_output() {
+        assert_eq!(quoted_line(b"  \n"), "");
+        assert_eq!(quoted_line(b"a\nnpm: not found\n"), ": npm: not found");
+        assert_eq!(quoted_line("\u{fc}".repeat(5000).as_bytes()).chars().count(), QUOTED_CHARS + 2);
+    }
+}

@@ -1,0 +1,185 @@
+//! What the threads of a worker share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use delegator_fleet::{Claim, Database, FleetError};
+use rustix::event::{Timespec, poll};
+
+use super::attempt_control::{AttemptControl, Stop};
+use super::decisions::{AttemptKey, back_off};
+use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use super::setup::SetupLocks;
+use super::workspace::Workspace;
+use crate::Engine;
+use crate::submit::worker_contact::{BootTime, WorkerContact, record_contact};
+
+/// How soon a pause ends after a signal.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(super) struct Shared<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) database: &'a Database,
+    pub(super) port: &'a dyn WorkerPort,
+    pub(super) settings: &'a WorkerSettings,
+    pub(super) workspace: &'a Workspace,
+    pub(super) signals: &'a StopSignals,
+    pub(super) setups: SetupLocks,
+    attempts: Mutex<BTreeMap<AttemptKey, Arc<AttemptControl>>>,
+    attempt_ended: Condvar,
+    /// When the last successful heartbeat was sent.
+    last_beat: Mutex<BootTime>,
+}
+
+pub(super) fn sleep(length: Duration) {
+    // An interrupted pause only polls sooner.
+    let _ = Timespec::try_from(length).map(|length| poll(&mut [], Some(&length)));
+}
+
+pub(super) fn key_of(claim: &Claim) -> AttemptKey {
+    (claim.task.clone(), claim.attempt)
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(
+        (engine, database): (&'a Engine, &'a Database),
+        port: &'a dyn WorkerPort,
+        settings: &'a WorkerSettings,
+        workspace: &'a Workspace,
+        signals: &'a StopSignals,
+    ) -> Shared<'a> {
+        Shared {
+            engine,
+            database,
+            port,
+            settings,
+            workspace,
+            signals,
+            setups: SetupLocks::default(),
+            attempts: Mutex::default(),
+            attempt_ended: Condvar::new(),
+            last_beat: Mutex::new(BootTime::now()),
+        }
+    }
+
+    pub(super) fn report(&self, event: &WorkerEvent) {
+        self.port.report(event);
+    }
+
+    /// Adds an attempt; `None` if it is known.
+    pub(super) fn register(&self, claim: Claim, is_started: bool) -> Option<Arc<AttemptControl>> {
+        let mut attempts = self.attempts();
+        let key = key_of(&claim);
+        if attempts.contains_key(&key) {
+            return None;
+        }
+        let control = Arc::new(AttemptControl::new(claim, is_started));
+        attempts.insert(key, Arc::clone(&control));
+        Some(control)
+    }
+
+    /// Stops one attempt, if it is known.
+    pub(super) fn stop(&self, key: &AttemptKey, stop: Stop) {
+        let control = self.attempts().get(key).cloned();
+        if let Some(control) = control {
+            control.request(stop);
+        }
+    }
+
+    pub(super) fn unregister(&self, claim: &Claim) {
+        self.attempts().remove(&key_of(claim));
+        self.attempt_ended.notify_all();
+    }
+
+    pub(super) fn known(&self) -> BTreeSet<AttemptKey> {
+        self.attempts().keys().cloned().collect()
+    }
+
+    pub(super) fn busy(&self) -> usize {
+        self.attempts().len()
+    }
+
+    /// Stops all attempts; returns whether one of them was not stopping for this reason yet.
+    pub(super) fn stop_all(&self, stop: &Stop) -> bool {
+        let attempts: Vec<_> = self.attempts().values().cloned().collect();
+        attempts.iter().fold(false, |is_new, control| control.request(stop.clone()) | is_new)
+    }
+
+    /// Waits until all attempts have ended, at most this long.
+    pub(super) fn wait_for_attempts(&self, limit: Duration) {
+        let attempts = self.attempts();
+        let waited = self.attempt_ended.wait_timeout_while(attempts, limit, |attempts| !attempts.is_empty());
+        drop(waited);
+    }
+
+    /// Waits for this time, or until the next signal.
+    pub(super) fn pause(&self, length: Duration) {
+        let (signals, deadline) = (self.signals.count(), Instant::now() + length);
+        while self.signals.count() == signals
+            && let Some(left) = deadline.checked_duration_since(Instant::now())
+        {
+            sleep(left.min(SIGNAL_INTERVAL));
+        }
+    }
+
+    /// The worker was stopped for good: attempts that wait shall find out.
+    pub(super) fn wake_attempts(&self) {
+        self.attempts().values().for_each(|control| control.abandon());
+    }
+
+    pub(super) fn beat_succeeded(&self, sent_at: BootTime) {
+        *self.last_beat.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
+        if let Err(error) = record_contact(&self.workspace.contact(), sent_at) {
+            let message = format!("could not write {}: {error}", self.workspace.contact().display());
+            self.report(&WorkerEvent::Problem { message });
+        }
+    }
+
+    /// What the supervisors of the tasks watch.
+    pub(super) fn contact(&self) -> WorkerContact {
+        WorkerContact { file: self.workspace.contact(), limit: self.settings.cutoff }
+    }
+
+    pub(super) fn since_last_beat(&self) -> Duration {
+        self.last_beat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Repeats a call of an attempt until it succeeds. An error means that the task is lost, that the worker was stopped for
+    /// good, or that the database will never accept the call; then the next heartbeat gives the task up.
+    pub(super) fn persist<T>(
+        &self,
+        control: &AttemptControl,
+        mut call: impl FnMut() -> Result<T, FleetError>,
+    ) -> Result<T, FleetError> {
+        let mut failures = 0;
+        loop {
+            match call() {
+                Err(error @ (FleetError::Fenced { .. } | FleetError::SessionEnded)) => {
+                    control.request(Stop::Lost);
+                    return Err(error);
+                }
+                Err(error) if control.is_lost() || self.signals.is_abandoning() => return Err(error),
+                Err(error) if error.is_final() => {
+                    let message = format!("could not report on {}: {error}", control.claim.task);
+                    self.report(&WorkerEvent::Problem { message });
+                    return Err(error);
+                }
+                Err(error) => {
+                    failures += 1;
+                    if failures == 1 && !error.is_transient() {
+                        let message =
+                            format!("could not report on {}: {error}; trying again", control.claim.task);
+                        self.report(&WorkerEvent::Problem { message });
+                    }
+                    control.pause(back_off(failures));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, BTreeMap<AttemptKey, Arc<AttemptControl>>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

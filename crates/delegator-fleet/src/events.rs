@@ -1,0 +1,130 @@
+//! The event streams of tasks.
+//!
+//! A stream is bytes: chunks of it are appended under the lock of the attempt, so that they are contiguous. A reader's
+//! position is attempt and offset.
+
+use crate::claim::Claim;
+use crate::database::Database;
+use crate::error::FleetError;
+use crate::statements::Statements;
+
+/// Where a reader continues. The default is the beginning of the last attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EventPosition {
+    pub attempt: i32,
+    pub offset: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPage {
+    pub bytes: Vec<u8>,
+    pub next: EventPosition,
+    /// A newer attempt has begun: the bytes begin at its offset 0.
+    pub restarted: bool,
+}
+
+impl Database {
+    /// Appends events at `offset` and returns the end of the stored stream. Bytes that are already stored are ignored.
+    pub fn append_events(&self, claim: &Claim, offset: u64, bytes: &[u8]) -> Result<u64, FleetError> {
+        self.transaction(async |db| {
+            let stored = lock_attempt(db, claim).await?;
+            if offset > stored {
+                return Err(FleetError::Gap { stored });
+            }
+            let known = usize::try_from(stored - offset).unwrap_or(usize::MAX);
+            let Some(new) = bytes.get(known..).filter(|new| !new.is_empty()) else { return Ok(stored) };
+            let end = stored + new.len() as u64;
+            sqlx::query!(
+                "insert into delegator.event_chunks (task, attempt, byte_offset, bytes) values ($1, $2, $3, $4)",
+                claim.task,
+                claim.attempt,
+                signed(stored),
+                new,
+            )
+            .execute(&mut *db)
+            .await?;
+            sqlx::query!(
+                "update delegator.attempts set event_bytes = $3 where task = $1 and attempt = $2",
+                claim.task,
+                claim.attempt,
+                signed(end),
+            )
+            .execute(&mut *db)
+            .await?;
+            Ok(end)
+        })
+    }
+
+    /// The events from a position on, at most about `max_bytes`.
+    pub fn events(&self, id: &str, from: EventPosition, max_bytes: usize) -> Result<EventPage, FleetError> {
+        self.transaction(async |db| {
+            let attempt = sqlx::query!(
+                r#"select t.attempt, coalesce(a.event_bytes, 0) as "event_bytes!"
+                 from delegator.tasks t
+                 left join delegator.attempts a on a.task = t.id and a.attempt = t.attempt where t.id = $1"#,
+                id,
+            )
+            .fetch_optional(&mut *db)
+            .await?;
+            let attempt = attempt.ok_or_else(|| FleetError::UnknownTask { id: id.to_owned() })?;
+            let restarted = from.attempt != 0 && from.attempt != attempt.attempt;
+            let start = if restarted { 0 } else { from.offset };
+            let bytes = match start < unsigned(attempt.event_bytes) {
+                true => read_chunks(db, id, attempt.attempt, start, max_bytes).await?,
+                false => Vec::new(),
+            };
+            let next = EventPosition { attempt: attempt.attempt, offset: start + bytes.len() as u64 };
+            Ok(EventPage { bytes, next, restarted })
+        })
+    }
+}
+
+/// The chunks from the one that contains `start` on, until there are enough bytes.
+async fn read_chunks(
+    db: &mut Statements,
+    id: &str,
+    attempt: i32,
+    start: u64,
+    max_bytes: usize,
+) -> Result<Vec<u8>, FleetError> {
+    let end = start.saturating_add(max_bytes as u64);
+    let chunks = sqlx::query!(
+        "select byte_offset, bytes from delegator.event_chunks
+         where task = $1 and attempt = $2 and byte_offset < $4 and byte_offset >= (
+            select coalesce(max(byte_offset), 0) from delegator.event_chunks
+            where task = $1 and attempt = $2 and byte_offset <= $3)
+         order by byte_offset",
+        id,
+        attempt,
+        signed(start),
+        signed(end),
+    )
+    .fetch_all(&mut *db)
+    .await?;
+    let first = chunks.first().map_or(start, |chunk| unsigned(chunk.byte_offset));
+    let skipped = usize::try_from(start - first).unwrap_or(usize::MAX);
+    let bytes = chunks.into_iter().flat_map(|chunk| chunk.bytes).skip(skipped).take(max_bytes);
+    Ok(bytes.collect())
+}
+
+/// Locks the open attempt of a claim and returns the length of its stream.
+pub(crate) async fn lock_attempt(db: &mut Statements, claim: &Claim) -> Result<u64, FleetError> {
+    let stored = sqlx::query_scalar!(
+        "select event_bytes from delegator.attempts
+         where task = $1 and attempt = $2 and session = $3 and ended_at is null for update",
+        claim.task,
+        claim.attempt,
+        claim.session.0,
+    )
+    .fetch_optional(&mut *db)
+    .await?;
+    stored.map(unsigned).ok_or_else(|| claim.fenced())
+}
+
+pub(crate) fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn unsigned(bytes: i64) -> u64 {
+    u64::try_from(bytes).unwrap_or_default()
+}

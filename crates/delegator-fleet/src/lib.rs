@@ -1,0 +1,44 @@
+//! The database of the fleet: queue, leases, events and results in PostgreSQL. The only code that knows PostgreSQL.
+//!
+//! ```text
+//! submitter                        worker
+//! submit ─▶ queued ─▶ claim ─▶ claimed ─▶ start ─▶ running ─▶ finish ─▶ completed, failed, timeout, cancelled
+//!              ▲                  │release            │lost
+//!              └──────────────────┴── on_lost: retry ─┴── on_lost: fail ─▶ failed (worker_lost)
+//! ```
+//!
+//! Every call is one transaction (a file is stored in several), bounded in time, and can be repeated after a lost answer.
+//! Only the database's clock counts. Queries are checked at compile time against `.sqlx/`, which
+//! `scripts/prepare-queries` writes from a real server.
+
+mod blobs;
+mod claim;
+mod control;
+mod database;
+mod database_url;
+mod error;
+mod events;
+mod grant;
+mod listen;
+mod retention;
+mod schema;
+mod session;
+mod statements;
+mod status;
+mod submit;
+mod task;
+
+pub use blobs::BlobName;
+pub use claim::{CancelRequest, Claim, ClaimedTask, FinishedTask, OwnedTask};
+pub use database::Database;
+pub use database_url::{DatabaseUrl, UrlProblem};
+pub use delegator_domain::environment::OnLost;
+pub use error::{FleetError, SchemaProblem};
+pub use events::{EventPage, EventPosition};
+pub use grant::grant_sql;
+pub use listen::Listener;
+pub use retention::{Pruned, Retention};
+pub use schema::Migrated;
+pub use session::{Heartbeat, NewSession, OpenedSession, SessionId};
+pub use status::{FleetStatus, WorkerStatus};
+pub use task::{FleetEnd, FleetState, FleetTask, IdempotencyKey, NewTask, Submitted, TaskSpec, new_id};

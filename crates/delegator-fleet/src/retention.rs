@@ -1,0 +1,127 @@
+//! Deletes old tasks, by age and by size.
+
+use std::time::{Duration, Instant};
+
+use sqlx::Executor;
+
+use crate::database::Database;
+use crate::error::FleetError;
+use crate::events::signed;
+
+/// Tasks to delete in one transaction. A task may have many chunks of events, and a large diff.
+const BATCH: i64 = 20;
+/// Time for all transactions of one call, and for one of them.
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+const BATCH_LIMIT: Duration = Duration::from_secs(60);
+const LONG_STATEMENTS: &str = "set local statement_timeout = '60s'";
+/// PostgreSQL has no dates before this age.
+const MAX_AGE: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
+
+/// How long ended tasks stay in the database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    pub max_age: Option<Duration>,
+    /// Of events and results; the oldest tasks are deleted first.
+    pub max_bytes: Option<u64>,
+    /// Do nothing if any worker has pruned within this time.
+    pub interval: Duration,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    pub tasks: u64,
+    /// More tasks than one call deletes are due.
+    pub is_partial: bool,
+}
+
+impl Database {
+    /// Deletes ended tasks that are too old, and the oldest ones if all together are too large. Unfinished tasks stay.
+    pub fn prune(&self, retention: &Retention) -> Result<Pruned, FleetError> {
+        let mut pruned = Pruned::default();
+        if !self.begin_pruning(retention.interval)? {
+            return Ok(pruned);
+        }
+        let Some(cutoff) = self.cutoff(retention)? else { return Ok(pruned) };
+        let started = Instant::now();
+        loop {
+            let deleted = self.delete_batch(&cutoff)?;
+            pruned.tasks += deleted;
+            if deleted < BATCH.unsigned_abs() {
+                return Ok(pruned);
+            }
+            if started.elapsed() >= CALL_LIMIT {
+                pruned.is_partial = true;
+                self.continue_pruning_later()?;
+                return Ok(pruned);
+            }
+        }
+    }
+
+    /// False if another worker has pruned lately, or does so now. Also deletes ended sessions to which no task refers; those
+    /// of the last day stay, so that their workers count as known.
+    fn begin_pruning(&self, interval: Duration) -> Result<bool, FleetError> {
+        self.transaction(async |db| {
+            let due = sqlx::query!(
+                "update delegator.upkeep set pruned_at = now() where only_row in (
+                    select only_row from delegator.upkeep
+                    where pruned_at < now() - make_interval(secs => $1) for update skip locked)",
+                interval.min(MAX_AGE).as_secs_f64(),
+            )
+            .execute(&mut *db)
+            .await?;
+            if due.rows_affected() == 0 {
+                return Ok(false);
+            }
+            sqlx::query!(
+                "delete from delegator.sessions s where s.ended_at < now() - interval '1 day'
+                    and not exists (select from delegator.tasks t where t.session = s.id)"
+            )
+            .execute(&mut *db)
+            .await?;
+            Ok(true)
+        })
+    }
+
+    fn continue_pruning_later(&self) -> Result<(), FleetError> {
+        self.transaction(async |db| {
+            sqlx::query!("update delegator.upkeep set pruned_at = '-infinity'").execute(&mut *db).await?;
+            Ok(())
+        })
+    }
+
+    /// Tasks that ended until then are deleted; `None`: nothing is due. A time as PostgreSQL writes it.
+    fn cutoff(&self, retention: &Retention) -> Result<Option<String>, FleetError> {
+        let age = retention.max_age.map(|age| age.min(MAX_AGE).as_secs_f64());
+        let bytes = retention.max_bytes.map(signed);
+        self.long_transaction(BATCH_LIMIT, async |db| {
+            (&mut *db).execute(LONG_STATEMENTS).await?;
+            Ok(sqlx::query_scalar!(
+                "select greatest(now() - make_interval(secs => $1), (
+                    select max(ended_at) from (
+                        select ended_at, sum(stored_bytes) over (order by ended_at desc, id desc) as total
+                        from delegator.tasks where ended_at is not null) newest_first
+                    where total > $2::bigint))::text",
+                age,
+                bytes,
+            )
+            .fetch_one(&mut *db)
+            .await?)
+        })
+    }
+
+    fn delete_batch(&self, cutoff: &str) -> Result<u64, FleetError> {
+        self.long_transaction(BATCH_LIMIT, async |db| {
+            (&mut *db).execute(LONG_STATEMENTS).await?;
+            let deleted = sqlx::query!(
+                "delete from delegator.tasks where id in (
+                    select id from delegator.tasks where ended_at <= $1::text::timestamptz
+                    order by ended_at limit $2)",
+                cutoff,
+                BATCH,
+            )
+            .execute(&mut *db)
+            .await?;
+            Ok(deleted.rows_affected())
+        })
+    }
+}

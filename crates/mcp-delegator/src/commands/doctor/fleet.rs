@@ -1,0 +1,63 @@
+//! Checks of the fleet's database, if one is configured: reachable, tables that fit, a connection that others cannot read.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::check::Check;
+use crate::commands::context::Context;
+use crate::commands::fleet::database::database;
+use crate::error::AppError;
+use crate::spec::shell::shell_word;
+
+const NAME: &str = "fleet";
+const READABLE_BY_OTHERS: u32 = 0o004;
+
+pub fn checks(context: &Context<'_>) -> Vec<Check> {
+    match context.config.database_url() {
+        Ok(None) => return Vec::new(),
+        Ok(Some(_)) => {}
+        Err(error) => return vec![Check::failed(context, NAME, AppError::from(error))],
+    }
+    [Some(connection(context)), url_file(context)].into_iter().flatten().collect()
+}
+
+fn connection(context: &Context<'_>) -> Check {
+    let status = || {
+        let database = database(context)?;
+        let status = database.status()?;
+        Ok((database.url().clone(), status))
+    };
+    let (url, status) = match status() {
+        Ok(found) => found,
+        Err(error) => return Check::failed(context, NAME, error),
+    };
+    let message = format!(
+        "{url}, tables of version {}, {} running, {} queued",
+        status.schema,
+        count(status.workers.len(), "worker"),
+        status.queued
+    );
+    if url.is_on_this_machine() || url.verifies_server() {
+        return Check::ok(NAME, message);
+    }
+    Check::warning(
+        NAME,
+        format!("{message}; the connection to another machine is not verified"),
+        "Use sslmode=verify-full in the URL: others on the network can read or change tasks.",
+    )
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A warning if the file with the URL, and so the password, is readable by every user of the machine.
+fn url_file(context: &Context<'_>) -> Option<Check> {
+    let path = context.config.database_url_file()?;
+    let mode = path.metadata().ok()?.permissions().mode();
+    (mode & READABLE_BY_OTHERS != 0).then(|| {
+        let path = path.display().to_string();
+        let message =
+            format!("{path} contains the database URL and can be read by every user of this machine");
+        Check::warning("database_url_file", message, format!("Run: chmod go= {}", shell_word(&path)))
+    })
+}

@@ -1,0 +1,42 @@
+//! The database of the fleet, as the configuration or a command names it.
+
+use std::path::PathBuf;
+
+use delegator_fleet::{Database, DatabaseUrl};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::commands::context::Context;
+use crate::error::fleet::SET_DATABASE;
+use crate::error::{AppError, ErrorCode};
+
+/// Inputs that name another database than the configuration. A model cannot choose one.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct DatabaseInput {
+    /// Database URL, without a password
+    #[schemars(length(min = 1, max = 4096), extend("x-command-line" = true))]
+    pub database_url: Option<String>,
+    /// File whose first line is the database URL
+    #[schemars(length(min = 1, max = 4096), extend("x-command-line" = true))]
+    pub database_url_file: Option<PathBuf>,
+}
+
+/// The configured database. Nothing connects before the first call.
+pub fn database(context: &Context<'_>) -> Result<Database, AppError> {
+    database_from(context, &DatabaseInput::default())
+}
+
+/// The database that the inputs name, else the configured one.
+pub fn database_from(context: &Context<'_>, input: &DatabaseInput) -> Result<Database, AppError> {
+    let file = input.database_url_file.as_ref().map(|file| context.process.current_dir.join(file));
+    let file = file.map(|file| ("database_url_file", file.display().to_string()));
+    let url = input.database_url.clone().map(|url| ("database_url", url));
+    let flags: Vec<_> = url.into_iter().chain(file).map(|(key, text)| (key.to_owned(), text)).collect();
+    let url = context.config.with_flags(&flags)?.database_url()?.ok_or_else(no_database)?;
+    let open = || Ok(Database::new(&DatabaseUrl::parse(url.reveal())?)?);
+    context.connections.fleet_database(url.reveal(), open)
+}
+
+fn no_database() -> AppError {
+    AppError::new(ErrorCode::ConfigInvalid, "No database of a fleet is configured.").suggest(SET_DATABASE)
+}

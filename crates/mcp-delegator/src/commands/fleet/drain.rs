@@ -1,0 +1,54 @@
+//! `fleet drain`: a worker claims no more tasks and ends when its running ones have.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::fleet::DATABASE_FAILURES;
+use crate::commands::fleet::database::{DatabaseInput, database_from};
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Shape, Toolset};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Drain {
+    /// Name of the worker
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    pub worker: String,
+    #[serde(flatten)]
+    pub database: DatabaseInput,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DrainedWorker {
+    pub worker: String,
+    /// Whether this call changed it; false if it was draining already.
+    pub is_changed: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "The worker process exits when its running tasks have ended. A drain cannot be taken back: start the worker again.",
+    shape: Shape::Action("worker_draining"),
+    idempotent: true,
+    network: true,
+    toolset: Toolset::Hidden,
+    failures: DATABASE_FAILURES,
+    ..CommandSpec::new::<Drain, DrainedWorker>(&["fleet", "drain"], "Let a worker finish its tasks and exit")
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: Drain) -> Result<CommandOutput, AppError> {
+    let is_changed = database_from(context, &input.database)?.drain(&input.worker)?;
+    Ok(CommandOutput::done(DrainedWorker { worker: input.worker, is_changed }))
+}
+
+fn describe(data: &Value) -> Document {
+    let already = if data["is_changed"] == false { "already " } else { "" };
+    Document::titled(format!("The worker {} is {already}draining", scalar(&data["worker"])))
+        .block(Block::Text("It claims no more tasks and exits when its running tasks have ended.".to_owned()))
+}

@@ -1,0 +1,57 @@
+//! `fleet migrate`: create or upgrade the tables of the fleet.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::fleet::DATABASE_FAILURES;
+use crate::commands::fleet::database::{DatabaseInput, database_from};
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::output::documents::document::{Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Shape, Toolset};
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MigratedTables {
+    /// Version of the tables before; 0 if there were none.
+    pub from_version: String,
+    pub to_version: String,
+    pub is_changed: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Several at once wait for each other. A worker does the same at its start, if its role may.",
+    shape: Shape::Action("fleet_migrated"),
+    idempotent: true,
+    network: true,
+    toolset: Toolset::Hidden,
+    failures: DATABASE_FAILURES,
+    ..CommandSpec::new::<DatabaseInput, MigratedTables>(
+        &["fleet", "migrate"],
+        "Create or upgrade the tables of the fleet",
+    )
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: DatabaseInput) -> Result<CommandOutput, AppError> {
+    let migrated = database_from(context, &input)?.migrate()?;
+    Ok(CommandOutput::done(MigratedTables {
+        from_version: migrated.before.to_string(),
+        to_version: migrated.after.to_string(),
+        is_changed: migrated.before != migrated.after,
+    }))
+}
+
+fn describe(data: &Value) -> Document {
+    let version = scalar(&data["to_version"]);
+    let title = match (data["is_changed"] == true, data["from_version"].as_str()) {
+        (false, _) => format!("The tables are current: version {version}"),
+        (true, Some("0")) => format!("The tables were created: version {version}"),
+        (true, _) => format!("The tables were upgraded to version {version}"),
+    };
+    Document::titled(title)
+}

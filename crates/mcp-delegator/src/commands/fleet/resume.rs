@@ -1,0 +1,29 @@
+//! `fleet resume`: the fleet, or one worker, claims tasks again.
+
+use crate::commands::context::Context;
+use crate::commands::fleet::database::database_from;
+use crate::commands::fleet::{FleetOrWorker, claiming_output, claiming_spec, describe_claiming};
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::output::outcome::CommandOutput;
+use crate::spec::CommandSpec;
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "A worker that was paused by its name stays paused until it is resumed by its name.",
+    ..claiming_spec(
+        &["fleet", "resume"],
+        "Resume the fleet or a worker: it claims tasks again",
+        "fleet_resumed",
+    )
+};
+
+pub const COMMAND: Command = Command {
+    describe: describe_claiming,
+    prepare: Some(|input| prepare(input, run)),
+    ..Command::new(&SPEC)
+};
+
+fn run(context: &Context<'_>, input: FleetOrWorker) -> Result<CommandOutput, AppError> {
+    let is_changed = database_from(context, &input.database)?.resume(input.worker.as_deref())?;
+    Ok(claiming_output(input.worker, false, is_changed))
+}

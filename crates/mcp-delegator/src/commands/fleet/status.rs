@@ -1,0 +1,194 @@
+//! `fleet status`: workers, slots and queue at one moment.
+//!
+//! With the name of a worker the call fails if that worker has no lease: a container uses this as its health check.
+
+use std::collections::BTreeMap;
+
+use delegator_fleet::{FleetError, FleetStatus, WorkerStatus};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::fleet::DATABASE_FAILURES;
+use crate::commands::fleet::database::{DatabaseInput, database_from};
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::output::documents::document::{Block, Document, facts, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Example, Shape};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct FleetStatusInput {
+    /// Only this worker; it is an error if it is not running
+    #[schemars(length(min = 1, max = 128))]
+    pub worker: Option<String>,
+    #[serde(flatten)]
+    pub database: DatabaseInput,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FleetOverview {
+    /// Whether the whole fleet is paused.
+    pub is_paused: bool,
+    /// Workers with a lease, by name.
+    pub workers: Vec<FleetWorker>,
+    pub worker_count: usize,
+    pub slot_count: u64,
+    pub busy_count: u64,
+    pub queued_count: u64,
+    /// Claimed or running tasks.
+    pub running_count: u64,
+    /// How long the oldest queued task has been waiting.
+    pub oldest_wait_ms: Option<i64>,
+    /// Queued tasks with a label that no worker has.
+    pub unmatched_count: u64,
+    /// Attempts that ended in the last 24 hours because their worker was lost.
+    pub lost_last_day_count: u64,
+    /// Tasks that ended in the last 24 hours.
+    pub ended_last_day_count: u64,
+    /// Size of the stored events, diffs and results of ended tasks.
+    pub stored_bytes: u64,
+    pub schema_version: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FleetWorker {
+    pub name: String,
+    /// idle, busy, full, paused or draining.
+    pub state: &'static str,
+    pub slot_count: u32,
+    /// Tasks that it has.
+    pub busy_count: u32,
+    pub labels: BTreeMap<String, String>,
+    pub version: String,
+    pub heartbeat_age_ms: i64,
+    pub started_at: String,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    shape: Shape::Show("fleet"),
+    danger: Danger::Safe,
+    idempotent: true,
+    network: true,
+    failures: DATABASE_FAILURES,
+    examples: &[
+        Example { command: "mcp-delegator fleet status", shows: "workers, slots and queue" },
+        Example {
+            command: "mcp-delegator fleet status --worker build-3 --quiet",
+            shows: "fails unless this worker has a lease",
+        },
+    ],
+    ..CommandSpec::new::<FleetStatusInput, FleetOverview>(
+        &["fleet", "status"],
+        "Show workers, slots and queue of the fleet",
+    )
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: FleetStatusInput) -> Result<CommandOutput, AppError> {
+    let mut status = database_from(context, &input.database)?.status()?;
+    if let Some(worker) = input.worker {
+        let (found, others) = status.workers.into_iter().partition(|candidate| candidate.name == worker);
+        status.workers = found;
+        if status.workers.is_empty() {
+            let others: Vec<WorkerStatus> = others;
+            let known = others.into_iter().map(|worker| worker.name).collect();
+            return Err(FleetError::UnknownWorker { worker, known }.into());
+        }
+    }
+    Ok(CommandOutput::done(overview(status)))
+}
+
+fn overview(status: FleetStatus) -> FleetOverview {
+    let sum =
+        |count: fn(&WorkerStatus) -> u32| status.workers.iter().map(|worker| u64::from(count(worker))).sum();
+    FleetOverview {
+        is_paused: status.is_paused,
+        worker_count: status.workers.len(),
+        slot_count: sum(|worker| worker.slots),
+        busy_count: sum(|worker| worker.busy),
+        queued_count: status.queued,
+        running_count: status.running,
+        oldest_wait_ms: status.oldest_wait_ms,
+        unmatched_count: status.unmatched,
+        lost_last_day_count: status.lost_last_day,
+        ended_last_day_count: status.ended_last_day,
+        stored_bytes: status.stored_bytes,
+        schema_version: status.schema.to_string(),
+        workers: status.workers.into_iter().map(|worker| fleet_worker(worker, status.is_paused)).collect(),
+    }
+}
+
+fn fleet_worker(worker: WorkerStatus, is_fleet_paused: bool) -> FleetWorker {
+    let state = match worker.busy {
+        _ if worker.is_draining => "draining",
+        _ if worker.is_paused || is_fleet_paused => "paused",
+        0 => "idle",
+        busy if busy < worker.slots => "busy",
+        _ => "full",
+    };
+    let started_at = Timestamp::from_millisecond(worker.opened_at_ms).unwrap_or_default();
+    FleetWorker {
+        name: worker.name,
+        state,
+        slot_count: worker.slots,
+        busy_count: worker.busy,
+        labels: worker.labels,
+        version: worker.version,
+        heartbeat_age_ms: worker.heartbeat_age_ms,
+        started_at: started_at.to_string(),
+    }
+}
+
+fn describe(data: &Value) -> Document {
+    let count = |name: &str| scalar(&data[name]);
+    let paused = if data["is_paused"] == true { ", paused" } else { "" };
+    let plural = if data["worker_count"] == 1 { "" } else { "s" };
+    let title = format!(
+        "{} worker{plural}, {} of {} slots busy, {} queued{paused}",
+        count("worker_count"),
+        count("busy_count"),
+        count("slot_count"),
+        count("queued_count"),
+    );
+    let summary = facts(
+        data,
+        &[
+            ("queued without a matching worker", "/unmatched_count"),
+            ("lost in the last day", "/lost_last_day_count"),
+            ("ended in the last day", "/ended_last_day_count"),
+            ("stored bytes", "/stored_bytes"),
+        ],
+    );
+    let wait =
+        data["oldest_wait_ms"].as_i64().map(|wait| ("oldest wait".to_owned(), format!("{} s", wait / 1000)));
+    let summary = wait.into_iter().chain(summary).collect();
+    let document = Document::titled(title).block(Block::Facts(summary));
+    let rows: Vec<Vec<String>> = data["workers"].as_array().into_iter().flatten().map(worker_row).collect();
+    match rows.is_empty() {
+        true => document.block(Block::Text("No worker is running.".to_owned())),
+        false => document.block(Block::Table {
+            columns: vec!["worker", "state", "busy", "heartbeat", "labels", "version", "since"],
+            rows,
+        }),
+    }
+}
+
+fn worker_row(worker: &Value) -> Vec<String> {
+    let labels = worker["labels"].as_object().into_iter().flatten();
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={}", scalar(value))).collect();
+    let heartbeat = worker["heartbeat_age_ms"].as_i64().unwrap_or_default() / 1000;
+    vec![
+        scalar(&worker["name"]),
+        scalar(&worker["state"]),
+        format!("{}/{}", worker["busy_count"], worker["slot_count"]),
+        format!("{heartbeat} s ago"),
+        labels.join(" "),
+        scalar(&worker["version"]),
+        scalar(&worker["started_at"]),
+    ]
+}

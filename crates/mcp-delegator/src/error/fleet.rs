@@ -1,0 +1,83 @@
+//! Converts errors of the fleet's database into [`AppError`]: error code, context and suggestion.
+
+use delegator_fleet::{FleetError, SchemaProblem, UrlProblem};
+
+use crate::error::engine::sentence;
+use crate::error::suggestion::{NextCall, Suggestion};
+use crate::error::{AppError, ErrorCode, suggest_nearest};
+
+/// What to do if no database is configured.
+pub const SET_DATABASE: &str = "Set database_url or MCP_DELEGATOR_DATABASE_URL to the URL of its PostgreSQL database, or database_url_file \
+                                to a file that contains it; docs/fleet.md shows how to set up a fleet.";
+
+impl From<FleetError> for AppError {
+    fn from(error: FleetError) -> Self {
+        let named = AppError::new(code(&error), sentence(&error.to_string()));
+        match error {
+            FleetError::Unreachable { .. } => named.suggest(
+                "Check that the server runs, and that this machine may connect to the host and port of the URL.",
+            ),
+            FleetError::NotAdmitted { .. } => named.suggest(
+                "Check user, password and database of the URL. If its certificate is signed by an authority of your own, \
+                 add sslrootcert=FILE to the URL. A server without TLS on a network that you trust needs sslmode=disable in it.",
+            ),
+            FleetError::PermissionDenied { .. } => named.suggest(Suggestion::with_call(
+                "Submitters submit, read and cancel; workers run tasks, pause and drain. If the role of this URL is one of these, let the owner of the tables run the SQL that {call} prints.",
+                NextCall::new(&["fleet", "grant"]),
+            )),
+            FleetError::Unavailable { .. } => {
+                named.suggest("Look at the log of the database server; its disk may be full.")
+            }
+            FleetError::Refused { .. } => named.suggest("Look at the log of the database server."),
+            FleetError::Schema(SchemaProblem::TooNew { .. }) => {
+                named.suggest("Install the newer version of this program: another one has upgraded the tables.")
+            }
+            FleetError::Schema(_) => named.suggest(Suggestion::with_call(
+                "Create or upgrade the tables with {call}, as a role that may.",
+                NextCall::new(&["fleet", "migrate"]),
+            )),
+            FleetError::NameInUse { .. } => named.suggest(
+                "Choose another name, or stop the worker that has it; if that is gone, its name is free when its lease ends.",
+            ),
+            FleetError::UnknownWorker { worker, known } => {
+                let suggestion = match known.is_empty() {
+                    true => "No worker is running.".to_owned(),
+                    false => suggest_nearest(&worker, known.iter().map(String::as_str)),
+                };
+                named.suggest(suggestion)
+            }
+            FleetError::KeyConflict => named.suggest("Use a new idempotency key for a different task."),
+            _ => named,
+        }
+    }
+}
+
+impl From<UrlProblem> for AppError {
+    fn from(problem: UrlProblem) -> Self {
+        // Neither message nor context repeats the URL: it may contain a password.
+        AppError::new(
+            ErrorCode::ConfigInvalid,
+            format!("The database URL of the fleet cannot be used: {problem}."),
+        )
+        .suggest("It has the form postgres://USER@HOST:PORT/DATABASE; a password follows USER and a colon.")
+    }
+}
+
+pub(super) fn code(error: &FleetError) -> ErrorCode {
+    match error {
+        FleetError::Unreachable { .. } => ErrorCode::NetworkError,
+        FleetError::NotAdmitted { .. } => ErrorCode::Unauthenticated,
+        FleetError::PermissionDenied { .. } => ErrorCode::PermissionDenied,
+        FleetError::Unavailable { .. } => ErrorCode::ResourceShortage,
+        FleetError::Schema(SchemaProblem::Missing) => ErrorCode::DependencyMissing,
+        FleetError::Schema(_) => ErrorCode::DependencyVersion,
+        FleetError::Fenced { .. } | FleetError::SessionEnded => ErrorCode::WrongState,
+        FleetError::NameInUse { .. } => ErrorCode::AlreadyExists,
+        FleetError::UnknownWorker { .. } | FleetError::UnknownTask { .. } => ErrorCode::NotFound,
+        FleetError::KeyConflict => ErrorCode::IdempotencyMismatch,
+        FleetError::Refused { .. }
+        | FleetError::Gap { .. }
+        | FleetError::NotSealed { .. }
+        | FleetError::Corrupt { .. } => ErrorCode::Internal,
+    }
+}

@@ -1,0 +1,296 @@
+//! Tasks of a fleet as a submitter sees them. The test itself is the worker: it decides what happens when.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+use delegator_domain::task::{FailureKind, TaskEnd};
+use delegator_engine::{FleetResult, FormatVersion, Record};
+use delegator_fleet::{
+    BlobName, Claim, Database, DatabaseUrl, FinishedTask, NewSession, SessionId, TaskSpec,
+};
+use delegator_testkit::postgres::PostgresServer;
+use delegator_testkit::program::{RunOutput, World, wait_for_output};
+use delegator_testkit::stage::wait_until;
+use serde_json::{Value, json};
+
+use crate::hosted::DIFF;
+
+const ENVIRONMENT: &str = "env_own";
+const STARTED: &str = "{\"type\":\"thread.started\",\"thread_id\":\"0199a213-81c0-7800-8aa1-bbab2a035a53\"}\n{\"type\":\"turn.started\"}\n";
+const MESSAGE: &str = "{\"type\":\"item.completed\",\"item\":{\"id\":\"item_1\",\"type\":\"agent_message\",\"text\":\"Grown.\"}}\n{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}\n";
+
+struct Fleet {
+    server: PostgresServer,
+    database: Database,
+    world: World,
+}
+
+/// A task that the test runs as its worker.
+struct RunningTask {
+    claim: Claim,
+    spec: TaskSpec,
+}
+
+impl Fleet {
+    fn new() -> Fleet {
+        let server = PostgresServer::options().fast().start();
+        let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap()).unwrap();
+        database.migrate().unwrap();
+        let world = machine(&server);
+        Fleet { server, database, world }
+    }
+
+    fn run(&self, args: &[&str]) -> RunOutput {
+        self.world.run(args)
+    }
+
+    fn data(&self, args: &[&str]) -> Value {
+        let run = self.run(args);
+        let answer = run.json();
+        assert_eq!(answer["ok"], true, "{args:?}: {run:?}");
+        answer["data"].clone()
+    }
+
+    fn error(&self, args: &[&str]) -> Value {
+        let run = self.run(args);
+        let answer = run.json();
+        assert_eq!(answer["ok"], false, "{args:?}: {run:?}");
+        answer
+    }
+
+    fn submit(&self, extra: &[&str]) -> String {
+        let args =
+            [&["cloud", "submit", "grow the seed", "--env-id", ENVIRONMENT] as &[&str], extra].concat();
+        self.data(&args)["task_id"].as_str().unwrap().to_owned()
+    }
+
+    fn session(&self, worker: &str) -> SessionId {
+        let session = NewSession {
+            worker: worker.to_owned(),
+            workspace: worker.to_owned(),
+            slots: 4,
+            labels: BTreeMap::from([("os".to_owned(), "linux".to_owned())]),
+            version: "3.6.0".to_owned(),
+            lease: Duration::from_secs(180),
+        };
+        self.database.open_session(&session).unwrap().id
+    }
+
+    /// Claims the only queued task and starts it.
+    fn start(&self, session: &SessionId) -> RunningTask {
+        let claimed = self.database.claim(session, 1).unwrap().pop().unwrap();
+        self.database.start(&claimed.claim).unwrap();
+        RunningTask { claim: claimed.claim, spec: claimed.spec }
+    }
+
+    fn append(&self, task: &RunningTask, text: &str) {
+        let stored = self.database.append_events(&task.claim, 0, b"").unwrap();
+        self.database.append_events(&task.claim, stored, text.as_bytes()).unwrap();
+    }
+
+    fn finish(&self, task: &RunningTask, end: TaskEnd) {
+        self.database.put_blob(&task.claim, BlobName::Diff, DIFF.as_bytes()).unwrap();
+        self.database.put_blob(&task.claim, BlobName::Setup, b"installed\n").unwrap();
+        let result = FleetResult {
+            version: FormatVersion,
+            record: Record::default(),
+            base_commit: Some("c0ffee".repeat(7)[..40].to_owned()),
+            branch: Some("main".to_owned()),
+            pushed_branch: None,
+            worker: "build-1".to_owned(),
+        };
+        let result = result.to_json().unwrap();
+        let finished = FinishedTask { end, result, blobs: vec![BlobName::Diff, BlobName::Setup] };
+        self.database.finish(&task.claim, &finished).unwrap();
+    }
+}
+
+/// A machine that submits to the fleet.
+fn machine(server: &PostgresServer) -> World {
+    let world = World::new(env!("CARGO_BIN_EXE_mcp-delegator"));
+    let environment = json!({"name": "Own", "repoUrl": "https://github.com/me/app", "stack": "rust", "provider": "fleet",
+        "labels": {"os": "linux"}, "on_lost": "retry", "branch": "main"});
+    world.write(
+        "home/.config/mcp-delegator/environments.json",
+        &json!({ENVIRONMENT: environment}).to_string(),
+    );
+    world.variable("MCP_DELEGATOR_DATABASE_URL", &server.url())
+}
+
+#[test]
+fn a_task_of_the_fleet_is_submitted_followed_and_reported() {
+    let fleet = Fleet::new();
+    let submitted = fleet.run(&["cloud", "submit", "grow the seed", "--env-id", ENVIRONMENT]).json();
+    let id = submitted["data"]["task_id"].as_str().unwrap();
+    let no_worker = |answer: &Value| answer["meta"]["warning_details"][0]["code"] == "W_CLOUD_002";
+    assert!(no_worker(&submitted), "{submitted}");
+    assert!(no_worker(&fleet.run(&["cloud", "status"]).json()));
+    let session = fleet.session("build-1");
+    let status = fleet.run(&["cloud", "status", id]).json();
+    assert_eq!((&status["data"]["summary"]["queued"], &status["warnings"]), (&json!(1), &json!([])));
+
+    let task = fleet.start(&session);
+    assert_eq!((task.spec.text.as_str(), task.spec.branch.as_deref()), ("grow the seed", Some("main")));
+    fleet.append(&task, STARTED);
+    wait_until("the task works", || fleet.data(&["cloud", "status", id])["summary"]["running"] == 1);
+    fleet.append(&task, MESSAGE);
+    let running = &fleet.data(&["cloud", "status", id, "--verbose"])["tasks"][0];
+    wait_until("its lines are shown", || {
+        let status = fleet.data(&["cloud", "status", id, "--verbose"]);
+        status["tasks"][0]["last_lines"].to_string().contains("Grown.")
+    });
+    assert_eq!(running["environment"], ENVIRONMENT);
+    assert!(fleet.data(&["logs", id])["stdout"].as_str().unwrap().ends_with(MESSAGE));
+
+    fleet.finish(&task, TaskEnd::Completed);
+    let waited = fleet.data(&["wait", id]);
+    assert_eq!((&waited["state"], &waited["diff"]["text"]), (&json!("completed"), &json!(DIFF)));
+    let remote = &waited["remote"];
+    assert_eq!((&remote["worker"], &remote["branch"]), (&json!("build-1"), &json!("main")));
+    assert_eq!(fleet.data(&["logs", id])["setup"], "installed\n");
+    fleet.server.shut_down();
+    assert_eq!(fleet.run(&["diff", id]).stdout, DIFF, "an ended task needs no database");
+    assert_eq!(fleet.data(&["cloud", "results", id])["remote"]["base_commit"].as_str().unwrap().len(), 40);
+}
+
+#[test]
+fn events_are_followed_until_the_task_ends() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    let session = fleet.session("build-1");
+    let mut follow = fleet.world.command(["events", "follow", &id]);
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut logs = fleet.world.command(["logs", &id, "--follow", "--raw"]);
+    let logs = logs.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let task = fleet.start(&session);
+    fleet.append(&task, STARTED);
+    assert!(lines.next().unwrap().contains("thread.started"), "before the task has ended");
+    fleet.append(&task, MESSAGE);
+    fleet.finish(&task, TaskEnd::Completed);
+    let rest: Vec<String> = lines.collect();
+    assert!(rest.iter().any(|line| line.contains("Grown.")), "{rest:?}");
+    assert!(follow.wait().unwrap().success());
+    let logs = wait_for_output(logs);
+    assert_eq!(logs.stdout, format!("{STARTED}{MESSAGE}"), "{logs:?}");
+}
+
+#[test]
+fn a_follower_learns_that_a_lost_task_was_started_again() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    let first = fleet.session("build-1");
+    let task = fleet.start(&first);
+    fleet.append(&task, STARTED);
+    let mut follow = fleet.world.command(["events", "follow", &id]);
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().contains("thread.started"));
+    fleet.database.close_session(&first).unwrap();
+    let second = fleet.session("build-2");
+    let task = fleet.start(&second);
+    fleet.append(&task, &format!("{STARTED}{MESSAGE}"));
+    fleet.finish(&task, TaskEnd::Completed);
+    let rest: Vec<String> = lines.collect();
+    let is_start = |line: &&String| line.starts_with("{\"type\":\"thread.started\"");
+    assert_eq!(rest.iter().filter(is_start).count(), 1, "{rest:?}");
+    assert!(rest.last().unwrap().contains("W_EVENTS_008"), "{rest:?}");
+    assert!(follow.wait().unwrap().success());
+    let events = fleet.data(&["results", &id, "--include-events"])["events"].clone();
+    assert_eq!(events["items"].as_array().unwrap().len(), 4, "those of the last attempt: {events}");
+}
+
+#[test]
+fn queued_and_running_tasks_are_cancelled() {
+    let fleet = Fleet::new();
+    let session = fleet.session("build-1");
+    let queued = fleet.submit(&[]);
+    fleet.data(&["cancel", &queued, "--reason", "enough"]);
+    assert_eq!(fleet.data(&["results", &queued])["state"], "cancelled");
+    let running = fleet.submit(&[]);
+    let task = fleet.start(&session);
+    std::thread::scope(|scope| {
+        let cancel = scope.spawn(|| fleet.data(&["cancel", &running]));
+        let is_requested = || fleet.database.heartbeat(&session).unwrap().tasks[0].cancel.is_some();
+        wait_until("the worker gets the request", is_requested);
+        fleet.finish(&task, TaskEnd::Cancelled { reason: None });
+        cancel.join().unwrap();
+    });
+    assert_eq!(fleet.data(&["results", &running])["state"], "cancelled");
+}
+
+#[test]
+fn a_lost_worker_is_named_and_the_task_can_be_retried() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    for worker in ["build-1", "build-2"] {
+        let session = fleet.session(worker);
+        fleet.start(&session);
+        fleet.database.close_session(&session).unwrap();
+    }
+    let waited = fleet.data(&["wait", &id]);
+    let failure = &waited["metadata"]["error_context"];
+    assert_eq!(failure["failure_kind"], FailureKind::WorkerLost.name(), "{waited}");
+    assert!(waited.to_string().contains("retry"), "{waited}");
+    let again = fleet.data(&["retry", &id]);
+    assert_ne!(again["remote"]["remote_id"], waited["remote"]["remote_id"]);
+}
+
+#[test]
+fn a_key_returns_the_same_task_on_every_machine() {
+    let fleet = Fleet::new();
+    let other = machine(&fleet.server);
+    let args = ["cloud", "submit", "grow the seed", "--env-id", ENVIRONMENT, "--idempotency-key", "k1"];
+    let (first, second) = (fleet.run(&args).json(), other.run(args).json());
+    assert_eq!(first["data"]["remote"]["remote_id"], second["data"]["remote"]["remote_id"], "{second}");
+    assert_eq!(second["meta"]["replayed"], true, "{second}");
+    let different = ["cloud", "submit", "something else", "--env-id", ENVIRONMENT, "--idempotency-key", "k1"];
+    let refused = machine(&fleet.server).run(different).json();
+    assert_eq!(refused["error"]["code"], "IDEMPOTENCY_MISMATCH", "{refused}");
+}
+
+#[test]
+fn a_wait_outlasts_a_restart_of_the_database() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    let session = fleet.session("build-1");
+    let task = fleet.start(&session);
+    fleet.server.kill_now();
+    // The acceptance counts as a query, so the next one is due a moment later.
+    wait_until("the status warns of the database", || {
+        let status = fleet.run(&["cloud", "status"]).json();
+        status["meta"]["warning_details"][0]["code"] == "W_CLOUD_001"
+    });
+    let error = fleet.error(&["cloud", "submit", "grow", "--env-id", ENVIRONMENT]);
+    assert_eq!(error["error"]["code"], "NETWORK_ERROR", "{error}");
+    let undecided = error["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
+    std::thread::scope(|scope| {
+        let wait = scope.spawn(|| fleet.data(&["wait", &id]));
+        fleet.server.restart();
+        fleet.finish(&task, TaskEnd::Completed);
+        assert_eq!(wait.join().unwrap()["state"], "completed");
+    });
+    let decided = fleet.data(&["wait", &undecided]);
+    let kind = &decided["metadata"]["error_context"]["failure_kind"];
+    assert_eq!(*kind, FailureKind::NotAccepted.name(), "{decided}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_what_to_do() {
+    let fleet = Fleet::new();
+    let submit = ["cloud", "submit", "grow", "--env-id", ENVIRONMENT];
+    let refused = fleet.error(&[&submit as &[&str], &["--attempts", "2"]].concat());
+    assert_eq!(refused["error"]["code"], "UNSUPPORTED", "{refused}");
+    assert!(refused.to_string().contains("several times"), "{refused}");
+    let world = machine(&fleet.server).variable("MCP_DELEGATOR_DATABASE_URL", "");
+    let refused = world.run(submit).json();
+    assert_eq!(refused["error"]["code"], "CONFIG_INVALID", "{refused}");
+    assert!(refused.to_string().contains("MCP_DELEGATOR_DATABASE_URL"), "{refused}");
+    let empty = PostgresServer::options().fast().start();
+    let refused = machine(&empty).run(submit).json();
+    assert_eq!(refused["error"]["code"], "DEPENDENCY_MISSING", "{refused}");
+    assert!(refused.to_string().contains("fleet migrate"), "{refused}");
+    assert_eq!(fleet.data(&["cloud", "status"])["summary"]["queued"], 0);
+}
