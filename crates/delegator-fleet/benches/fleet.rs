@@ -67,7 +67,7 @@ fn load() -> String {
 }
 
 fn connect(server: &PostgresServer) -> Database {
-    Database::new(&DatabaseUrl::parse(&server.url()).unwrap()).unwrap()
+    Database::new(&DatabaseUrl::parse(&server.url()).unwrap())
 }
 
 fn open_session(database: &Database, labels: BTreeMap<String, String>) -> SessionId {

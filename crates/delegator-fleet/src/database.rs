@@ -4,7 +4,7 @@
 //! transaction and is not named, because a pooler in transaction mode gives each transaction another server connection.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
@@ -34,8 +34,8 @@ pub struct Database {
 
 struct Shared {
     url: DatabaseUrl,
-    /// Present until it is dropped.
-    runtime: Option<Runtime>,
+    /// Built at the first call: most processes with a configured fleet never make one.
+    runtime: OnceLock<Runtime>,
     idle: Mutex<Vec<IdleConnection>>,
 }
 
@@ -45,11 +45,9 @@ struct IdleConnection {
 }
 
 impl Database {
-    pub fn new(url: &DatabaseUrl) -> Result<Database, FleetError> {
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| FleetError::Unreachable { message: error.to_string() })?;
-        let shared = Shared { url: url.clone(), runtime: Some(runtime), idle: Mutex::default() };
-        Ok(Database { shared: Arc::new(shared) })
+    pub fn new(url: &DatabaseUrl) -> Database {
+        let shared = Shared { url: url.clone(), runtime: OnceLock::new(), idle: Mutex::default() };
+        Database { shared: Arc::new(shared) }
     }
 
     pub fn url(&self) -> &DatabaseUrl {
@@ -102,13 +100,21 @@ impl Database {
         work: impl Future<Output = Result<T, FleetError>>,
     ) -> Result<T, FleetError> {
         let late = || FleetError::Unreachable { message: format!("no answer within {} s", limit.as_secs()) };
-        let Some(runtime) = &self.shared.runtime else { return Err(late()) };
-        runtime.block_on(async { timeout(limit, work).await.unwrap_or_else(|_| Err(late())) })
+        self.runtime()?.block_on(async { timeout(limit, work).await.unwrap_or_else(|_| Err(late())) })
     }
 
-    /// For what needs the private runtime outside of a call.
+    fn runtime(&self) -> Result<&Runtime, FleetError> {
+        if let Some(runtime) = self.shared.runtime.get() {
+            return Ok(runtime);
+        }
+        let built = Builder::new_current_thread().enable_io().enable_time().build();
+        let built = built.map_err(|error| FleetError::Unreachable { message: error.to_string() })?;
+        Ok(self.shared.runtime.get_or_init(|| built))
+    }
+
+    /// For what needs the private runtime outside of a call; `None` before the first one.
     pub(crate) fn enter(&self) -> Option<EnterGuard<'_>> {
-        self.shared.runtime.as_ref().map(Runtime::enter)
+        self.shared.runtime.get().map(Runtime::enter)
     }
 
     pub(crate) async fn connect(&self) -> Result<PgConnection, FleetError> {

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr};
 fn the_cached_queries_fit_the_tables() {
     let server = PostgresServer::options().fast().start();
     let url = server.url();
-    Database::new(&DatabaseUrl::parse(&url).unwrap()).unwrap().migrate().unwrap();
+    Database::new(&DatabaseUrl::parse(&url).unwrap()).migrate().unwrap();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(".sqlx");
     let files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!files.is_empty());

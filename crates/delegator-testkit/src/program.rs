@@ -164,3 +164,12 @@ pub fn read_text(path: &Path) -> String {
     answers::check_text(&text);
     text
 }
+
+/// The library that gives a process another wall clock: the value of `LD_PRELOAD`.
+pub fn faketime_library() -> PathBuf {
+    ["x86_64", "aarch64"]
+        .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
+        .into_iter()
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("libfaketime is missing: run scripts/install-faketime"))
+}

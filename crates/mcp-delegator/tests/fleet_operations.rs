@@ -34,7 +34,7 @@ impl Operator {
     }
 
     fn database(&self) -> Database {
-        Database::new(&DatabaseUrl::parse(&self.server.url()).unwrap()).unwrap()
+        Database::new(&DatabaseUrl::parse(&self.server.url()).unwrap())
     }
 
     fn data(&self, args: &[&str]) -> Value {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use delegator_domain::task::{Provider, State, TaskEnd, TaskId};
+use delegator_domain::task::{Provider, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Registry, RemoteRef, RemoteReport, RemoteTask, Task, TaskFile};
 
 use super::provider::{RemoteEnd, RemoteStatus};
@@ -74,9 +74,14 @@ impl Engine {
 
     /// Which of these tasks wait for a worker that does not exist. An error counts as none: this is only a hint.
     pub fn without_worker<'a>(&self, ids: impl IntoIterator<Item = &'a TaskId>) -> Vec<TaskId> {
+        // Most calls are about tasks of this machine, and need no registry for this.
+        let cloud: Vec<_> = ids.into_iter().filter(|id| id.location() == TaskLocation::Cloud).collect();
+        if cloud.is_empty() {
+            return Vec::new();
+        }
         let Ok(Some(registry)) = self.find_registry() else { return Vec::new() };
         let mut queued: BTreeMap<Provider, Vec<(TaskId, RemoteRef)>> = BTreeMap::new();
-        for task in ids.into_iter().filter_map(|id| registry.get(id).ok().flatten()) {
+        for task in cloud.into_iter().filter_map(|id| registry.get(id).ok().flatten()) {
             if let Some(RemoteTask { environment, accepted: Some(accepted), .. }) = task.remote
                 && task.state == State::Queued
             {

@@ -1,6 +1,6 @@
 //! Runs one attempt of a task, from the claim to its report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -98,11 +98,14 @@ pub(super) fn run_attempt(shared: &Shared<'_>, control: &Arc<AttemptControl>, sp
     }
     let is_reported = report_end(shared, control, spec, &files, outcome);
     // What was not reported is found again by the next worker process.
-    if is_reported
-        && is_unused
-        && let Err(error) = remove_directory(files.dir())
-    {
-        let message = format!("could not remove {}: {error}", files.dir().display());
+    if is_reported && is_unused {
+        remove_checkout(shared, files.dir());
+    }
+}
+
+pub(super) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
+    if let Err(error) = remove_directory(dir) {
+        let message = format!("could not remove {}: {error}", dir.display());
         shared.report(&WorkerEvent::Problem { message });
     }
 }

@@ -14,15 +14,14 @@ use delegator_fleet::{
     ClaimedTask, Database, FleetError, Heartbeat, Listener, NewSession, OwnedTask, SessionId,
 };
 
-use super::attempt::{Work, run_attempt};
+use super::attempt::{Work, remove_checkout, run_attempt};
 use super::attempt_control::Stop;
 use super::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
-use super::directories::remove_directory;
 use super::local_tasks::end_local_tasks;
 use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
 use super::pruning::Pruning;
 use super::setup::clean_interrupted;
-use super::shared::{Shared, key_of, sleep};
+use super::shared::{Shared, key_of};
 use super::workspace::Workspace;
 use crate::Engine;
 use crate::error::EngineError;
@@ -107,7 +106,7 @@ fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
         if shared.signals.is_abandoning() {
             shared.wake_attempts();
         }
-        sleep(WATCH_INTERVAL);
+        shared.engine.system.sleep(WATCH_INTERVAL);
     }
 }
 
@@ -184,7 +183,7 @@ fn open_session<'scope>(
         shared.pause(back_off(failures));
     };
     // Before anything is claimed: what is in the workspace now belongs to earlier sessions.
-    let leftovers = leftovers(shared, &opened.tasks.iter().map(|task| key_of(&task.claim)).collect());
+    let leftovers = leftovers(shared.workspace, &opened.tasks);
     for task in opened.tasks {
         begin(shared, scope, task, Work::Resume);
     }
@@ -215,23 +214,16 @@ fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
 }
 
 /// The directories of attempts that no longer belong to this worker.
-fn leftovers(shared: &Shared<'_>, owned: &BTreeSet<AttemptKey>) -> Vec<PathBuf> {
-    let owned: BTreeSet<_> = owned
-        .iter()
-        .map(|(task, attempt)| format!("{}-{attempt}", super::workspace::file_name(task)))
-        .collect();
-    let entries = std::fs::read_dir(shared.workspace.tasks()).into_iter().flatten().flatten();
-    let others = entries.filter(|entry| !owned.contains(&*entry.file_name().to_string_lossy()));
-    others.map(|entry| entry.path()).collect()
+fn leftovers(workspace: &Workspace, owned: &[OwnedTask]) -> Vec<PathBuf> {
+    let owned: BTreeSet<_> = owned.iter().map(|task| workspace.attempt(&task.claim)).collect();
+    let entries = std::fs::read_dir(workspace.tasks()).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| !owned.contains(path)).collect()
 }
 
 /// Stops the task of a checkout, and removes it when the task has ended.
 pub(super) fn remove_leftover(shared: &Shared<'_>, dir: &Path) {
-    if end_local_tasks(shared, dir)
-        && let Err(error) = remove_directory(dir)
-    {
-        let message = format!("could not remove {}: {error}", dir.display());
-        shared.report(&WorkerEvent::Problem { message });
+    if end_local_tasks(shared, dir) {
+        remove_checkout(shared, dir);
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use delegator_fleet::{Claim, Database, FleetError};
-use rustix::event::{Timespec, poll};
 
 use super::attempt_control::{AttemptControl, Stop};
 use super::decisions::{AttemptKey, back_off};
@@ -30,11 +29,6 @@ pub(super) struct Shared<'a> {
     attempt_ended: Condvar,
     /// When the last successful heartbeat was sent.
     last_beat: Mutex<BootTime>,
-}
-
-pub(super) fn sleep(length: Duration) {
-    // An interrupted pause only polls sooner.
-    let _ = Timespec::try_from(length).map(|length| poll(&mut [], Some(&length)));
 }
 
 pub(super) fn key_of(claim: &Claim) -> AttemptKey {
@@ -119,7 +113,7 @@ impl<'a> Shared<'a> {
         while self.signals.count() == signals
             && let Some(left) = deadline.checked_duration_since(Instant::now())
         {
-            sleep(left.min(SIGNAL_INTERVAL));
+            self.engine.system.sleep(left.min(SIGNAL_INTERVAL));
         }
     }
 

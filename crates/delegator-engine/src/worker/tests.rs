@@ -74,7 +74,7 @@ impl World {
         World {
             // No task is started.
             engine: Engine::new(folder.path().join("state"), "/nowhere").with_max_concurrent(0),
-            database: Database::new(&url).unwrap(),
+            database: Database::new(&url),
             log: Log::default(),
             settings: WorkerSettings {
                 name: "one".to_owned(),
@@ -193,7 +193,7 @@ fn the_task_of_an_attempt_that_is_given_up_ends_before_the_fleet_knows() {
     std::thread::scope(|scope| {
         scope.spawn(|| run_attempt(&shared, &control, &spec(), Work::GiveUp));
         while world.state(&local) != State::Cancelled {
-            super::shared::sleep(Duration::from_millis(10));
+            shared.engine.system.sleep(Duration::from_millis(10));
         }
         world.signals.abandon();
         shared.wake_attempts();

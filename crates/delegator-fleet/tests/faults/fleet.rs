@@ -72,7 +72,7 @@ impl Fleet {
 }
 
 pub(crate) fn database(url: &str) -> Database {
-    Database::new(&DatabaseUrl::parse(url).unwrap()).unwrap()
+    Database::new(&DatabaseUrl::parse(url).unwrap())
 }
 
 pub(crate) fn new_task() -> NewTask {

@@ -1,12 +1,12 @@
 //! Sessions that expire, sessions that are replaced, and databases that were away.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_fleet::{EventPosition, FleetError, FleetState, NewTask, OnLost};
 use delegator_testkit::fleet_history::Unfinished;
+use delegator_testkit::program::faketime_library;
 use delegator_testkit::stage::wait_until;
 
 use crate::actors::{Worker, end_of, new_session};
@@ -195,11 +195,7 @@ fn a_worker_with_a_wrong_clock_works_like_any_other() {
     if let Ok(url) = std::env::var(SKEWED) {
         return work_with_a_wrong_clock(&url);
     }
-    let library = ["x86_64", "aarch64"]
-        .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
-        .into_iter()
-        .find(|path| path.exists())
-        .expect("libfaketime is missing: run scripts/install-faketime");
+    let library = faketime_library();
     let fleet = Fleet::new();
     for skew in ["-1d", "+1d"] {
         let id = fleet.submit();

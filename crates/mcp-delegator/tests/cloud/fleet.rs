@@ -36,7 +36,7 @@ struct RunningTask {
 impl Fleet {
     fn new() -> Fleet {
         let server = PostgresServer::options().fast().start();
-        let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap()).unwrap();
+        let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap());
         database.migrate().unwrap();
         let world = machine(&server);
         Fleet { server, database, world }

@@ -158,7 +158,7 @@ impl ExampleWorld {
 /// A database with the worker that the examples name.
 fn fleet_with_worker() -> PostgresServer {
     let server = PostgresServer::options().fast().start();
-    let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap()).unwrap();
+    let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap());
     database.migrate().unwrap();
     let session = NewSession {
         worker: "build-3".to_owned(),

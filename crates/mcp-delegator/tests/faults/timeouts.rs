@@ -1,7 +1,6 @@
 //! Timeouts and clocks: idle and hard limits, a paused supervisor, and wall clock jumps.
 
-use std::path::PathBuf;
-
+use delegator_testkit::program::faketime_library;
 use delegator_testkit::stage::{Stage, successful_turn, task_processes};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -90,11 +89,7 @@ fn f11_a_paused_supervisor_causes_no_false_timeout() {
 
 /// A stage whose wall clock is set by a file; the monotonic clock is not changed.
 fn stage_with_fake_clock(steps: Value) -> Stage {
-    let library = ["x86_64", "aarch64"]
-        .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
-        .into_iter()
-        .find(|path| path.exists())
-        .unwrap_or_else(|| panic!("libfaketime is missing: run scripts/install-faketime"));
+    let library = faketime_library();
     let stage = scripted_stage(steps);
     stage.world.write("clock", "+0");
     let clock = stage.root().join("clock");

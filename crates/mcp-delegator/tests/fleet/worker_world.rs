@@ -14,7 +14,7 @@ use delegator_fleet::{
     TaskSpec, new_id,
 };
 use delegator_testkit::postgres::PostgresServer;
-use delegator_testkit::program::read_text;
+use delegator_testkit::program::{faketime_library, read_text};
 use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Fleet {
     /// Lease, interval of heartbeats and cutoff, in seconds.
     pub(crate) fn with_times(commands: &[&str], [lease, beat, cutoff]: [u32; 3]) -> Fleet {
         let server = PostgresServer::options().fast().start();
-        let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap()).unwrap();
+        let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap());
         database.migrate().unwrap();
         let stage = Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), turn(commands))
             .variable("MCP_DELEGATOR_DATABASE_URL", &server.url())
@@ -127,11 +127,7 @@ impl Fleet {
 
     /// Starts a worker process whose wall clock is wrong, such as `+1d`; its supervisors have the same clock.
     pub(crate) fn worker_with_clock(&self, offset: &str, name: &str) -> WorkerProcess {
-        let library = ["x86_64", "aarch64"]
-            .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
-            .into_iter()
-            .find(|path| path.exists())
-            .unwrap_or_else(|| panic!("libfaketime is missing: run scripts/install-faketime"));
+        let library = faketime_library();
         let variables = [
             ("LD_PRELOAD", library.to_str().unwrap()),
             ("FAKETIME", offset),

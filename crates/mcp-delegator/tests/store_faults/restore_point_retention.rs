@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use delegator_testkit::program::RunOutput;
+use delegator_testkit::program::{RunOutput, faketime_library};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, successful_turn};
@@ -49,11 +49,7 @@ fn has_restore_point(stage: &Stage, id: &str) -> bool {
 
 /// Runs a command with a wall clock that is some hours ahead.
 fn run_hours_later(stage: &Stage, hours: u32, args: &[&str]) -> RunOutput {
-    let library = ["x86_64", "aarch64"]
-        .map(|machine| PathBuf::from(format!("/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1")))
-        .into_iter()
-        .find(|path| path.exists())
-        .unwrap_or_else(|| panic!("libfaketime is missing: run scripts/install-faketime"));
+    let library = faketime_library();
     let mut command = stage.world.command(args);
     command
         .env("LD_PRELOAD", library)
