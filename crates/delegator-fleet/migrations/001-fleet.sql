@@ -227,7 +227,7 @@ begin
         if task.cancel_requested_at is null then
             update delegator.tasks t set cancel_requested_at = now(), message = reason where t.id = cancelled_task;
         end if;
-        perform pg_notify('delegator', 'cancel');
+        perform pg_notify('delegator', task.session);
         return 'running';
     end if;
     update delegator.attempts a set ended_at = now(), outcome = 'cancelled'

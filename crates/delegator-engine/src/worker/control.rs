@@ -16,6 +16,7 @@ use delegator_fleet::{
 
 use super::attempt::{Work, remove_checkout, run_attempt};
 use super::attempt_control::Stop;
+use super::claim_pace::ClaimPace;
 use super::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
 use super::local_tasks::end_local_tasks;
 use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
@@ -28,8 +29,8 @@ use crate::error::EngineError;
 use crate::submit::worker_contact::BootTime;
 use crate::upkeep::restore_record::git_version;
 
-/// How often a worker polls for tasks, in case a hint was lost.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a session looks for signals and free slots.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Hints cause a heartbeat, but not more often than this.
 const HINTED_BEAT_INTERVAL: Duration = Duration::from_millis(500);
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
@@ -61,7 +62,7 @@ pub fn run_worker(
             shared.stop_all(&Stop::Lost);
         }
         while shared.busy() > 0 {
-            shared.wait_for_attempts(POLL_INTERVAL);
+            shared.wait_for_attempts(LOOK_INTERVAL);
         }
         shared.report(&WorkerEvent::Stopped);
         outcome
@@ -125,7 +126,7 @@ fn run_sessions<'scope>(
         shared.report(&WorkerEvent::SessionLost);
         shared.stop_all(&Stop::Lost);
         while shared.busy() > 0 && !shared.signals.is_abandoning() {
-            shared.wait_for_attempts(POLL_INTERVAL);
+            shared.wait_for_attempts(LOOK_INTERVAL);
         }
     }
 }
@@ -139,11 +140,14 @@ pub(super) fn run_session<'scope>(
     let session = Session {
         shared,
         scope,
+        listener: shared.database.listener(&id, shared.settings.beat),
         id,
         is_paused: false,
         is_draining: false,
         next_beat: Instant::now(),
         last_beat: Instant::now(),
+        claims: ClaimPace::default(),
+        ended_attempts: shared.ended_attempts(),
         failures: 0,
         pruning: Pruning::default(),
     };
@@ -238,17 +242,20 @@ struct Session<'scope, 'env> {
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, 'env>,
     id: SessionId,
+    listener: Listener,
     is_paused: bool,
     is_draining: bool,
     next_beat: Instant,
     last_beat: Instant,
+    claims: ClaimPace,
+    /// How many attempts had ended before the last claim.
+    ended_attempts: u64,
     failures: u32,
     pruning: Pruning,
 }
 
 impl<'scope> Session<'scope, '_> {
     fn run(mut self) -> Result<SessionEnd, WorkerError> {
-        let mut listener = self.shared.database.listener();
         loop {
             match self.step() {
                 Ok(None) => {}
@@ -257,7 +264,7 @@ impl<'scope> Session<'scope, '_> {
                 Err(error) if is_hopeless(self.shared, &error) => return Err(error.into()),
                 Err(error) => self.note_failure(&error),
             }
-            self.wait(&mut listener);
+            self.wait();
         }
     }
 
@@ -274,21 +281,41 @@ impl<'scope> Session<'scope, '_> {
         if Instant::now() >= self.next_beat {
             self.beat()?;
         }
-        let shared = self.shared;
-        let count = claim_count(shared.settings.slots, shared.busy(), self.is_paused, self.is_draining);
-        if count > 0 {
-            let claimed = shared.database.claim(&self.id, count)?;
-            let is_idle = claimed.is_empty() && shared.busy() == 0;
-            for ClaimedTask { claim, spec } in claimed {
-                let event = WorkerEvent::Claimed { task: claim.task.clone(), title: spec.title.clone() };
-                shared.report(&event);
-                let task = OwnedTask { claim, spec, is_running: false, cancel: None };
-                begin(shared, self.scope, task, Work::Begin);
-            }
-            self.is_draining |= is_idle && shared.settings.exit_when_idle;
+        if self.shared.ended_attempts() != self.ended_attempts {
+            self.claims.claim_now();
+        }
+        if self.next_claim_in() == Some(Duration::ZERO) {
+            self.claim()?;
         }
         self.note_success();
         Ok(None)
+    }
+
+    fn claim_count(&self) -> u32 {
+        claim_count(self.shared.settings.slots, self.shared.busy(), self.is_paused, self.is_draining)
+    }
+
+    /// `None` while the worker may not claim, or has no free slot.
+    fn next_claim_in(&self) -> Option<Duration> {
+        let is_possible = self.claim_count() > 0;
+        is_possible.then(|| self.claims.due_in(Instant::now(), self.listener.is_connected()))
+    }
+
+    fn claim(&mut self) -> Result<(), FleetError> {
+        let shared = self.shared;
+        let ended_attempts = shared.ended_attempts();
+        let claimed = shared.database.claim(&self.id, self.claim_count())?;
+        self.ended_attempts = ended_attempts;
+        self.claims.add_claim(Instant::now(), claimed.is_empty(), shared.random_fraction());
+        let is_idle = claimed.is_empty() && shared.busy() == 0;
+        for ClaimedTask { claim, spec } in claimed {
+            let event = WorkerEvent::Claimed { task: claim.task.clone(), title: spec.title.clone() };
+            shared.report(&event);
+            let task = OwnedTask { claim, spec, is_running: false, cancel: None };
+            begin(shared, self.scope, task, Work::Begin);
+        }
+        self.is_draining |= is_idle && shared.settings.exit_when_idle;
+        Ok(())
     }
 
     /// An attempt that ends because of the third signal still has its task, so the signal is checked last.
@@ -349,6 +376,7 @@ impl<'scope> Session<'scope, '_> {
             self.is_paused = heartbeat.is_paused;
             let event = if self.is_paused { WorkerEvent::Paused } else { WorkerEvent::Unpaused };
             self.shared.report(&event);
+            self.claims.claim_now();
         }
         let owned: Vec<Owned> = heartbeat.tasks.iter().map(summary).collect();
         let find = |key: &AttemptKey| heartbeat.tasks.iter().find(|task| key_of(&task.claim) == *key);
@@ -388,16 +416,22 @@ impl<'scope> Session<'scope, '_> {
         }
     }
 
-    /// Waits for a hint or for the next poll. A hint also means a heartbeat: a task may have been cancelled.
-    fn wait(&mut self, listener: &mut Listener) {
+    /// Waits until a hint arrives or something is due.
+    fn wait(&mut self) {
         if self.failures > 0 {
             self.next_beat = Instant::now();
             self.shared.pause(back_off(self.failures));
             return;
         }
         // A draining worker ends with its last attempt, for which there is no hint.
-        let limit = if self.is_draining { WATCH_INTERVAL } else { POLL_INTERVAL };
-        if listener.wait(limit) {
+        let limit = if self.is_draining { WATCH_INTERVAL } else { LOOK_INTERVAL };
+        let next_beat_in = self.next_beat.saturating_duration_since(Instant::now());
+        let limit = limit.min(next_beat_in).min(self.next_claim_in().unwrap_or(limit));
+        let hints = self.listener.wait(limit);
+        if hints.queue {
+            self.claims.add_hint(Instant::now());
+        }
+        if hints.session {
             self.next_beat = self.next_beat.min(self.last_beat + HINTED_BEAT_INTERVAL);
         }
     }

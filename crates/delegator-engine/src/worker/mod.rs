@@ -15,6 +15,7 @@ mod attempt;
 mod attempt_control;
 mod attempt_files;
 mod changes;
+mod claim_pace;
 mod control;
 mod decisions;
 mod directories;

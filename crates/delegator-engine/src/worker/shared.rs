@@ -1,6 +1,7 @@
 //! What the threads of a worker share.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ pub(super) struct Shared<'a> {
     pub(super) setups: SetupLocks,
     attempts: Mutex<BTreeMap<AttemptKey, Arc<AttemptControl>>>,
     attempt_ended: Condvar,
+    ended_attempts: AtomicU64,
     /// When the last successful heartbeat was sent.
     last_beat: Mutex<BootTime>,
 }
@@ -53,6 +55,7 @@ impl<'a> Shared<'a> {
             setups: SetupLocks::default(),
             attempts: Mutex::default(),
             attempt_ended: Condvar::new(),
+            ended_attempts: AtomicU64::new(0),
             last_beat: Mutex::new(BootTime::now()),
         }
     }
@@ -83,7 +86,13 @@ impl<'a> Shared<'a> {
 
     pub(super) fn unregister(&self, claim: &Claim) {
         self.attempts().remove(&key_of(claim));
+        self.ended_attempts.fetch_add(1, Ordering::Relaxed);
         self.attempt_ended.notify_all();
+    }
+
+    /// How many attempts have ended so far: their slots are free.
+    pub(super) fn ended_attempts(&self) -> u64 {
+        self.ended_attempts.load(Ordering::Relaxed)
     }
 
     pub(super) fn known(&self) -> BTreeSet<AttemptKey> {
@@ -105,6 +114,12 @@ impl<'a> Shared<'a> {
         let attempts = self.attempts();
         let waited = self.attempt_ended.wait_timeout_while(attempts, limit, |attempts| !attempts.is_empty());
         drop(waited);
+    }
+
+    /// A random number from 0 to 1.
+    pub(super) fn random_fraction(&self) -> f64 {
+        let [first, second, ..] = self.engine.system.random_bytes().unwrap_or_default();
+        f64::from(u16::from_le_bytes([first, second])) / f64::from(u16::MAX)
     }
 
     /// Waits for this time, or until the next signal.
