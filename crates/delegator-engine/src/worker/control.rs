@@ -111,15 +111,22 @@ fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
     }
 }
 
-/// Opens sessions until the worker is drained. A session that the fleet has declared lost is followed by another.
-fn run_sessions<'scope>(
+/// Creates or upgrades the tables, then opens sessions until the worker is drained. A session that the fleet has declared
+/// lost is followed by another.
+pub(super) fn run_sessions<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
 ) -> Result<(), WorkerError> {
-    let mut is_first = true;
+    let mut has_worked = false;
+    let Some(tables) = until_answered(shared, has_worked, || shared.database.migrate())? else {
+        return Ok(());
+    };
+    if tables.before != tables.after {
+        shared.report(&WorkerEvent::Migrated { version: tables.after });
+    }
     loop {
-        let Some(id) = open_session(shared, scope, is_first)? else { return Ok(()) };
-        is_first = false;
+        let Some(id) = open_session(shared, scope, has_worked)? else { return Ok(()) };
+        has_worked = true;
         if run_session(shared, scope, id)? == SessionEnd::Drained {
             return Ok(());
         }
@@ -154,12 +161,46 @@ pub(super) fn run_session<'scope>(
     session.run()
 }
 
-/// Opens a session, continues the running tasks of the workspace and stops all others. Only the first session of a process
-/// fails if the database is away. `None` if the worker shall stop.
+/// Repeats a call until the database answers; `None` if the worker shall stop. A worker that has not worked yet ends with an
+/// error that waiting does not change, and one that shall not wait for tasks with any error.
+fn until_answered<T>(
+    shared: &Shared<'_>,
+    has_worked: bool,
+    mut call: impl FnMut() -> Result<T, FleetError>,
+) -> Result<Option<T>, WorkerError> {
+    let is_final = |error: &FleetError| match has_worked {
+        true => is_hopeless(shared, error),
+        false => !error.is_transient() || shared.settings.exit_when_idle,
+    };
+    let mut failures = 0;
+    loop {
+        match call() {
+            Ok(answer) => {
+                if failures > 0 {
+                    shared.report(&WorkerEvent::DatabaseBack);
+                }
+                return Ok(Some(answer));
+            }
+            Err(error) if is_final(&error) => return Err(error.into()),
+            Err(error) => {
+                failures += 1;
+                if failures == 1 {
+                    shared.report(&WorkerEvent::DatabaseAwaited { message: error.to_string() });
+                }
+            }
+        }
+        if shared.signals.is_draining() {
+            return Ok(None);
+        }
+        shared.pause(back_off(failures));
+    }
+}
+
+/// Opens a session, continues the running tasks of the workspace and stops all others. `None` if the worker shall stop.
 fn open_session<'scope>(
     shared: &'scope Shared<'scope>,
     scope: &'scope Scope<'scope, '_>,
-    is_first: bool,
+    has_worked: bool,
 ) -> Result<Option<SessionId>, WorkerError> {
     let settings = shared.settings;
     let session = NewSession {
@@ -170,22 +211,13 @@ fn open_session<'scope>(
         version: settings.version.clone(),
         lease: settings.lease,
     };
-    let mut failures = 0;
-    let opened = loop {
+    let opened = until_answered(shared, has_worked, || {
         let sent_at = BootTime::now();
-        match shared.database.open_session(&session) {
-            Ok(opened) => {
-                shared.beat_succeeded(sent_at);
-                break opened;
-            }
-            Err(error) if !is_first && !is_hopeless(shared, &error) => failures += 1,
-            Err(error) => return Err(error.into()),
-        }
-        if shared.signals.is_draining() {
-            return Ok(None);
-        }
-        shared.pause(back_off(failures));
-    };
+        let opened = shared.database.open_session(&session)?;
+        shared.beat_succeeded(sent_at);
+        Ok(opened)
+    })?;
+    let Some(opened) = opened else { return Ok(None) };
     // Before anything is claimed: what is in the workspace now belongs to earlier sessions.
     let leftovers = leftovers(shared.workspace, &opened.tasks);
     for task in opened.tasks {

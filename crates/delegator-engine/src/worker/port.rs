@@ -103,7 +103,10 @@ pub enum WorkerEvent {
     Unpaused,
     Draining,
     DatabaseError { message: String },
+    /// There is no session yet.
+    DatabaseAwaited { message: String },
     DatabaseBack,
+    Migrated { version: i32 },
     CutOff { seconds: u64 },
     SessionLost,
     Problem { message: String },
@@ -117,6 +120,7 @@ impl WorkerEvent {
             self,
             WorkerEvent::Lost { .. }
                 | WorkerEvent::DatabaseError { .. }
+                | WorkerEvent::DatabaseAwaited { .. }
                 | WorkerEvent::CutOff { .. }
                 | WorkerEvent::SessionLost
                 | WorkerEvent::Problem { .. }
@@ -150,7 +154,13 @@ impl fmt::Display for WorkerEvent {
             WorkerEvent::Unpaused => f.write_str("claiming tasks again"),
             WorkerEvent::Draining => f.write_str("draining: no task is claimed, running tasks continue"),
             WorkerEvent::DatabaseError { message } => write!(f, "{message}; running tasks continue"),
+            WorkerEvent::DatabaseAwaited { message } => {
+                write!(f, "{message}; the worker waits until the database can be used")
+            }
             WorkerEvent::DatabaseBack => f.write_str("the fleet's database answers again"),
+            WorkerEvent::Migrated { version } => {
+                write!(f, "created or upgraded the tables of the fleet to version {version}")
+            }
             WorkerEvent::CutOff { seconds } => {
                 write!(f, "no connection to the fleet's database for {seconds} s: stopping all tasks")
             }

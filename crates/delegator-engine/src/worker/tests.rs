@@ -18,7 +18,9 @@ use tempfile::TempDir;
 
 use super::attempt::{Followed, NotSubmitted, Work, find_or_submit, follow, lost_contact, run_attempt};
 use super::attempt_control::AttemptControl;
-use super::control::{SessionEnd, WorkerError, remove_leftover, run_session, with_cutoff_watch};
+use super::control::{
+    SessionEnd, WorkerError, remove_leftover, run_session, run_sessions, with_cutoff_watch,
+};
 use super::events_upload::EventsUpload;
 use super::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
 use super::shared::Shared;
@@ -121,6 +123,12 @@ impl World {
         let shared = self.shared();
         let is_over = AtomicBool::new(false);
         with_cutoff_watch(&shared, &is_over, |scope| run_session(&shared, scope, SessionId::random()))
+    }
+
+    /// Everything from the first contact with the database.
+    fn run_sessions(&self) -> Result<(), WorkerError> {
+        let shared = self.shared();
+        with_cutoff_watch(&shared, &AtomicBool::new(false), |scope| run_sessions(&shared, scope))
     }
 
     fn problems(&self) -> usize {
@@ -266,12 +274,40 @@ fn refuse_passwords(listener: &TcpListener) {
     }
 }
 
-#[test]
-fn a_worker_that_is_not_admitted_ends_with_the_error_at_its_cutoff() {
+/// A worker whose password is wrong.
+fn refused_world() -> World {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || refuse_passwords(&listener));
-    let mut world = World::with_database(&format!("postgres://me@127.0.0.1:{port}/fleet?sslmode=disable"));
+    World::with_database(&format!("postgres://me@127.0.0.1:{port}/fleet?sslmode=disable"))
+}
+
+#[test]
+fn a_worker_waits_for_a_database_that_is_away_until_it_is_stopped() {
+    let world = World::new();
+    std::thread::scope(|scope| {
+        let sessions = scope.spawn(|| world.run_sessions());
+        world.log.wait_for(|event| matches!(event, WorkerEvent::DatabaseAwaited { .. }));
+        world.signals.add();
+        sessions.join().unwrap().unwrap();
+    });
+    assert_eq!(world.log.events.lock().unwrap().len(), 1, "one line, however often it tried");
+}
+
+#[test]
+fn a_worker_that_waiting_does_not_help_ends_with_the_error() {
+    let outcome = refused_world().run_sessions();
+    assert!(matches!(outcome, Err(WorkerError::Fleet(FleetError::NotAdmitted { .. }))), "{outcome:?}");
+    // One that ends when there are no tasks does not wait for a database either.
+    let mut world = World::new();
+    world.settings.exit_when_idle = true;
+    let outcome = world.run_sessions();
+    assert!(matches!(outcome, Err(WorkerError::Fleet(FleetError::Unreachable { .. }))), "{outcome:?}");
+}
+
+#[test]
+fn a_worker_that_is_not_admitted_ends_with_the_error_at_its_cutoff() {
+    let mut world = refused_world();
     world.settings.cutoff = Duration::from_millis(300);
     let outcome = world.run_session();
     assert!(matches!(outcome, Err(WorkerError::Fleet(FleetError::NotAdmitted { .. }))), "{outcome:?}");
