@@ -32,7 +32,7 @@ use crate::upkeep::restore_record::git_version;
 /// How often a session looks for signals and free slots.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Hints cause a heartbeat, but not more often than this.
-const HINTED_BEAT_INTERVAL: Duration = Duration::from_millis(500);
+const HINTED_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why a worker could not work.
@@ -101,7 +101,7 @@ impl Drop for CutoffWatch<'_> {
 /// Stops all agents when the worker has been without the database for too long, so that they end before the lease does.
 fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
-        if shared.since_last_beat() >= shared.settings.cutoff && shared.stop_all(&Stop::CutOff) {
+        if shared.since_last_heartbeat() >= shared.settings.cutoff && shared.stop_all(&Stop::CutOff) {
             shared.report(&WorkerEvent::CutOff { seconds: shared.settings.cutoff.as_secs() });
         }
         if shared.signals.is_abandoning() {
@@ -147,12 +147,12 @@ pub(super) fn run_session<'scope>(
     let session = Session {
         shared,
         scope,
-        listener: shared.database.listener(&id, shared.settings.beat),
+        listener: shared.database.listener(&id, shared.settings.heartbeat_interval),
         id,
         is_paused: false,
         is_draining: false,
-        next_beat: Instant::now(),
-        last_beat: Instant::now(),
+        next_heartbeat: Instant::now(),
+        last_heartbeat: Instant::now(),
         claims: ClaimPace::default(),
         ended_attempts: shared.ended_attempts(),
         failures: 0,
@@ -214,7 +214,7 @@ fn open_session<'scope>(
     let opened = until_answered(shared, has_worked, || {
         let sent_at = BootTime::now();
         let opened = shared.database.open_session(&session)?;
-        shared.beat_succeeded(sent_at);
+        shared.heartbeat_succeeded(sent_at);
         Ok(opened)
     })?;
     let Some(opened) = opened else { return Ok(None) };
@@ -246,7 +246,7 @@ fn begin<'scope>(
 
 /// Whether the worker ends with this error. Only an operator can remove its cause, and its tasks were stopped.
 fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
-    !error.is_transient() && shared.since_last_beat() >= shared.settings.cutoff
+    !error.is_transient() && shared.since_last_heartbeat() >= shared.settings.cutoff
 }
 
 /// The directories of attempts that no longer belong to this worker.
@@ -277,8 +277,8 @@ struct Session<'scope, 'env> {
     listener: Listener,
     is_paused: bool,
     is_draining: bool,
-    next_beat: Instant,
-    last_beat: Instant,
+    next_heartbeat: Instant,
+    last_heartbeat: Instant,
     claims: ClaimPace,
     /// How many attempts had ended before the last claim.
     ended_attempts: u64,
@@ -310,8 +310,8 @@ impl<'scope> Session<'scope, '_> {
         if self.is_drained() {
             return Ok(Some(self.close()));
         }
-        if Instant::now() >= self.next_beat {
-            self.beat()?;
+        if Instant::now() >= self.next_heartbeat {
+            self.send_heartbeat()?;
         }
         if self.shared.ended_attempts() != self.ended_attempts {
             self.claims.claim_now();
@@ -382,12 +382,12 @@ impl<'scope> Session<'scope, '_> {
         self.shared.report(&WorkerEvent::Draining);
     }
 
-    fn beat(&mut self) -> Result<(), FleetError> {
+    fn send_heartbeat(&mut self) -> Result<(), FleetError> {
         let known = self.shared.known();
         let (sent_at, now) = (BootTime::now(), Instant::now());
         let heartbeat = self.shared.database.heartbeat(&self.id)?;
-        self.shared.beat_succeeded(sent_at);
-        (self.last_beat, self.next_beat) = (now, now + self.shared.settings.beat);
+        self.shared.heartbeat_succeeded(sent_at);
+        (self.last_heartbeat, self.next_heartbeat) = (now, now + self.shared.settings.heartbeat_interval);
         // After the third signal an attempt without a thread is not given up.
         if !self.shared.signals.is_abandoning() {
             self.obey_heartbeat(&known, heartbeat)?;
@@ -451,20 +451,20 @@ impl<'scope> Session<'scope, '_> {
     /// Waits until a hint arrives or something is due.
     fn wait(&mut self) {
         if self.failures > 0 {
-            self.next_beat = Instant::now();
+            self.next_heartbeat = Instant::now();
             self.shared.pause(back_off(self.failures));
             return;
         }
         // A draining worker ends with its last attempt, for which there is no hint.
         let limit = if self.is_draining { WATCH_INTERVAL } else { LOOK_INTERVAL };
-        let next_beat_in = self.next_beat.saturating_duration_since(Instant::now());
-        let limit = limit.min(next_beat_in).min(self.next_claim_in().unwrap_or(limit));
+        let next_heartbeat_in = self.next_heartbeat.saturating_duration_since(Instant::now());
+        let limit = limit.min(next_heartbeat_in).min(self.next_claim_in().unwrap_or(limit));
         let hints = self.listener.wait(limit);
         if hints.queue {
             self.claims.add_hint(Instant::now());
         }
         if hints.session {
-            self.next_beat = self.next_beat.min(self.last_beat + HINTED_BEAT_INTERVAL);
+            self.next_heartbeat = self.next_heartbeat.min(self.last_heartbeat + HINTED_HEARTBEAT_INTERVAL);
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct WorkerSettings {
     /// Version of the program, for display.
     pub version: String,
     pub lease: Duration,
-    pub beat: Duration,
+    pub heartbeat_interval: Duration,
     /// Without a successful heartbeat for this long, the worker stops its agents.
     pub cutoff: Duration,
     pub retention: Retention,

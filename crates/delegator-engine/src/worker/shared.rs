@@ -30,7 +30,7 @@ pub(super) struct Shared<'a> {
     attempt_ended: Condvar,
     ended_attempts: AtomicU64,
     /// When the last successful heartbeat was sent.
-    last_beat: Mutex<BootTime>,
+    last_heartbeat: Mutex<BootTime>,
 }
 
 pub(super) fn key_of(claim: &Claim) -> AttemptKey {
@@ -56,7 +56,7 @@ impl<'a> Shared<'a> {
             attempts: Mutex::default(),
             attempt_ended: Condvar::new(),
             ended_attempts: AtomicU64::new(0),
-            last_beat: Mutex::new(BootTime::now()),
+            last_heartbeat: Mutex::new(BootTime::now()),
         }
     }
 
@@ -137,8 +137,8 @@ impl<'a> Shared<'a> {
         self.attempts().values().for_each(|control| control.abandon());
     }
 
-    pub(super) fn beat_succeeded(&self, sent_at: BootTime) {
-        *self.last_beat.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
+    pub(super) fn heartbeat_succeeded(&self, sent_at: BootTime) {
+        *self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
         if let Err(error) = record_contact(&self.workspace.contact(), sent_at) {
             let message = format!("could not write {}: {error}", self.workspace.contact().display());
             self.report(&WorkerEvent::Problem { message });
@@ -150,8 +150,8 @@ impl<'a> Shared<'a> {
         WorkerContact { file: self.workspace.contact(), limit: self.settings.cutoff }
     }
 
-    pub(super) fn since_last_beat(&self) -> Duration {
-        self.last_beat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    pub(super) fn since_last_heartbeat(&self) -> Duration {
+        self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Repeats a call of an attempt until it succeeds. An error means that the task is lost, that the worker was stopped for

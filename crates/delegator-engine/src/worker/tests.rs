@@ -84,7 +84,7 @@ impl World {
                 labels: [].into(),
                 version: String::new(),
                 lease: 180 * second,
-                beat: 15 * second,
+                heartbeat_interval: 15 * second,
                 cutoff: 150 * second,
                 retention: Retention::default(),
                 exit_when_idle: false,

@@ -129,7 +129,7 @@ fn settings(context: &Context<'_>, input: &Worker) -> WorkerSettings {
         labels: input.labels.clone(),
         version: PRODUCT_VERSION.to_owned(),
         lease: config.fleet_lease,
-        beat: config.fleet_beat,
+        heartbeat_interval: config.fleet_heartbeat,
         cutoff: config.fleet_cutoff,
         retention: Retention {
             max_age: Some(config.fleet_retention),
