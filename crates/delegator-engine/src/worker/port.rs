@@ -103,7 +103,6 @@ pub enum WorkerEvent {
     Unpaused,
     Draining,
     DatabaseError { message: String },
-    /// There is no session yet.
     DatabaseAwaited { message: String },
     DatabaseBack,
     Migrated { version: i32 },

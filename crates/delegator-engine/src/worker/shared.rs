@@ -10,7 +10,7 @@ use delegator_fleet::{Claim, Database, FleetError};
 use super::attempt_control::{AttemptControl, Stop};
 use super::decisions::{AttemptKey, back_off};
 use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
-use super::setup::SetupLocks;
+use super::setup_locks::SetupLocks;
 use super::workspace::Workspace;
 use crate::Engine;
 use crate::submit::worker_contact::{BootTime, WorkerContact, record_contact};

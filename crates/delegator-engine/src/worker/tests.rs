@@ -16,14 +16,17 @@ use delegator_registry::{Idempotency, NewTask, OpenOptions, Registry, StateDir, 
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::attempt::{Followed, NotSubmitted, Work, find_or_submit, follow, lost_contact, run_attempt};
+use super::attempt::{Work, run_attempt};
 use super::attempt_control::AttemptControl;
-use super::control::{
-    SessionEnd, WorkerError, remove_leftover, run_session, run_sessions, with_cutoff_watch,
-};
+use super::checkouts::remove_leftover;
+use super::control::{WorkerError, run_sessions};
+use super::cutoff::with_cutoff_watch;
 use super::events_upload::EventsUpload;
+use super::following::{Followed, follow, lost_contact};
 use super::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use super::session::{SessionEnd, run_session};
 use super::shared::Shared;
+use super::submission::{NotSubmitted, find_or_submit};
 use super::workspace::Workspace;
 use crate::Engine;
 use crate::submit::submission::Submission;
@@ -119,7 +122,7 @@ impl World {
         LocalRequest::new(control, &spec(), self.workspace.attempt(&control.claim).join("work"))
     }
 
-    fn run_session(&self) -> Result<SessionEnd, WorkerError> {
+    fn run_session(&self) -> Result<SessionEnd, FleetError> {
         let shared = self.shared();
         let is_over = AtomicBool::new(false);
         with_cutoff_watch(&shared, &is_over, |scope| run_session(&shared, scope, SessionId::random()))
@@ -310,7 +313,7 @@ fn a_worker_that_is_not_admitted_ends_with_the_error_at_its_cutoff() {
     let mut world = refused_world();
     world.settings.cutoff = Duration::from_millis(300);
     let outcome = world.run_session();
-    assert!(matches!(outcome, Err(WorkerError::Fleet(FleetError::NotAdmitted { .. }))), "{outcome:?}");
+    assert!(matches!(outcome, Err(FleetError::NotAdmitted { .. })), "{outcome:?}");
 }
 
 #[test]
