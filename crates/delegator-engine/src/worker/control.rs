@@ -109,7 +109,7 @@ fn until_answered<T>(
             Err(error) => {
                 failures += 1;
                 if failures == 1 {
-                    shared.report(&WorkerEvent::DatabaseAwaited { message: error.to_string() });
+                    shared.report(&WorkerEvent::Waiting { message: error.to_string() });
                 }
             }
         }

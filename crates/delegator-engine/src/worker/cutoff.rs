@@ -36,7 +36,7 @@ impl Drop for CutoffWatch<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.shared.signals.abandon();
-            self.shared.wake_attempts();
+            self.shared.abandon_attempts();
         }
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ fn watch_cutoff(shared: &Shared<'_>, is_over: &AtomicBool) {
             shared.report(&WorkerEvent::CutOff { seconds: shared.settings.cutoff.as_secs() });
         }
         if shared.signals.is_abandoning() {
-            shared.wake_attempts();
+            shared.abandon_attempts();
         }
         shared.engine.system.sleep(WATCH_INTERVAL);
     }

@@ -1,7 +1,7 @@
 //! The worker: claims tasks of the fleet and runs them on this machine.
 //!
 //! ```text
-//! session: open ─▶ heartbeat, claim ─▶ … ─▶ drain ─▶ close
+//! session: wait for the database ─▶ open ─▶ heartbeat, claim ─▶ … ─▶ drain ─▶ close
 //! attempt: claim ─▶ checkout ─▶ start ─▶ setup ─▶ submit here ─▶ events ─▶ diff, result ─▶ finish
 //! ```
 //!

@@ -103,7 +103,7 @@ pub enum WorkerEvent {
     Unpaused,
     Draining,
     DatabaseError { message: String },
-    DatabaseAwaited { message: String },
+    Waiting { message: String },
     DatabaseBack,
     Migrated { version: i32 },
     CutOff { seconds: u64 },
@@ -119,7 +119,7 @@ impl WorkerEvent {
             self,
             WorkerEvent::Lost { .. }
                 | WorkerEvent::DatabaseError { .. }
-                | WorkerEvent::DatabaseAwaited { .. }
+                | WorkerEvent::Waiting { .. }
                 | WorkerEvent::CutOff { .. }
                 | WorkerEvent::SessionLost
                 | WorkerEvent::Problem { .. }
@@ -153,8 +153,8 @@ impl fmt::Display for WorkerEvent {
             WorkerEvent::Unpaused => f.write_str("claiming tasks again"),
             WorkerEvent::Draining => f.write_str("draining: no task is claimed, running tasks continue"),
             WorkerEvent::DatabaseError { message } => write!(f, "{message}; running tasks continue"),
-            WorkerEvent::DatabaseAwaited { message } => {
-                write!(f, "{message}; the worker waits until the database can be used")
+            WorkerEvent::Waiting { message } => {
+                write!(f, "{message}; the worker waits and tries again")
             }
             WorkerEvent::DatabaseBack => f.write_str("the fleet's database answers again"),
             WorkerEvent::Migrated { version } => {

@@ -70,7 +70,7 @@ pub(super) fn begin_attempt<'scope>(
     scope.spawn(move || run_attempt(shared, &control, &spec, work));
 }
 
-/// Whether the worker ends with this error. Only an operator can remove its cause, and its tasks were stopped.
+/// Whether the worker exits with this error: waiting does not remove its cause, and the cutoff has stopped all tasks.
 pub(super) fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
     !error.is_transient() && shared.since_last_heartbeat() >= shared.settings.cutoff
 }

@@ -132,8 +132,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The worker was stopped for good: attempts that wait shall find out.
-    pub(super) fn wake_attempts(&self) {
+    /// Ends all waits of the attempts: the worker exits and leaves their tasks to the next process.
+    pub(super) fn abandon_attempts(&self) {
         self.attempts().values().for_each(|control| control.abandon());
     }
 

@@ -207,7 +207,7 @@ fn the_task_of_an_attempt_that_is_given_up_ends_before_the_fleet_knows() {
             shared.engine.system.sleep(Duration::from_millis(10));
         }
         world.signals.abandon();
-        shared.wake_attempts();
+        shared.abandon_attempts();
         control.abandon();
     });
 }
@@ -290,7 +290,7 @@ fn a_worker_waits_for_a_database_that_is_away_until_it_is_stopped() {
     let world = World::new();
     std::thread::scope(|scope| {
         let sessions = scope.spawn(|| world.run_sessions());
-        world.log.wait_for(|event| matches!(event, WorkerEvent::DatabaseAwaited { .. }));
+        world.log.wait_for(|event| matches!(event, WorkerEvent::Waiting { .. }));
         world.signals.add();
         sessions.join().unwrap().unwrap();
     });

@@ -25,10 +25,10 @@ fn a_worker_waits_for_its_database() {
     fleet.server.shut_down();
     let worker = fleet.worker("one", &[]);
     let mut stopped = fleet.worker("two", &[]);
-    stopped.wait_for_log("the worker waits until the database can be used");
+    stopped.wait_for_log("the worker waits and tries again");
     stopped.signal(Signal::TERM);
     stopped.assert_success();
-    worker.wait_for_log("the worker waits until the database can be used");
+    worker.wait_for_log("the worker waits and tries again");
     fleet.server.restart();
     worker.wait_for_log("answers again");
     worker.wait_for_log("is ready");
