@@ -59,12 +59,17 @@ impl Database {
     /// The tasks with these ids, in the same order. Tasks of lost workers have ended or are queued again. A task that cannot
     /// be read does not affect the others.
     pub fn tasks(&self, ids: &[String]) -> Result<Vec<Result<FleetTask, FleetError>>, FleetError> {
-        self.expire_others();
-        self.transaction(async |db| {
-            let mut found = read_tasks(db, ids).await?;
-            let unknown = |id: &String| Err(FleetError::UnknownTask { id: id.clone() });
-            Ok(ids.iter().map(|id| found.remove(id).unwrap_or_else(|| unknown(id))).collect())
-        })
+        let read = || self.transaction(async |db| read_tasks(db, ids).await);
+        let mut rows = read()?;
+        // Followers poll, so sessions are ended only if there is one whose lease has passed.
+        if rows.iter().any(|row| row.has_expired_sessions) {
+            self.expire_others();
+            rows = read()?;
+        }
+        let mut found: BTreeMap<String, _> =
+            rows.into_iter().map(|row| (row.id.clone(), row.parse())).collect();
+        let unknown = |id: &String| Err(FleetError::UnknownTask { id: id.clone() });
+        Ok(ids.iter().map(|id| found.remove(id).unwrap_or_else(|| unknown(id))).collect())
     }
 
     /// Makes final that a task was not accepted: a submission that is still under way has no effect afterwards. Returns
@@ -102,10 +107,7 @@ pub(crate) async fn expire_sessions(db: &mut Statements) -> Result<(), FleetErro
     Ok(())
 }
 
-async fn read_tasks(
-    db: &mut Statements,
-    ids: &[String],
-) -> Result<BTreeMap<String, Result<FleetTask, FleetError>>, FleetError> {
+async fn read_tasks(db: &mut Statements, ids: &[String]) -> Result<Vec<TaskRow>, FleetError> {
     let rows = sqlx::query_as!(
         TaskRow,
         r#"select t.id as "id!", t.state as "state!", t.attempt as "attempt!",
@@ -115,7 +117,9 @@ async fn read_tasks(
             (extract(epoch from t.ended_at) * 1000)::bigint as ended_at_ms,
             a.worker as "worker?",
             exists (select from delegator.sessions s
-                where s.ended_at is null and t.labels::jsonb <@ s.labels::jsonb) as "has_matching_worker!"
+                where s.ended_at is null and t.labels::jsonb <@ s.labels::jsonb) as "has_matching_worker!",
+            t.ended_at is null and exists (select from delegator.sessions s
+                where s.ended_at is null and s.lease_until < now()) as "has_expired_sessions!"
          from delegator.tasks t
          left join delegator.attempts a on a.task = t.id and a.attempt = t.attempt
          where t.id = any($1)"#,
@@ -123,7 +127,7 @@ async fn read_tasks(
     )
     .fetch_all(&mut *db)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.id.clone(), row.parse())).collect())
+    Ok(rows)
 }
 
 struct TaskRow {
@@ -140,6 +144,8 @@ struct TaskRow {
     ended_at_ms: Option<i64>,
     worker: Option<String>,
     has_matching_worker: bool,
+    /// The task has not ended, and the lease of some worker has passed.
+    has_expired_sessions: bool,
 }
 
 impl TaskRow {
