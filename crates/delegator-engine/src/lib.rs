@@ -65,7 +65,8 @@ pub use remote::fleet::FleetProvider;
 pub use remote::fleet_result::FleetResult;
 pub use remote::follow::EventFollower;
 pub use remote::provider::{
-    EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer,
+    CancelProgress, EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest,
+    RemoteStatus, TaskAnswer,
 };
 pub use remote::refresh::ProviderProblem;
 pub use remote::remote_facts::RemoteFacts;

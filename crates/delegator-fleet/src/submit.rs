@@ -9,6 +9,9 @@ use crate::task::{
     EndColumns, FleetEnd, FleetState, FleetTask, NewTask, SPEC_VERSION, Submitted, labels_text, storable,
 };
 
+/// The state of a task whose agent runs, as stored.
+const RUNNING: &str = "running";
+
 impl Database {
     /// Stores a task. A repetition with the same id, or with the same idempotency key and request, returns the stored one.
     pub fn submit(&self, task: &NewTask) -> Result<Submitted, FleetError> {
@@ -84,13 +87,15 @@ impl Database {
     }
 
     /// Cancels a queued task; requests the end of a running one from its worker. A task that has ended stays as it is.
-    pub fn cancel(&self, id: &str, reason: Option<&str>) -> Result<(), FleetError> {
+    /// Returns whether it runs, so that its worker still has to end it.
+    pub fn cancel(&self, id: &str, reason: Option<&str>) -> Result<bool, FleetError> {
         self.transaction(async |db| {
             let state =
                 sqlx::query_scalar!("select delegator.request_cancel($1, $2)", id, reason.map(storable))
                     .fetch_one(&mut *db)
                     .await?;
-            state.map(drop).ok_or_else(|| FleetError::UnknownTask { id: id.to_owned() })
+            let unknown = || FleetError::UnknownTask { id: id.to_owned() };
+            state.map(|state| state == RUNNING).ok_or_else(unknown)
         })
     }
 }
@@ -153,7 +158,7 @@ impl TaskRow {
         let state = match self.state.as_str() {
             "queued" => FleetState::Queued,
             "claimed" => FleetState::Claimed,
-            "running" => FleetState::Running,
+            RUNNING => FleetState::Running,
             _ => {
                 let columns = EndColumns {
                     state: self.state,

@@ -312,9 +312,13 @@ fn a_cancelled_task_ends_when_its_provider_reports_it() {
     let (engine, _) =
         world.engine(ScriptedProvider::answering(&[Ok(RemoteStatus::Working { started_at_ms: None })]));
     let id = submit(&engine);
+    assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
     let report = engine.cancel(&id, Some("enough"), Duration::from_secs(30)).unwrap();
     let reason = TaskEnd::Cancelled { reason: Some("enough".to_owned()) };
     assert_eq!((report.task.state, report.task.ended.unwrap().end), (State::Cancelled, reason));
+    assert_eq!(report.previous, State::Working, "the provider knows better than the registry");
+    let again = engine.cancel(&id, None, Duration::from_secs(30)).unwrap();
+    assert_eq!((again.previous, again.was_cancelled), (State::Working, true));
 }
 
 #[test]

@@ -216,7 +216,11 @@ fn queued_and_running_tasks_are_cancelled() {
         let is_requested = || fleet.database.heartbeat(&session).unwrap().tasks[0].cancel.is_some();
         wait_until("the worker gets the request", is_requested);
         fleet.finish(&task, TaskEnd::Cancelled { reason: None });
-        cancel.join().unwrap();
+        let cancelled = &cancel.join().unwrap()["tasks"][0];
+        assert_eq!(
+            (&cancelled["previous_state"], &cancelled["state"]),
+            (&json!("working"), &json!("cancelled"))
+        );
     });
     assert_eq!(fleet.data(&["results", &running])["state"], "cancelled");
 }
