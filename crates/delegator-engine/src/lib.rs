@@ -72,7 +72,7 @@ pub use remote::refresh::ProviderProblem;
 pub use remote::remote_facts::RemoteFacts;
 pub use remote::submit_remote::RemoteSubmission;
 pub use results::apply::DiffApplication;
-pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};
+pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};
