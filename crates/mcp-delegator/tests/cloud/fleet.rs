@@ -238,6 +238,15 @@ fn a_lost_worker_is_named_and_the_task_can_be_retried() {
     let failure = &waited["metadata"]["error_context"];
     assert_eq!(failure["failure_kind"], FailureKind::WorkerLost.name(), "{waited}");
     assert!(waited.to_string().contains("retry"), "{waited}");
+    let followed = fleet.run(&["events", "follow", &id]).stdout;
+    let summary: Value = serde_json::from_str(followed.lines().last().unwrap()).unwrap();
+    let writer = &summary["data"]["task"];
+    assert_eq!(
+        (&writer["task_id"], &writer["failure_kind"]),
+        (&json!(id), &json!(FailureKind::WorkerLost.name()))
+    );
+    let log = fleet.run(&["logs", &id, "--follow", "--format", "human"]).stdout;
+    assert!(log.contains(writer["reason"].as_str().unwrap()), "{log}");
     let again = fleet.data(&["retry", &id]);
     assert_ne!(again["remote"]["remote_id"], waited["remote"]["remote_id"]);
 }

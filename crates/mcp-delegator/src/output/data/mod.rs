@@ -4,6 +4,7 @@
 pub mod acknowledgement;
 pub mod batch;
 pub mod denied_write;
+pub mod end_reason;
 pub mod error_context;
 pub mod estimate;
 pub mod events;
