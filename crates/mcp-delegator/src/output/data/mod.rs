@@ -16,6 +16,7 @@ pub mod progress;
 pub mod registry;
 pub mod remote;
 pub mod restore_point;
+mod shown_diff;
 pub mod status;
 pub mod structured_output;
 pub mod suggestions;
