@@ -16,8 +16,6 @@ use crate::submit::worker_contact::CONTACT_LOST;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a lost supervisor is searched for.
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(2_500);
-/// Why the worker cancelled a task when it was cut off. Such a task is reported as lost, not as cancelled.
-const CUT_OFF: &str = "the worker has no connection to the fleet";
 
 pub(super) enum Followed {
     Ended { end: TaskEnd, warnings: Vec<String> },
@@ -77,7 +75,7 @@ pub(super) fn follow(shared: &Shared<'_>, control: &AttemptControl, local: &Task
 /// before, or that a user cancelled, is reported as it ended.
 pub(super) fn lost_contact(end: &TaskEnd, cutoff: Duration) -> Option<String> {
     let TaskEnd::Cancelled { reason: Some(reason) } = end else { return None };
-    (reason == CUT_OFF || reason == CONTACT_LOST).then(|| {
+    (reason == CONTACT_LOST).then(|| {
         let seconds = cutoff.as_secs();
         format!("the worker had no connection to the database for {seconds} s and stopped the agent")
     })
@@ -112,7 +110,7 @@ fn cancel(
     let reason = match stop {
         None | Some(Stop::Release) => return Ok(()),
         Some(Stop::Cancel { reason }) => reason.clone(),
-        Some(Stop::CutOff) => Some(CUT_OFF.to_owned()),
+        Some(Stop::CutOff) => Some(CONTACT_LOST.to_owned()),
         Some(Stop::Lost) => Some("the task no longer belongs to this worker".to_owned()),
     };
     shared.report(&WorkerEvent::Cancelling { task: control.claim.task.clone() });
