@@ -280,7 +280,8 @@ fn a_wait_outlasts_a_restart_of_the_database() {
     assert_eq!(error["error"]["code"], "NETWORK_ERROR", "{error}");
     let undecided = error["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
     assert!(error["error"]["message"].as_str().unwrap().contains(&undecided), "{error}");
-    let next = format!("see whether it was accepted: mcp-delegator status {undecided}");
+    let next =
+        format!("whether it was accepted, before you submit it again: mcp-delegator status {undecided}");
     assert!(error["error"]["suggestion"].as_str().unwrap().ends_with(&next), "{error}");
     std::thread::scope(|scope| {
         let wait = scope.spawn(|| fleet.data(&["wait", &id]));

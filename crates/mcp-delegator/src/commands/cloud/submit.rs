@@ -116,8 +116,10 @@ fn submission_error(error: EngineError) -> AppError {
     error.message.push_str(&format!(" The task is recorded here as {id}."));
     let text = match &error.suggestion {
         Some(Suggestion { call: Some(_), .. }) => return error,
-        Some(Suggestion { text, call: None }) => format!("{text} Then see whether it was accepted: {CALL}"),
-        None => format!("See whether it was accepted: {CALL}"),
+        Some(Suggestion { text, call: None }) => {
+            format!("{text} Then see whether it was accepted, before you submit it again: {CALL}")
+        }
+        None => format!("See whether it was accepted, before you submit it again: {CALL}"),
     };
     let status = NextCall::new(&["local", "status"]).with("task_id", id.as_str());
     error.suggest(Suggestion::with_call(text, status))
