@@ -4,10 +4,10 @@ use delegator_domain::redact::Redactor;
 use delegator_domain::task::TaskEnd;
 use delegator_fleet::{BlobName, FinishedTask, FleetError, TaskSpec};
 
-use super::attempt::{Ended, Outcome};
 use super::attempt_control::AttemptControl;
 use super::attempt_files::AttemptFiles;
 use super::changes::{find_changes, omissions, push_changes};
+use super::outcome::{Ended, Outcome};
 use super::port::WorkerEvent;
 use super::shared::Shared;
 use crate::error::EngineError;
@@ -170,7 +170,7 @@ fn record_of(stored: Result<Option<TaskFiles>, EngineError>) -> (Record, Vec<Str
 mod tests {
     use delegator_domain::task::FailureKind;
 
-    use super::super::preparation::failed;
+    use super::super::outcome::failed;
     use super::*;
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use delegator_domain::task::{FailureKind, TaskEnd};
+use delegator_domain::task::FailureKind;
 use delegator_fleet::TaskSpec;
 use delegator_git::{BaseCommit, Git, Mirror, RemoteAccess, RemoteError, RemoteUrl, TreeListing};
 
-use super::attempt::{Ended, Outcome};
 use super::attempt_control::{AttemptControl, Stop};
 use super::attempt_files::{AttemptFiles, PreparedAttempt};
+use super::outcome::{Ended, Outcome, failed, stopped};
 use super::setup::{SetupError, create_prepared_checkout};
 use super::shared::Shared;
 use crate::error::EngineError;
@@ -124,18 +124,4 @@ fn checkout_failure(control: &AttemptControl, error: &RemoteError, base: Option<
             ..Ended::new(failed(FailureKind::CheckoutFailed, error.to_string()))
         })),
     }
-}
-
-/// The outcome of an attempt that was stopped before its agent was started.
-pub(super) fn stopped(control: &AttemptControl) -> Outcome {
-    match control.stop() {
-        Some(Stop::Cancel { reason }) => Outcome::Ended(Box::new(Ended::new(TaskEnd::Cancelled { reason }))),
-        Some(Stop::CutOff) => Outcome::GivenUp("the worker had no connection to the database".to_owned()),
-        Some(Stop::Lost) => Outcome::Dropped,
-        Some(Stop::Release) | None => Outcome::Released,
-    }
-}
-
-pub(super) fn failed(kind: FailureKind, message: String) -> TaskEnd {
-    TaskEnd::Failed { kind, message, retry_at_ms: None }
 }

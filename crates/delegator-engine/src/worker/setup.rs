@@ -5,13 +5,11 @@
 //! task; so its effect is in the work tree of the task, and tasks do not see each other's changes. Older revisions of the
 //! environment are deleted.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
@@ -27,7 +25,6 @@ use crate::error::EngineError;
 
 /// Installing the dependencies of a large project takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Length of the line of output that is part of the failure's message.
 const QUOTED_CHARS: usize = 300;
 
@@ -43,49 +40,6 @@ pub(super) enum SetupError {
     Cancelled,
     #[error(transparent)]
     Engine(#[from] EngineError),
-}
-
-/// Revisions that a thread is preparing or copying.
-#[derive(Debug, Default)]
-pub(super) struct SetupLocks {
-    held: Mutex<BTreeSet<PathBuf>>,
-    released: Condvar,
-}
-
-struct SetupLock<'a> {
-    locks: &'a SetupLocks,
-    dir: PathBuf,
-}
-
-impl SetupLocks {
-    fn try_lock(&self, dir: &Path) -> Option<SetupLock<'_>> {
-        let is_new = self.held().insert(dir.to_owned());
-        is_new.then(|| SetupLock { locks: self, dir: dir.to_owned() })
-    }
-
-    /// `None` if the wait was cancelled.
-    fn lock(&self, dir: &Path, cancel: &AtomicBool) -> Option<SetupLock<'_>> {
-        loop {
-            if let Some(lock) = self.try_lock(dir) {
-                return Some(lock);
-            }
-            if cancel.load(Ordering::Relaxed) {
-                return None;
-            }
-            drop(self.released.wait_timeout_while(self.held(), POLL_INTERVAL, |held| held.contains(dir)));
-        }
-    }
-
-    fn held(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for SetupLock<'_> {
-    fn drop(&mut self) {
-        self.locks.held().remove(&self.dir);
-        self.locks.released.notify_all();
-    }
 }
 
 /// The directory of one revision: `work` is the checkout, `output` what the script printed; `output` exists only if the
