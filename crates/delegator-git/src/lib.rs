@@ -49,6 +49,7 @@ mod store;
 mod task_changes;
 mod three_way;
 mod tracked;
+mod tree_listing;
 mod unique;
 mod user_edits;
 mod work_tree_diff;
@@ -73,6 +74,7 @@ pub use restore_point::{
 };
 pub use restore_target::{HeadTarget, KeepReason, Overlap, OverlapPart, RestoreScope};
 pub use run::Git;
+pub use tree_listing::TreeListing;
 pub use unique::holds_unique_content;
 pub use user_edits::PossibleEdit;
-pub use work_tree_diff::{DiffText, PushedCommit, TreeListing, WorkTreeDiff};
+pub use work_tree_diff::{DiffText, PushedCommit, WorkTreeDiff};

@@ -12,37 +12,31 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::capture::{Limits, Purpose, capture};
+use crate::capture::{LeftOut, LeftOutReason, Limits, Purpose, capture};
 use crate::error::GitError;
-use crate::listing::{GITLINK, RepoPath, display_path, records, single_line};
-use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl, is_object_id};
+use crate::listing::{RepoPath, display_path, on_disk, single_line};
+use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl};
 use crate::repository::{Repository, find_repository};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
+use crate::stamp::Stamp;
+use crate::state::tree_files;
+use crate::tree_listing::{TreeListing, index_info};
 
-/// Larger files are not part of a diff.
+/// Larger files that git does not track are not part of a diff.
 const LIMITS: Limits = Limits { file_bytes: 20 << 20, total_bytes: 200 << 20, time: Duration::from_secs(60) };
 /// A diff may be larger than other output: binary files at the limit above need a quarter more.
 const EXTRA_DIFF_BYTES: usize = 192 << 20;
 /// The index in which the tree of the changes is built.
 const INDEX: &str = "changes";
 
-/// The files of a work tree that git does not ignore.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TreeListing {
-    /// Mode and object id, as git prints them.
-    entries: BTreeMap<RepoPath, String>,
-    /// Files that are too large, unreadable, or repositories.
-    left_out: BTreeSet<RepoPath>,
-}
-
 /// The changes of a task.
 #[derive(Debug)]
 pub struct WorkTreeDiff {
     /// A unified diff with full object ids and binary files; empty if nothing changed.
     pub diff: DiffText,
-    /// Changed or new files that are too large or unreadable.
-    pub left_out: Vec<String>,
+    /// Changed files that are not in it, by path.
+    pub left_out: Vec<LeftOut>,
     scratch: Scratch,
     tree: String,
     /// Takes the place of an unusable git directory, until the changes are pushed.
@@ -82,67 +76,7 @@ impl DiffText {
 impl TreeListing {
     /// Lists the work tree with its top level at `dir`. `temp_dir` is a directory of ours.
     pub fn take(git: &Git, dir: &Path, temp_dir: &Path) -> Result<TreeListing, GitError> {
-        Ok(list(git, &checkout_repository(git, dir)?, temp_dir)?.1)
-    }
-
-    /// The format of `git ls-tree -r -z`; files that were left out have only a path, after a tab.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let left_out = self.left_out.iter().map(|path| ("", path));
-        for (entry, path) in self.entries.iter().map(|(path, entry)| (entry.as_str(), path)).chain(left_out) {
-            bytes.extend_from_slice(entry.as_bytes());
-            bytes.push(b'\t');
-            bytes.extend_from_slice(path);
-            bytes.push(0);
-        }
-        bytes
-    }
-
-    pub fn from_bytes(bytes: &[u8]) -> Result<TreeListing, GitError> {
-        let unreadable = || GitError::UnexpectedOutput { command: "ls-tree" };
-        let mut listing = TreeListing::default();
-        for record in records(bytes) {
-            let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(unreadable)?;
-            let entry = str::from_utf8(&record[..tab]).map_err(|_| unreadable())?;
-            let path = record[tab + 1..].to_vec();
-            // Mode, type and id: the type follows from the mode.
-            let fields: Vec<&str> =
-                entry.split(' ').filter(|field| !matches!(*field, "blob" | "commit")).collect();
-            match fields.as_slice() {
-                [""] => drop(listing.left_out.insert(path)),
-                [mode, id] if mode.len() == 6 && is_object_id(id) => {
-                    drop(listing.entries.insert(path, format!("{mode} {id}")))
-                }
-                _ => return Err(unreadable()),
-            }
-        }
-        Ok(listing)
-    }
-
-    /// The changes since `before`, in the format of `update-index --index-info`: removals first, so that a file can take
-    /// the place of a directory. Submodules are left out.
-    fn index_info(&self, before: &TreeListing) -> Vec<u8> {
-        let is_submodule = |entry: &&String| entry.starts_with(GITLINK);
-        let removed = before.entries.iter().filter(|(path, entry)| {
-            !self.entries.contains_key(*path) && !is_submodule(entry) && !self.left_out.contains(*path)
-        });
-        let zeros =
-            self.entries.values().chain(before.entries.values()).next().map_or(40, |entry| entry.len() - 7);
-        let removed = removed.map(|(path, _)| (format!("0 {}", "0".repeat(zeros)), path));
-        let changed = self.entries.iter().filter(|(path, entry)| {
-            before.entries.get(*path) != Some(entry)
-                && !is_submodule(entry)
-                && !before.left_out.contains(*path)
-        });
-        let changed = changed.map(|(path, entry)| (entry.clone(), path));
-        let mut info = Vec::new();
-        for (entry, path) in removed.chain(changed) {
-            info.extend_from_slice(entry.as_bytes());
-            info.push(b'\t');
-            info.extend_from_slice(path);
-            info.push(0);
-        }
-        info
+        Ok(list(git, &checkout_repository(git, dir)?, temp_dir)?.listing)
     }
 }
 
@@ -152,14 +86,36 @@ fn checkout_repository(git: &Git, dir: &Path) -> Result<Repository, GitError> {
     find_repository(git, dir)?.filter(|found| found.top_level == dir).ok_or_else(no_repository)
 }
 
-fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<(Scratch, TreeListing), GitError> {
+/// The files of a work tree, and the git directory of ours that has their objects.
+struct Listed {
+    scratch: Scratch,
+    listing: TreeListing,
+    /// Why files were not read, by their displayed path.
+    reasons: BTreeMap<String, LeftOut>,
+}
+
+impl Listed {
+    fn left_out(&self, path: &RepoPath) -> LeftOut {
+        let path = display_path(path);
+        self.reasons.get(&path).cloned().unwrap_or(LeftOut {
+            path,
+            reason: LeftOutReason::Repository,
+            bytes: 0,
+        })
+    }
+}
+
+fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, GitError> {
     let scratch = Scratch::create(git, repository, temp_dir)?;
     // Like a restore: all tracked files, small untracked ones, no ignored ones.
     let captured = capture(&scratch, LIMITS, &BTreeSet::new(), Purpose::Restore)?;
-    let output = scratch.run_large(["ls-tree", "-r", "-z", "--full-tree", &captured.tree], b"")?;
-    let mut listing = TreeListing::from_bytes(&output)?;
-    listing.left_out = captured.left_out.into_iter().map(|left_out| left_out.path.into_bytes()).collect();
-    Ok((scratch, listing))
+    let mut unread = captured.unread;
+    for (path, stamp) in unread.iter_mut().filter(|(path, _)| path.ends_with(b"/")) {
+        *stamp = Stamp::of_directory(&on_disk(&repository.top_level, path));
+    }
+    let listing = TreeListing { files: tree_files(&scratch, &captured.tree)?, unread };
+    let reasons = captured.left_out.into_iter().map(|left_out| (left_out.path.clone(), left_out)).collect();
+    Ok(Listed { scratch, listing, reasons })
 }
 
 impl WorkTreeDiff {
@@ -189,9 +145,14 @@ impl WorkTreeDiff {
         before: &TreeListing,
         temp_dir: &Path,
     ) -> Result<WorkTreeDiff, GitError> {
-        let (scratch, after) = list(git, repository, temp_dir)?;
+        let after = list(git, repository, temp_dir)?;
+        let top_level = &repository.top_level;
+        let changes =
+            after.listing.changes_since(before, |path| Stamp::at(&on_disk(top_level, path)));
+        let left_out = changes.left_out.iter().map(|path| after.left_out(path)).collect();
+        let scratch = after.scratch;
         scratch.run(INDEX, ["read-tree", base], b"")?;
-        let info = after.index_info(before);
+        let info = index_info(&changes.files, 2 * scratch.id_bytes());
         scratch.run(INDEX, ["update-index", "--replace", "-z", "--index-info"], &info)?;
         let tree = single_line(&scratch.run(INDEX, ["write-tree", "--missing-ok"], b"")?);
         let args = [
@@ -206,10 +167,9 @@ impl WorkTreeDiff {
             base,
             &tree,
         ];
-        let call = scratch.call("none", args, &repository.top_level);
+        let call = scratch.call("none", args, top_level);
         let call = Call { extra_output: EXTRA_DIFF_BYTES, ..call };
-        let diff = diff_text(git.run(&repository.top_level, &call))?;
-        let left_out = after.left_out.difference(&before.left_out).map(|path| display_path(path)).collect();
+        let diff = diff_text(git.run(top_level, &call))?;
         Ok(WorkTreeDiff { diff, left_out, scratch, tree, _git_dir: None })
     }
 
@@ -279,41 +239,10 @@ fn may_be_damage(error: &GitError) -> bool {
 mod tests {
     use super::*;
 
-    fn listing(entries: &[(&str, &str)]) -> TreeListing {
-        let id = |letter: &str| format!("100644 {}", letter.repeat(40));
-        let entries = entries.iter().map(|(path, letter)| (path.as_bytes().to_vec(), id(letter)));
-        TreeListing { entries: entries.collect(), ..TreeListing::default() }
-    }
-
-    #[test]
-    fn a_listing_is_read_as_it_was_written() {
-        let mut sample = listing(&[("a b", "a"), ("d/\u{fc}\n", "b")]);
-        sample.left_out.insert(b"huge".to_vec());
-        assert_eq!(TreeListing::from_bytes(&sample.to_bytes()).unwrap(), sample);
-        let printed = format!("100644 blob {}\tx\0", "a".repeat(40));
-        assert_eq!(TreeListing::from_bytes(printed.as_bytes()).unwrap(), listing(&[("x", "a")]));
-        for damaged in [&b"nonsense\0"[..], b"1 2\tx\0", b"100644 c0ffee\tx\0"] {
-            assert!(TreeListing::from_bytes(damaged).is_err());
-        }
-    }
-
     #[test]
     fn a_diff_beyond_the_limit_is_no_error() {
         let too_large = GitError::TooMuchOutput { command: "diff-tree".to_owned(), limit: 7 };
         assert_eq!(diff_text(Err(too_large)).unwrap(), DiffText::TooLarge(7));
         assert!(diff_text(Err(GitError::Cancelled { command: "diff-tree".to_owned() })).is_err());
-    }
-
-    #[test]
-    fn only_changed_paths_are_in_the_index_info() {
-        let before = listing(&[("gone", "a"), ("same", "b"), ("changed", "c")]);
-        let after = listing(&[("same", "b"), ("changed", "d"), ("new", "e")]);
-        let info = String::from_utf8(after.index_info(&before)).unwrap();
-        let lines: Vec<String> = info.split_terminator('\0').map(|line| line.replace('\t', " ")).collect();
-        let line = |mode: &str, id: &str, path: &str| format!("{mode} {} {path}", id.repeat(40));
-        assert_eq!(
-            lines,
-            [line("0", "0", "gone"), line("100644", "d", "changed"), line("100644", "e", "new")]
-        );
     }
 }

@@ -13,6 +13,7 @@ use super::shared::Shared;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 use crate::remote::fleet_result::FleetResult;
+use crate::remote::remote_facts::DiffOmissions;
 use crate::results::task_queries::TaskFiles;
 use crate::supervise::task_report::Record;
 
@@ -114,11 +115,11 @@ fn finish(
     let stored = ended.local.as_ref().map(|local| shared.engine.files(local)).transpose();
     let (mut record, mut warnings) = record_of(stored);
     warnings.extend(ended.warnings);
-    let mut changes = None;
+    let (mut changes, mut missing) = (None, DiffOmissions::default());
     if let (Some(base), Some(_)) = (&ended.base, &ended.local) {
         match find_changes(shared, spec, files, base) {
             Ok(found) => {
-                warnings.extend(omissions(&found));
+                missing = omissions(&found, &shared.settings.redactor);
                 changes = Some((base, found)).filter(|(_, found)| found.diff.has_changes());
             }
             Err(error) => warnings.push(format!("The changes of the task could not be read: {error}")),
@@ -151,6 +152,7 @@ fn finish(
         branch: ended.base.as_ref().map(|base| base.branch.clone()),
         pushed_branch,
         worker: shared.settings.name.clone(),
+        omissions: missing,
     };
     let result = result.to_json()?;
     let names = blobs.iter().map(|(name, _)| *name).collect();

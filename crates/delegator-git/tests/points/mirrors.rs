@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use delegator_git::{
-    BaseCommit, Git, GitError, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl, TreeListing,
+    BaseCommit, Git, GitError, LeftOutReason, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl, TreeListing,
     WorkTreeDiff,
 };
 
@@ -297,6 +297,30 @@ fn the_diff_has_all_changes_of_the_agent_and_none_of_the_setup() {
     fs::write(fleet.world.temp_dir().join("diff"), diff.diff.bytes()).unwrap();
     git_in(&other, &["apply", "--index", fleet.world.temp_dir().join("diff").to_str().unwrap()]);
     assert_eq!(fs::read(other.join("binary")).unwrap(), [0, 1, 2, 255]);
+}
+
+#[test]
+fn changes_that_are_not_in_the_diff_are_named() {
+    let fleet = Fleet::new();
+    let (base, dir) = fleet.check_out("one");
+    let large = |name: &str, bytes| fs::File::create(dir.join(name)).unwrap().set_len(bytes).unwrap();
+    for name in ["cache", "rewritten", "shrunk"] {
+        large(name, 21 << 20);
+    }
+    git_in(&dir, &["init", "--quiet", "vendor"]);
+    fs::write(dir.join("vendor/x"), "x").unwrap();
+    let before = TreeListing::from_bytes(&fleet.listing(&dir).to_bytes()).unwrap();
+    assert!(fleet.diff(&base, &dir, &before).left_out.is_empty());
+    large("rewritten", 22 << 20);
+    large("new", 23 << 20);
+    fs::write(dir.join("shrunk"), "small\n").unwrap();
+    fs::write(dir.join("vendor/x"), "changed").unwrap();
+    let diff = fleet.diff(&base, &dir, &before);
+    let named: Vec<_> = diff.left_out.iter().map(|file| (file.path.as_str(), file.reason)).collect();
+    let (too_large, repository) = (LeftOutReason::TooLarge, LeftOutReason::Repository);
+    assert_eq!(named, [("new", too_large), ("rewritten", too_large), ("vendor/", repository)]);
+    let shown = text(&diff);
+    assert!(shown.contains("+small") && shown.matches("diff --git").count() == 1, "{shown}");
 }
 
 #[test]
