@@ -66,7 +66,7 @@ pub use end_state::{AgentChanges, Doubt};
 pub use error::{EndStateProblem, GitError, RestoreError};
 pub use ignored::TOOL_DIRECTORIES;
 pub use listing::display_path;
-pub use remote::{BaseCommit, Mirror, RemoteAccess, RemoteError, RemoteUrl};
+pub use remote::{BaseCommit, Mirror, RemoteAccess, RemoteError, RemoteUrl, delete_unused_mirrors};
 pub use repository::{Head, Repository, find_repository};
 pub use restore_plan::{Plan, PreparedRestore, prepare_restore};
 pub use restore_point::{

@@ -3,16 +3,16 @@
 //! A revision is an environment, its repository, its script, and the commit: what a script installs depends on the files of
 //! the commit, so another commit needs another run. The script runs in a checkout of its own, which is then copied for each
 //! task; so its effect is in the work tree of the task, and tasks do not see each other's changes. Older revisions of the
-//! environment are deleted.
+//! environment are deleted, and those that are not used for long.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
 use delegator_fleet::TaskSpec;
@@ -107,6 +107,20 @@ impl Revision {
     fn mark(&self) -> PathBuf {
         self.dir.join("mark")
     }
+
+    /// The modification time of the output is when the revision was used last.
+    fn record_use(&self) -> io::Result<()> {
+        File::options().append(true).open(self.output())?.set_modified(SystemTime::now())
+    }
+
+    /// Deletes the output first: what an interrupted deletion leaves is no prepared checkout.
+    fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(self.output()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        remove_directory(&self.dir)
+    }
 }
 
 /// The name of a revision; that of another revision of the same environment begins with the same text.
@@ -145,6 +159,7 @@ pub(super) fn create_prepared_checkout(
         remove_older(shared, &environment_prefix(&spec.environment), &name);
     }
     let output = fs::read(revision.output()).map_err(EngineError::io("read the output of a setup script"))?;
+    revision.record_use().map_err(EngineError::io("record the use of a prepared checkout"))?;
     copy_directory(&revision.work(), to).map_err(EngineError::io("copy a prepared checkout"))?;
     Ok(output)
 }
@@ -234,9 +249,22 @@ fn remove_older(shared: &Shared<'_>, prefix: &str, current: &str) {
             continue;
         }
         if let Some(_lock) = shared.setups.try_lock(&entry.path()) {
-            let _ = remove_directory(&entry.path());
+            let _ = Revision { dir: entry.path() }.remove();
         }
     }
+}
+
+/// Deletes the revisions that were used last before this time, unless a thread uses them.
+pub(super) fn remove_unused(setups: &Path, locks: &SetupLocks, used_before: SystemTime) -> io::Result<()> {
+    for entry in fs::read_dir(setups)?.flatten() {
+        let revision = Revision { dir: entry.path() };
+        let Some(_lock) = locks.try_lock(&revision.dir) else { continue };
+        let used_at = fs::metadata(revision.output()).and_then(|found| found.modified());
+        if used_at.is_ok_and(|used_at| used_at < used_before) {
+            revision.remove()?;
+        }
+    }
+    Ok(())
 }
 
 /// Ends scripts that a killed worker has left, and deletes what they have not finished.
@@ -294,6 +322,27 @@ mod tests {
             assert_ne!(other, first);
         }
         assert!(first.starts_with("e.") && !name("e2", "/r", "make", "c1").starts_with("e."));
+    }
+
+    #[test]
+    fn only_revisions_that_are_not_used_are_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let revision = |name: &str| Revision { dir: folder.path().join(name) };
+        let (old, now) = (SystemTime::UNIX_EPOCH, SystemTime::now());
+        for name in ["old.1", "busy.1", "used.1", "new.1"] {
+            fs::create_dir_all(revision(name).work()).unwrap();
+            fs::write(revision(name).output(), "x").unwrap();
+            File::options().append(true).open(revision(name).output()).unwrap().set_modified(old).unwrap();
+        }
+        // Its script still runs.
+        fs::remove_file(revision("new.1").output()).unwrap();
+        revision("used.1").record_use().unwrap();
+        let locks = SetupLocks::default();
+        let busy = locks.try_lock(&revision("busy.1").dir);
+        remove_unused(folder.path(), &locks, now - Duration::from_secs(60)).unwrap();
+        drop(busy);
+        let exists = ["old.1", "busy.1", "used.1", "new.1"].map(|name| revision(name).dir.exists());
+        assert_eq!(exists, [false, true, true, true]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use delegator_fleet::{Claim, Database, FleetError};
 
@@ -24,7 +24,7 @@ pub(super) struct Shared<'a> {
     pub(super) settings: &'a WorkerSettings,
     pub(super) workspace: &'a Workspace,
     pub(super) signals: &'a StopSignals,
-    pub(super) setups: SetupLocks,
+    pub(super) setups: Arc<SetupLocks>,
     attempts: Mutex<BTreeMap<AttemptKey, Arc<AttemptControl>>>,
     attempt_ended: Condvar,
     /// When the last successful heartbeat was sent.
@@ -50,11 +50,16 @@ impl<'a> Shared<'a> {
             settings,
             workspace,
             signals,
-            setups: SetupLocks::default(),
+            setups: Arc::default(),
             attempts: Mutex::default(),
             attempt_ended: Condvar::new(),
             last_beat: Mutex::new(BootTime::now()),
         }
+    }
+
+    pub(super) fn now(&self) -> SystemTime {
+        let since_1970 = u64::try_from(self.engine.now_ms()).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + Duration::from_millis(since_1970)
     }
 
     pub(super) fn report(&self, event: &WorkerEvent) {

@@ -8,12 +8,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
 use super::access::REMOTE;
 use super::checkout::{borrow_objects, create_checkout, object_format};
-use super::lock::lock;
+use super::lock::{lock, lock_unused};
 use super::refs::RemoteRefs;
 use super::{RemoteAccess, RemoteError, RemoteUrl};
 use crate::error::GitError;
@@ -179,6 +180,33 @@ impl Mirror {
         }
         Ok(fs::rename(&new, &self.dir).map_err(GitError::io("replace", &self.dir))?)
     }
+}
+
+/// Deletes the mirrors that were used last before this time. No checkout may read their objects any more.
+pub fn delete_unused_mirrors(mirrors: &Path, used_before: SystemTime) -> Result<(), GitError> {
+    for entry in fs::read_dir(mirrors).map_err(GitError::io("read", mirrors))?.flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "lock") {
+            continue;
+        }
+        let lock = lock_unused(&path, used_before).map_err(GitError::io("lock", &path))?;
+        let mirror = path.with_extension("git");
+        if lock.is_none() {
+            continue;
+        }
+        // An interrupted deletion must not leave a part of a mirror in its place.
+        let removed = mirror.with_extension("new");
+        remove_if_exists(&removed)?;
+        match fs::rename(&mirror, &removed) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(GitError::io("delete", mirror)(error));
+            }
+            _ => {}
+        }
+        remove_if_exists(&removed)?;
+        remove_if_exists(&old_mirror(&mirror))?;
+    }
+    Ok(())
 }
 
 /// Where the objects of the previous mirror are, which running checkouts may need.

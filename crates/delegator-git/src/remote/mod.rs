@@ -17,7 +17,7 @@ mod refs;
 mod url;
 
 pub use access::RemoteAccess;
-pub use mirror::{BaseCommit, Mirror};
+pub use mirror::{BaseCommit, Mirror, delete_unused_mirrors};
 pub(crate) use refs::is_object_id;
 pub use url::RemoteUrl;
 

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use delegator_git::{
     BaseCommit, Git, GitError, LeftOutReason, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl, TreeListing,
-    WorkTreeDiff,
+    WorkTreeDiff, delete_unused_mirrors,
 };
 
 use crate::world::{GIT, World};
@@ -176,6 +176,29 @@ fn a_broken_mirror_is_rebuilt() {
     fs::create_dir(&mirror).unwrap();
     fs::create_dir(mirror.with_extension("new")).unwrap();
     fleet.check_out("five");
+}
+
+#[test]
+fn only_a_mirror_that_was_not_used_is_deleted() {
+    let fleet = Fleet::new();
+    fleet.check_out("one");
+    let mirror = fleet.mirror_dir();
+    let lock = mirror.with_extension("lock");
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    delete_unused_mirrors(&fleet.mirrors, old).unwrap();
+    assert!(mirror.join("HEAD").is_file());
+    let file = fs::File::options().write(true).open(&lock).unwrap();
+    file.set_modified(old - Duration::from_secs(1)).unwrap();
+    file.lock().unwrap();
+    delete_unused_mirrors(&fleet.mirrors, old).unwrap();
+    assert!(mirror.join("HEAD").is_file(), "another process uses it");
+    drop(file);
+    fs::create_dir_all(mirror.with_extension("old").join("objects")).unwrap();
+    delete_unused_mirrors(&fleet.mirrors, old).unwrap();
+    let rest: Vec<_> = fs::read_dir(&fleet.mirrors).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(rest, [lock.clone()]);
+    fleet.check_out("two");
+    assert!(fs::metadata(&lock).unwrap().modified().unwrap() > old, "it was used");
 }
 
 #[test]
