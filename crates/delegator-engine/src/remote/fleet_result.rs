@@ -16,7 +16,7 @@ pub struct FleetResult {
     pub record: Record,
     /// The commit that the task started from; `None` if the repository could not be checked out.
     pub base_commit: Option<String>,
-    /// The branch of that commit.
+    /// The branch of that commit; `None` if the task started from a tag or a commit.
     pub branch: Option<String>,
     /// The branch to which the worker pushed the changes.
     pub pushed_branch: Option<String>,

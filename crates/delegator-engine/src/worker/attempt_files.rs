@@ -24,7 +24,7 @@ pub(super) struct AttemptFiles {
 pub(super) struct PreparedAttempt {
     version: FormatVersion<1>,
     pub(super) base_commit: String,
-    pub(super) branch: String,
+    pub(super) branch: Option<String>,
 }
 
 impl PreparedAttempt {

@@ -149,7 +149,7 @@ fn finish(
         version: FormatVersion,
         record,
         base_commit: ended.base.as_ref().map(|base| base.base_commit.clone()),
-        branch: ended.base.as_ref().map(|base| base.branch.clone()),
+        branch: ended.base.as_ref().and_then(|base| base.branch.clone()),
         pushed_branch,
         worker: shared.settings.name.clone(),
         omissions: missing,

@@ -58,7 +58,7 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
-/// Resolves the branch, and checks it out if there is no setup script, whose checkout is copied instead.
+/// Resolves what the task starts from, and checks it out if there is no setup script, whose checkout is copied instead.
 fn check_out(
     shared: &Shared<'_>,
     control: &AttemptControl,

@@ -1,7 +1,7 @@
 //! The setup script of an environment, run once for each revision.
 //!
-//! A revision is an environment, its repository, its script, and the commit: what a script installs depends on the files of
-//! the commit, so another commit needs another run. The script runs in a checkout of its own, which is then copied for each
+//! A revision is an environment, its repository, its script, the branch and the commit: what a script installs depends on the
+//! files of the commit, so another commit needs another run. The script runs in a checkout of its own, which is then copied for each
 //! task; so its effect is in the work tree of the task, and tasks do not see each other's changes. Older revisions of the
 //! environment are deleted, and those that are not used for long.
 
@@ -109,8 +109,8 @@ impl Revision {
     }
 
     /// The modification time of the output is when the revision was used last.
-    fn record_use(&self) -> io::Result<()> {
-        File::options().append(true).open(self.output())?.set_modified(SystemTime::now())
+    fn record_use(&self, now: SystemTime) -> io::Result<()> {
+        File::options().append(true).open(self.output())?.set_modified(now)
     }
 
     /// Deletes the output first: what an interrupted deletion leaves is no prepared checkout.
@@ -125,7 +125,7 @@ impl Revision {
 
 /// The name of a revision; that of another revision of the same environment begins with the same text.
 fn revision_name(spec: &TaskSpec, base: &BaseCommit, script: &str) -> String {
-    let parts = [spec.repo_url.as_str(), script, &base.commit];
+    let parts = [spec.repo_url.as_str(), script, &base.commit, base.branch.as_deref().unwrap_or_default()];
     let joined: Vec<String> = parts.iter().map(|part| format!("{}:{part}", part.len())).collect();
     format!("{}{}", environment_prefix(&spec.environment), hash(joined.concat().as_bytes()))
 }
@@ -159,7 +159,8 @@ pub(super) fn create_prepared_checkout(
         remove_older(shared, &environment_prefix(&spec.environment), &name);
     }
     let output = fs::read(revision.output()).map_err(EngineError::io("read the output of a setup script"))?;
-    revision.record_use().map_err(EngineError::io("record the use of a prepared checkout"))?;
+    let used = revision.record_use(shared.now());
+    used.map_err(EngineError::io("record the use of a prepared checkout"))?;
     copy_directory(&revision.work(), to).map_err(EngineError::io("copy a prepared checkout"))?;
     Ok(output)
 }
@@ -305,11 +306,12 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_is_environment_repository_script_and_commit() {
-        let base = |commit: &str| BaseCommit { commit: commit.to_owned(), branch: "main".to_owned() };
+    fn a_revision_is_environment_repository_script_branch_and_commit() {
+        let base = |commit: &str| BaseCommit { commit: commit.to_owned(), branch: None };
         let name = |environment: &str, url: &str, script: &str, commit: &str| {
             revision_name(&spec(environment, url), &base(commit), script)
         };
+        let on_branch = BaseCommit { branch: Some("main".to_owned()), ..base("c1") };
         let first = name("e", "/r", "make", "c1");
         assert_eq!(name("e", "/r", "make", "c1"), first);
         for other in [
@@ -318,6 +320,7 @@ mod tests {
             name("e", "/r", "make all", "c1"),
             name("e", "/r", "make", "c2"),
             name("e", "/rm", "ake", "c1"),
+            revision_name(&spec("e", "/r"), &on_branch, "make"),
         ] {
             assert_ne!(other, first);
         }
@@ -328,7 +331,8 @@ mod tests {
     fn only_revisions_that_are_not_used_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let revision = |name: &str| Revision { dir: folder.path().join(name) };
-        let (old, now) = (SystemTime::UNIX_EPOCH, SystemTime::now());
+        let now = fs::metadata(folder.path()).unwrap().modified().unwrap();
+        let old = now - Duration::from_secs(61);
         for name in ["old.1", "busy.1", "used.1", "new.1"] {
             fs::create_dir_all(revision(name).work()).unwrap();
             fs::write(revision(name).output(), "x").unwrap();
@@ -336,7 +340,7 @@ mod tests {
         }
         // Its script still runs.
         fs::remove_file(revision("new.1").output()).unwrap();
-        revision("used.1").record_use().unwrap();
+        revision("used.1").record_use(now).unwrap();
         let locks = SetupLocks::default();
         let busy = locks.try_lock(&revision("busy.1").dir);
         remove_unused(folder.path(), &locks, now - Duration::from_secs(60)).unwrap();

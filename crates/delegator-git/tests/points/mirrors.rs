@@ -99,8 +99,8 @@ fn the_latest_commit_is_checked_out_and_the_mirror_is_reused() {
     let fleet = Fleet::new();
     let (first, dir) = fleet.check_out("one");
     assert_eq!(
-        (first.branch.as_str(), fs::read_to_string(dir.join("a")).unwrap()),
-        ("main", "a1\n".to_owned())
+        (first.branch.as_deref(), fs::read_to_string(dir.join("a")).unwrap()),
+        (Some("main"), "a1\n".to_owned())
     );
     assert_eq!(git_in(&dir, &["status", "--porcelain", "--branch"]), "## main...origin/main\n");
     let mirror = fs::metadata(fleet.mirror_dir()).unwrap().ino();
@@ -121,7 +121,34 @@ fn branches_are_resolved_and_unknown_ones_are_errors() {
     let base = fleet.mirror().resolve(Some("feature/x")).unwrap();
     assert_eq!(base.commit, fleet.world.git(&["rev-parse", "feature/x"]).trim());
     let missing = fleet.mirror().resolve(Some("nowhere")).unwrap_err();
-    assert!(matches!(missing, RemoteError::NoBranch { branch, .. } if branch == "nowhere"));
+    assert!(matches!(missing, RemoteError::NoRevision { revision, .. } if revision == "nowhere"));
+}
+
+#[test]
+fn tags_and_commits_are_checked_out_without_a_branch() {
+    let fleet = Fleet::new();
+    let first = fleet.world.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    fleet.world.git(&["tag", "-a", "v1", "-m", "release"]);
+    fleet.world.git(&["tag", "light"]);
+    fleet.world.write("a", "a2\n");
+    fleet.world.git(&["commit", "--quiet", "-am", "second"]);
+    for (number, wanted) in ["v1", "light", "refs/tags/v1", &first, &first[..10]].iter().enumerate() {
+        let base = fleet.mirror().resolve(Some(wanted)).unwrap();
+        assert_eq!((&base.commit, &base.branch), (&first, &None), "{wanted}");
+        let dir = fleet.world.root.path().join(number.to_string());
+        fleet.mirror().check_out(&base, &dir).unwrap();
+        assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "a1\n");
+        assert_eq!(git_in(&dir, &["status", "--porcelain", "--branch"]), "## HEAD (no branch)\n");
+    }
+    // A tag that moved, and a commit that the mirror does not have yet.
+    fleet.world.git(&["tag", "-f", "light"]);
+    let second = fleet.world.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    assert_eq!(fleet.mirror().resolve(Some("light")).unwrap().commit, second);
+    fleet.world.commit("third");
+    let third = fleet.world.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    assert_eq!(fleet.mirror().resolve(Some(&third)).unwrap().commit, third);
+    let missing = fleet.mirror().resolve(Some(&"a".repeat(40))).unwrap_err();
+    assert!(matches!(missing, RemoteError::NoRevision { .. }), "{missing}");
 }
 
 #[test]
@@ -134,7 +161,7 @@ fn a_deleted_and_a_rewritten_branch_are_followed() {
     fleet.world.git(&["commit", "--quiet", "--amend", "-m", "rewritten"]);
     assert_eq!(fleet.mirror().resolve(None).unwrap().commit, fleet.world.git(&["rev-parse", "HEAD"]).trim());
     fleet.mirror().resolve(Some("old/nested")).unwrap();
-    assert!(matches!(fleet.mirror().resolve(Some("old")), Err(RemoteError::NoBranch { .. })));
+    assert!(matches!(fleet.mirror().resolve(Some("old")), Err(RemoteError::NoRevision { .. })));
 }
 
 #[test]
