@@ -43,6 +43,7 @@ mod restore_target;
 mod run;
 mod saved_state;
 mod scratch;
+mod setup_edits;
 mod stamp;
 mod state;
 mod store;

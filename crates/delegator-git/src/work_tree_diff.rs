@@ -1,9 +1,10 @@
 //! What a task changed in its checkout, as a diff against the commit that it started from.
 //!
 //! The files of the work tree are listed before the agent starts ([`TreeListing`]) and compared afterwards. The diff has
-//! only paths that differ between the two, so files that a setup script created or changed are not in it; each of these
-//! paths is compared with the commit, so the diff can be applied to it. Commits of the agent make no difference: its
-//! files count. The agent owns the git directory too: if that is no longer usable, one of the mirror takes its place.
+//! only paths that differ between the two, so files that only a setup script created or changed are not in it; each of these
+//! paths is compared with the commit, so the diff can be applied to it, without the edits of the script if possible
+//! ([`crate::setup_edits`]). Commits of the agent make no difference: its files count. The agent owns the git directory
+//! too: if that is no longer usable, one of the mirror takes its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -19,8 +20,10 @@ use crate::remote::{Mirror, RemoteAccess, RemoteError, RemoteUrl};
 use crate::repository::{Repository, find_repository};
 use crate::run::{Call, Git};
 use crate::scratch::Scratch;
+use crate::setup_edits::{revert_setup_edits, store_edited_files};
 use crate::stamp::Stamp;
 use crate::state::tree_files;
+use crate::store::Store;
 use crate::tree_listing::{TreeListing, index_info};
 
 /// Larger files that git does not track are not part of a diff.
@@ -37,6 +40,8 @@ pub struct WorkTreeDiff {
     pub diff: DiffText,
     /// Changed files that are not in it, by path.
     pub left_out: Vec<LeftOut>,
+    /// Changed files in which the diff also has what the setup script had changed.
+    pub with_setup_edits: Vec<String>,
     scratch: Scratch,
     tree: String,
     /// Takes the place of an unusable git directory, until the changes are pushed.
@@ -74,9 +79,17 @@ impl DiffText {
 }
 
 impl TreeListing {
-    /// Lists the work tree with its top level at `dir`. `temp_dir` is a directory of ours.
-    pub fn take(git: &Git, dir: &Path, temp_dir: &Path) -> Result<TreeListing, GitError> {
-        Ok(list(git, &checkout_repository(git, dir)?, temp_dir)?.listing)
+    /// Lists the work tree with its top level at `dir`. Contents that differ from the commit `base` are stored in `store`.
+    /// Both that and `temp_dir` are directories of ours.
+    pub fn take(
+        git: &Git,
+        (dir, base): (&Path, &str),
+        store: &Path,
+        temp_dir: &Path,
+    ) -> Result<TreeListing, GitError> {
+        let Listed { scratch, listing, .. } = list(git, &checkout_repository(git, dir)?, temp_dir)?;
+        store_edited_files(&scratch, base, &listing.files, store)?;
+        Ok(listing)
     }
 }
 
@@ -119,11 +132,12 @@ fn list(git: &Git, repository: &Repository, temp_dir: &Path) -> Result<Listed, G
 }
 
 impl WorkTreeDiff {
-    /// What changed in the work tree since `before`, relative to the commit `base` of the mirror.
+    /// What changed in the work tree since `before`, relative to the commit `base` of the mirror. `store` is that of the
+    /// listing.
     pub fn take(
         git: &Git,
         (dir, base, mirror): (&Path, &str, &Mirror),
-        before: &TreeListing,
+        before: (&TreeListing, &Path),
         temp_dir: &Path,
     ) -> Result<WorkTreeDiff, GitError> {
         let found = checkout_repository(git, dir)
@@ -142,15 +156,16 @@ impl WorkTreeDiff {
         git: &Git,
         repository: &Repository,
         base: &str,
-        before: &TreeListing,
+        (before, store): (&TreeListing, &Path),
         temp_dir: &Path,
     ) -> Result<WorkTreeDiff, GitError> {
         let after = list(git, repository, temp_dir)?;
         let top_level = &repository.top_level;
-        let changes =
+        let mut changes =
             after.listing.changes_since(before, |path| Stamp::at(&on_disk(top_level, path)));
         let left_out = changes.left_out.iter().map(|path| after.left_out(path)).collect();
-        let scratch = after.scratch;
+        let scratch = after.scratch.with_store(Store::at(store));
+        let with_setup_edits = revert_setup_edits(&scratch, base, &before.files, &mut changes.files)?;
         scratch.run(INDEX, ["read-tree", base], b"")?;
         let info = index_info(&changes.files, 2 * scratch.id_bytes());
         scratch.run(INDEX, ["update-index", "--replace", "-z", "--index-info"], &info)?;
@@ -170,7 +185,7 @@ impl WorkTreeDiff {
         let call = scratch.call("none", args, top_level);
         let call = Call { extra_output: EXTRA_DIFF_BYTES, ..call };
         let diff = diff_text(git.run(top_level, &call))?;
-        Ok(WorkTreeDiff { diff, left_out, scratch, tree, _git_dir: None })
+        Ok(WorkTreeDiff { diff, left_out, with_setup_edits, scratch, tree, _git_dir: None })
     }
 
     /// Pushes the changes as one commit on top of `base` to a branch that does not exist, or has this commit already.

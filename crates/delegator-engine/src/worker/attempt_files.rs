@@ -51,6 +51,11 @@ impl AttemptFiles {
         self.dir.join("work")
     }
 
+    /// Contents of files as they were before the agent started.
+    pub(super) fn before(&self) -> PathBuf {
+        self.dir.join("before")
+    }
+
     /// For temporary files of git.
     pub(super) fn temp(&self) -> PathBuf {
         self.dir.join("temp")

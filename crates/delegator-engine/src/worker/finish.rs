@@ -7,7 +7,7 @@ use delegator_fleet::{BlobName, FinishedTask, FleetError, TaskSpec};
 use super::attempt::{Ended, Outcome};
 use super::attempt_control::AttemptControl;
 use super::attempt_files::AttemptFiles;
-use super::changes::{find_changes, omissions, push_changes};
+use super::changes::{find_changes, omissions, push_changes, setup_warning};
 use super::port::WorkerEvent;
 use super::shared::Shared;
 use crate::error::EngineError;
@@ -120,6 +120,7 @@ fn finish(
         match find_changes(shared, spec, files, base) {
             Ok(found) => {
                 missing = omissions(&found, &shared.settings.redactor);
+                warnings.extend(setup_warning(&found));
                 changes = Some((base, found)).filter(|(_, found)| found.diff.has_changes());
             }
             Err(error) => warnings.push(format!("The changes of the task could not be read: {error}")),

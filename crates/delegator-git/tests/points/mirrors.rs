@@ -68,13 +68,17 @@ impl Fleet {
         (base, dir)
     }
 
-    fn listing(&self, dir: &Path) -> TreeListing {
-        TreeListing::take(&self.git(), dir, &self.world.temp_dir()).unwrap()
+    /// The listing as a restarted worker reads it.
+    fn listing(&self, base: &BaseCommit, dir: &Path) -> TreeListing {
+        let store = dir.with_extension("before");
+        let taken = TreeListing::take(&self.git(), (dir, &base.commit), &store, &self.world.temp_dir());
+        TreeListing::from_bytes(&taken.unwrap().to_bytes()).unwrap()
     }
 
     fn diff(&self, base: &BaseCommit, dir: &Path, before: &TreeListing) -> WorkTreeDiff {
         let checkout = (dir, base.commit.as_str(), &self.mirror());
-        WorkTreeDiff::take(&self.git(), checkout, before, &self.world.temp_dir()).unwrap()
+        let before = (before, dir.with_extension("before"));
+        WorkTreeDiff::take(&self.git(), checkout, (before.0, &before.1), &self.world.temp_dir()).unwrap()
     }
 }
 
@@ -232,7 +236,7 @@ fn only_a_mirror_that_was_not_used_is_deleted() {
 fn a_running_checkout_retains_its_objects_when_the_mirror_is_rebuilt() {
     let fleet = Fleet::new();
     let (base, dir) = fleet.check_out("one");
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fleet.world.write("a", "rewritten\n");
     fleet.world.git(&["commit", "--quiet", "--amend", "-am", "rewritten"]);
     let damage = || fs::write(fleet.mirror_dir().join("config"), "[broken").unwrap();
@@ -264,7 +268,7 @@ fn the_diff_does_not_need_the_git_directory_that_the_agent_owns() {
         ("elsewhere", &["git", "config", "core.worktree", "/tmp"]),
     ] {
         let (base, dir) = fleet.check_out(name);
-        let before = fleet.listing(&dir);
+        let before = fleet.listing(&base, &dir);
         fs::write(dir.join("a"), "changed\n").unwrap();
         fs::write(dir.join("new"), "x\n").unwrap();
         let status = Command::new(destroy[0]).args(&destroy[1..]).current_dir(&dir).status().unwrap();
@@ -312,7 +316,7 @@ fn a_checkout_executes_nothing_of_the_repository() {
     for key in ["filter.evil.clean", "core.fsmonitor", "diff.external", "core.sshCommand"] {
         git_in(&dir, &["config", key, &command]);
     }
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fs::write(dir.join("a"), "changed\n").unwrap();
     assert!(text(&fleet.diff(&base, &dir, &before)).contains("+changed"));
     assert!(!evidence.exists());
@@ -326,7 +330,7 @@ fn the_diff_has_all_changes_of_the_agent_and_none_of_the_setup() {
     fs::write(dir.join("b"), "setup changed this\n").unwrap();
     fs::create_dir(dir.join("build")).unwrap();
     fs::write(dir.join("build/ignored"), "x\n").unwrap();
-    let before = TreeListing::from_bytes(&fleet.listing(&dir).to_bytes()).unwrap();
+    let before = fleet.listing(&base, &dir);
     assert!(text(&fleet.diff(&base, &dir, &before)).is_empty());
     fs::write(dir.join("a"), "a1\ncommitted\n").unwrap();
     git_in(&dir, &["commit", "--quiet", "-am", "by the agent"]);
@@ -350,6 +354,46 @@ fn the_diff_has_all_changes_of_the_agent_and_none_of_the_setup() {
 }
 
 #[test]
+fn edits_of_the_setup_are_removed_from_files_that_the_agent_edits_too() {
+    let fleet = Fleet::new();
+    let lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    for name in ["separate", "same", "mode", "deleted"] {
+        fleet.world.write(name, lines);
+    }
+    fleet.world.git(&["add", "."]);
+    fleet.world.commit("lines");
+    let (base, dir) = fleet.check_out("one");
+    let edit = |name: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(dir.join(name)).unwrap();
+        fs::write(dir.join(name), text.replacen(from, to, 1)).unwrap();
+    };
+    for name in ["separate", "same", "mode", "deleted"] {
+        edit(name, "2\n", "setup\n");
+    }
+    fs::write(dir.join("created"), "by the setup\n").unwrap();
+    let before = fleet.listing(&base, &dir);
+    edit("separate", "8\n", "agent\n");
+    edit("same", "setup\n", "agent\n");
+    edit("created", "by", "agent, by");
+    fs::set_permissions(dir.join("mode"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(dir.join("deleted")).unwrap();
+    // The agent owns the git directory, not what is stored.
+    fs::remove_dir_all(dir.join(".git")).unwrap();
+    let diff = fleet.diff(&base, &dir, &before);
+    assert_eq!(diff.with_setup_edits, ["same"]);
+    let (_, other) = fleet.check_out("two");
+    fs::write(fleet.world.temp_dir().join("diff"), diff.diff.bytes()).unwrap();
+    git_in(&other, &["apply", fleet.world.temp_dir().join("diff").to_str().unwrap()]);
+    let text = |name: &str| fs::read_to_string(other.join(name)).unwrap();
+    assert_eq!(text("separate"), lines.replace("8\n", "agent\n"));
+    assert_eq!(text("same"), lines.replace("2\n", "agent\n"));
+    assert_eq!(text("mode"), lines);
+    assert_eq!(fs::metadata(other.join("mode")).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(text("created"), "agent, by the setup\n");
+    assert!(!other.join("deleted").exists());
+}
+
+#[test]
 fn changes_that_are_not_in_the_diff_are_named() {
     let fleet = Fleet::new();
     let (base, dir) = fleet.check_out("one");
@@ -359,7 +403,7 @@ fn changes_that_are_not_in_the_diff_are_named() {
     }
     git_in(&dir, &["init", "--quiet", "vendor"]);
     fs::write(dir.join("vendor/x"), "x").unwrap();
-    let before = TreeListing::from_bytes(&fleet.listing(&dir).to_bytes()).unwrap();
+    let before = fleet.listing(&base, &dir);
     assert!(fleet.diff(&base, &dir, &before).left_out.is_empty());
     large("rewritten", 22 << 20);
     large("new", 23 << 20);
@@ -380,7 +424,7 @@ fn files_that_replace_directories_and_deletions_are_in_the_diff() {
     fleet.world.git(&["add", "."]);
     fleet.world.commit("directory");
     let (base, dir) = fleet.check_out("one");
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fs::remove_dir_all(dir.join("dir")).unwrap();
     fs::write(dir.join("dir"), "now a file\n").unwrap();
     fs::remove_file(dir.join("b")).unwrap();
@@ -394,7 +438,7 @@ fn files_that_replace_directories_and_deletions_are_in_the_diff() {
 fn changes_are_pushed_as_one_commit_to_a_branch_of_their_own() {
     let fleet = Fleet::new();
     let (base, dir) = fleet.check_out("one");
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fs::write(dir.join("a"), "pushed\n").unwrap();
     let diff = fleet.diff(&base, &dir, &before);
     let push = |message: &str| {
