@@ -55,7 +55,7 @@ pub enum DiffText {
     TooLarge(usize),
 }
 
-/// The commit to push.
+/// Where to push, and the commit for what the agent has not committed.
 #[derive(Debug, Clone, Copy)]
 pub struct PushedCommit<'a> {
     pub branch: &'a str,
@@ -161,8 +161,7 @@ impl WorkTreeDiff {
     ) -> Result<WorkTreeDiff, GitError> {
         let after = list(git, repository, temp_dir)?;
         let top_level = &repository.top_level;
-        let mut changes =
-            after.listing.changes_since(before, |path| Stamp::at(&on_disk(top_level, path)));
+        let mut changes = after.listing.changes_since(before, |path| Stamp::at(&on_disk(top_level, path)));
         let left_out = changes.left_out.iter().map(|path| after.left_out(path)).collect();
         let scratch = after.scratch.with_store(Store::at(store));
         let with_setup_edits = revert_setup_edits(&scratch, base, &before.files, &mut changes.files)?;
@@ -188,7 +187,8 @@ impl WorkTreeDiff {
         Ok(WorkTreeDiff { diff, left_out, with_setup_edits, scratch, tree, _git_dir: None })
     }
 
-    /// Pushes the changes as one commit on top of `base` to a branch that does not exist, or has this commit already.
+    /// Pushes the changes to a branch that does not exist, or has this commit already: the commits of the agent, if its
+    /// history continues that of `base`, and one commit on top if they do not end in the state of the diff.
     pub fn push(
         &self,
         access: &RemoteAccess,
@@ -196,35 +196,57 @@ impl WorkTreeDiff {
         base: &str,
         commit: PushedCommit<'_>,
     ) -> Result<(), RemoteError> {
-        let PushedCommit { branch, message, time_sec } = commit;
-        let top = &self.scratch.repository.top_level;
-        let args = ["commit-tree", &self.tree, "-p", base, "-F", "-"];
-        let mut call = self.scratch.call("none", args, top);
-        call.variables.extend(self.author()?);
-        for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
-            call.variables.push((name, format!("@{time_sec} +0000").into()));
-        }
-        let commit = access.git().run(top, &Call { input: message.as_bytes(), ..call })?;
-        access.push(&self.scratch, url, &format!("{}:refs/heads/{branch}", single_line(&commit)))
+        let git = access.git();
+        let pushed = match self.agent_commit(&git, base) {
+            Some((head, tree)) if tree == self.tree => head,
+            Some((head, _)) => self.commit(&git, &head, &commit)?,
+            None => self.commit(&git, base, &commit)?,
+        };
+        access.push(&self.scratch, url, &format!("{pushed}:refs/heads/{}", commit.branch))
     }
 
-    /// The user's name and address, if git knows them.
-    fn author(&self) -> Result<Vec<(&'static str, OsString)>, GitError> {
-        let setting = |key: &str, default: &str| -> Result<OsString, GitError> {
-            let call = Call { reads_user_config: true, ..Call::new(["config", "--get", key]) };
-            let call = Call { variables: vec![("GIT_DIR", "/dev/null".into())], ..call };
-            let value = self.scratch.git.run_optional(Path::new("/"), &call)?;
-            Ok(value.as_deref().map_or_else(|| default.to_owned(), single_line).into())
+    /// The commit that the agent ended with and its tree; `None` if it made none, or if its history does not contain `base`.
+    /// The agent owns the git directory, so whatever prevents this is no error.
+    fn agent_commit(&self, git: &Git, base: &str) -> Option<(String, String)> {
+        let repository = &self.scratch.repository;
+        let run = |args: &[&str]| {
+            let call = self.scratch.call("none", args, &repository.top_level);
+            git.run(&repository.top_level, &call).ok()
         };
-        let name = setting("user.name", "mcp-delegator")?;
-        let email = setting("user.email", "mcp-delegator@localhost")?;
-        Ok(vec![
-            ("GIT_AUTHOR_NAME", name.clone()),
-            ("GIT_COMMITTER_NAME", name),
-            ("GIT_AUTHOR_EMAIL", email.clone()),
-            ("GIT_COMMITTER_EMAIL", email),
-        ])
+        let head = repository.head(git).ok()?.commit.filter(|head| head != base)?;
+        run(&["merge-base", "--is-ancestor", base, &head])?;
+        let tree = run(&["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")])?;
+        Some((head, single_line(&tree)))
     }
+
+    /// Commits the state of the diff on top of `parent`.
+    fn commit(&self, git: &Git, parent: &str, commit: &PushedCommit<'_>) -> Result<String, GitError> {
+        let top = &self.scratch.repository.top_level;
+        let mut call = self.scratch.call("none", ["commit-tree", &self.tree, "-p", parent, "-F", "-"], top);
+        call.variables.extend(author(git)?);
+        for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+            call.variables.push((name, format!("@{} +0000", commit.time_sec).into()));
+        }
+        Ok(single_line(&git.run(top, &Call { input: commit.message.as_bytes(), ..call })?))
+    }
+}
+
+/// The user's name and address, if git knows them.
+fn author(git: &Git) -> Result<Vec<(&'static str, OsString)>, GitError> {
+    let setting = |key: &str, default: &str| -> Result<OsString, GitError> {
+        let call = Call { reads_user_config: true, ..Call::new(["config", "--get", key]) };
+        let call = Call { variables: vec![("GIT_DIR", "/dev/null".into())], ..call };
+        let value = git.run_optional(Path::new("/"), &call)?;
+        Ok(value.as_deref().map_or_else(|| default.to_owned(), single_line).into())
+    };
+    let name = setting("user.name", "mcp-delegator")?;
+    let email = setting("user.email", "mcp-delegator@localhost")?;
+    Ok(vec![
+        ("GIT_AUTHOR_NAME", name.clone()),
+        ("GIT_COMMITTER_NAME", name),
+        ("GIT_AUTHOR_EMAIL", email.clone()),
+        ("GIT_COMMITTER_EMAIL", email),
+    ])
 }
 
 fn diff_text(output: Result<Vec<u8>, GitError>) -> Result<DiffText, GitError> {

@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use delegator_git::{
-    BaseCommit, Git, GitError, LeftOutReason, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl, TreeListing,
-    WorkTreeDiff, delete_unused_mirrors,
+    BaseCommit, Git, GitError, LeftOutReason, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl,
+    TreeListing, WorkTreeDiff, delete_unused_mirrors,
 };
 
 use crate::world::{GIT, World};
@@ -77,8 +77,8 @@ impl Fleet {
 
     fn diff(&self, base: &BaseCommit, dir: &Path, before: &TreeListing) -> WorkTreeDiff {
         let checkout = (dir, base.commit.as_str(), &self.mirror());
-        let before = (before, dir.with_extension("before"));
-        WorkTreeDiff::take(&self.git(), checkout, (before.0, &before.1), &self.world.temp_dir()).unwrap()
+        let store = dir.with_extension("before");
+        WorkTreeDiff::take(&self.git(), checkout, (before, &store), &self.world.temp_dir()).unwrap()
     }
 }
 
@@ -227,7 +227,7 @@ fn only_a_mirror_that_was_not_used_is_deleted() {
     fs::create_dir_all(mirror.with_extension("old").join("objects")).unwrap();
     delete_unused_mirrors(&fleet.mirrors, old).unwrap();
     let rest: Vec<_> = fs::read_dir(&fleet.mirrors).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(rest, [lock.clone()]);
+    assert_eq!(rest.as_slice(), std::slice::from_ref(&lock));
     fleet.check_out("two");
     assert!(fs::metadata(&lock).unwrap().modified().unwrap() > old, "it was used");
 }
@@ -457,6 +457,49 @@ fn changes_are_pushed_as_one_commit_to_a_branch_of_their_own() {
     assert!(diff.push(&access, &fleet.url(), &base.commit, commit).unwrap_err().is_cancelled());
     assert_eq!(fleet.world.git(&["show", "mcp-delegator/T-1:a"]), "pushed\n");
     assert_eq!(fleet.world.git(&["rev-parse", "main"]).trim(), base.commit);
+}
+
+#[test]
+fn commits_of_the_agent_are_pushed_if_they_continue_the_history() {
+    let fleet = Fleet::new();
+    let push = |name: &str, work: &dyn Fn(&Path)| {
+        let (base, dir) = fleet.check_out(name);
+        fs::write(dir.join("from-setup"), "x\n").unwrap();
+        let before = fleet.listing(&base, &dir);
+        work(&dir);
+        let diff = fleet.diff(&base, &dir, &before);
+        for _ in 0..2 {
+            let commit = PushedCommit { branch: name, message: "the rest", time_sec: 0 };
+            diff.push(&fleet.access(), &fleet.url(), &base.commit, commit).unwrap();
+        }
+        let subjects = fleet.world.git(&["log", "--format=%s", name]);
+        (subjects, fleet.world.git(&["ls-tree", "--name-only", name]))
+    };
+    let commit = |dir: &Path, message: &str| {
+        fs::write(dir.join(message), "x\n").unwrap();
+        git_in(dir, &["add", message]);
+        git_in(dir, &["commit", "--quiet", "-m", message]);
+    };
+    let (subjects, _) = push("complete", &|dir| {
+        git_in(dir, &["checkout", "--quiet", "-b", "topic"]);
+        commit(dir, "one");
+        commit(dir, "two");
+    });
+    assert_eq!(subjects, "two\none\nfirst\n");
+    let (subjects, files) = push("partial", &|dir| {
+        commit(dir, "one");
+        git_in(dir, &["add", "from-setup"]);
+        git_in(dir, &["commit", "--quiet", "-m", "what the setup made"]);
+        fs::write(dir.join("uncommitted"), "x\n").unwrap();
+    });
+    assert_eq!(subjects, "the rest\nwhat the setup made\none\nfirst\n");
+    assert_eq!(files, ".gitignore\na\nb\none\nuncommitted\n", "the branch ends in the state of the diff");
+    let (subjects, _) = push("rewritten", &|dir| {
+        commit(dir, "one");
+        git_in(dir, &["reset", "--quiet", "--soft", "HEAD~1"]);
+        git_in(dir, &["commit", "--quiet", "--amend", "-m", "another first"]);
+    });
+    assert_eq!(subjects, "the rest\nfirst\n");
 }
 
 #[test]
