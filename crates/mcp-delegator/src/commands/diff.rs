@@ -10,7 +10,7 @@ use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{ended, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::remote::omission_warnings;
+use crate::output::data::diff_omissions::omission_warnings;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
 

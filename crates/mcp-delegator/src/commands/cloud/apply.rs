@@ -18,7 +18,7 @@ use crate::commands::{Command, prepare};
 use crate::error::apply::ConflictContext;
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::remote::{OmissionsData, omission_warnings};
+use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
 use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape};

@@ -15,7 +15,7 @@ use delegator_registry::Task;
 
 use crate::commands::{Command, local};
 use crate::error::{AppError, ErrorCode};
-use crate::output::data::remote::too_large_message;
+use crate::output::data::diff_omissions::too_large_message;
 use crate::spec::{CommandSpec, Toolset};
 
 /// Which of the solutions of a task to take.

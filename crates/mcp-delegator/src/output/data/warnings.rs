@@ -6,7 +6,7 @@ use delegator_registry::Task;
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
 
 use crate::error::truncate_quote;
-use crate::output::data::remote::omission_warnings;
+use crate::output::data::diff_omissions::omission_warnings;
 use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
 
