@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use delegator_fleet::{Claim, Database, FleetError};
 
@@ -25,7 +25,7 @@ pub(super) struct Shared<'a> {
     pub(super) settings: &'a WorkerSettings,
     pub(super) workspace: &'a Workspace,
     pub(super) signals: &'a StopSignals,
-    pub(super) setups: SetupLocks,
+    pub(super) setups: Arc<SetupLocks>,
     attempts: Mutex<BTreeMap<AttemptKey, Arc<AttemptControl>>>,
     attempt_ended: Condvar,
     ended_attempts: AtomicU64,
@@ -52,12 +52,17 @@ impl<'a> Shared<'a> {
             settings,
             workspace,
             signals,
-            setups: SetupLocks::default(),
+            setups: Arc::default(),
             attempts: Mutex::default(),
             attempt_ended: Condvar::new(),
             ended_attempts: AtomicU64::new(0),
             last_heartbeat: Mutex::new(BootTime::now()),
         }
+    }
+
+    pub(super) fn now(&self) -> SystemTime {
+        let since_1970 = u64::try_from(self.engine.now_ms()).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + Duration::from_millis(since_1970)
     }
 
     pub(super) fn report(&self, event: &WorkerEvent) {

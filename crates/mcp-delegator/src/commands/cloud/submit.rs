@@ -34,7 +34,7 @@ pub struct Submit {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 4))]
     pub attempts: u8,
-    /// Branch to start from (default: the environment's)
+    /// Branch to start from; in a fleet also a tag or commit (default: the environment's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
