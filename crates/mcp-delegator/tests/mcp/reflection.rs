@@ -112,7 +112,7 @@ fn help_entries(text: &str) -> (String, BTreeMap<String, String>) {
 fn manifest_and_help_state_the_same_inputs() {
     let stage = quick_stage();
     let commands = manifest(&stage);
-    assert_eq!(commands.len(), 55);
+    assert_eq!(commands.len(), 57);
     for command in &commands {
         let name = command["name"].as_str().unwrap();
         let path = words(&command["path"]);

@@ -166,7 +166,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     }
     // A provider that does not answer is not queried again.
     if overview.provider_problems.is_empty() {
-        output.warnings.extend(engine.without_worker(&queued_ids).iter().map(warnings::without_worker));
+        output.warnings.extend(warnings::fleet_obstacles(&engine.obstacles(&queued_ids)));
     }
     let problems = overview.provider_problems.iter();
     output.warnings.extend(problems.map(warnings::provider_not_queried));
