@@ -131,7 +131,7 @@ fn begin(shared: &Shared<'_>, control: &AttemptControl, spec: &TaskSpec, files: 
 
 /// An attempt that was prepared completely has a task here that an earlier process submitted, or is submitted now.
 fn resume(shared: &Shared<'_>, control: &AttemptControl, spec: &TaskSpec, files: &AttemptFiles) -> Outcome {
-    shared.report(&WorkerEvent::Resumed { task: control.claim.task.clone() });
+    shared.report(&WorkerEvent::Resumed { task: control.log_name.clone() });
     match files.read_prepared() {
         Ok(Some(prepared)) => submit_and_follow(shared, control, spec, files, prepared),
         Ok(None) => Outcome::GivenUp("the worker was restarted while it prepared the task".to_owned()),
@@ -159,7 +159,7 @@ fn submit_and_follow(
             return ended(failed(FailureKind::SpawnFailed, message), None, Vec::new());
         }
     };
-    let event = WorkerEvent::Started { task: control.claim.task.clone(), local: local.to_string() };
+    let event = WorkerEvent::Started { task: control.log_name.clone(), local: local.to_string() };
     shared.report(&event);
     match follow(shared, control, &local) {
         Followed::Ended { end, warnings } => ended(end, Some(local), warnings),
@@ -207,7 +207,11 @@ pub(super) fn find_or_submit(
     match submit(shared, control, request) {
         Ok(local) => Ok(local),
         // The task may have been stored before the error.
-        Err(message) => find(shared, control, request)?.ok_or(NotSubmitted::Refused(message)),
+        Err(message) => find(shared, control, request)?.ok_or_else(|| {
+            // The submitter reads it on another machine.
+            let message = format!("the worker {} did not start the task: {message}", shared.settings.name);
+            NotSubmitted::Refused(message)
+        }),
     }
 }
 
@@ -229,8 +233,7 @@ fn submit(shared: &Shared<'_>, control: &AttemptControl, request: &LocalRequest)
         match shared.engine.submit(submission.clone()) {
             Ok(submitted) => {
                 if submitted.queue_paused {
-                    let message =
-                        format!("{} waits: the queue of this machine is paused", control.claim.task);
+                    let message = format!("{} waits: the queue of this machine is paused", control.log_name);
                     shared.report(&WorkerEvent::Problem { message });
                 }
                 return Ok(submitted.task.id);
@@ -349,7 +352,7 @@ fn cancel(
         Some(Stop::CutOff) => Some(CUT_OFF.to_owned()),
         Some(Stop::Lost) => Some("the task no longer belongs to this worker".to_owned()),
     };
-    shared.report(&WorkerEvent::Cancelling { task: control.claim.task.clone() });
+    shared.report(&WorkerEvent::Cancelling { task: control.log_name.clone() });
     match shared.engine.request_cancel(local, reason.as_deref()) {
         // The next poll finds its end.
         Err(EngineError::AlreadyEnded { .. }) => Ok(()),
