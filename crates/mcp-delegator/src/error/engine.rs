@@ -122,8 +122,8 @@ fn unknown_task(message: String, given: String) -> AppError {
 /// Only the machine that submitted a cloud task has a record of it.
 fn of_another_machine(id: &TaskId) -> Suggestion {
     let text = format!(
-        "Another machine submitted it, or its record here was deleted; this command works only where a task was submitted. If it is a \
-         task of the fleet, {{call}} shows its state, and 'mcp-delegator fleet cancel {id}' cancels it."
+        "If the id is right, another machine submitted it, or its record here was deleted: this command works only where a task was \
+         submitted. If it is a task of the fleet, {{call}} shows its state, and 'mcp-delegator fleet cancel {id}' cancels it."
     );
     Suggestion::with_call(text, NextCall::new(&["fleet", "tasks"]))
 }

@@ -42,8 +42,7 @@ pub struct CancelledFleetTask {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Works for the tasks of all machines that submit to the fleet. A queued task is cancelled at once; the worker of a \
-              running one stops it and reports what it did so far.",
+    details: "A queued task is cancelled at once; the worker of a running one stops it and reports what it did so far.",
     shape: Shape::Action("fleet_cancel_requested"),
     danger: Danger::Destructive,
     idempotent: true,

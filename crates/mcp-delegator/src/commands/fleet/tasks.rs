@@ -18,11 +18,11 @@ use crate::spec::{CommandSpec, Danger, Example, Shape};
 
 const DEFAULT_LIMIT: u32 = 50;
 /// Maximum bytes of the first line of a task in a table.
-const MAX_TITLE_BYTES: usize = 100;
+const MAX_TITLE_BYTES: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetTasksInput {
-    /// Only queued, running (or claimed) or ended tasks
+    /// Only tasks in this state; running includes claimed
     #[serde(default)]
     #[schemars(schema_with = "phases")]
     pub state: Option<TaskPhase>,
@@ -90,8 +90,7 @@ impl From<ListedTask> for FleetTaskEntry {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Lists the tasks of all machines that submit to the fleet: running ones, then queued ones in the order of their \
-              claims, then ended ones.",
+    details: "Running tasks come first, then queued ones in the order of their claims, then ended ones, the last first.",
     shape: Shape::List("tasks"),
     danger: Danger::Safe,
     idempotent: true,
