@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::fleet;
+use crate::fleet::{self, UrlFile};
 use crate::keys::{Key, ProjectRight, Scope};
 use crate::locations::{self, UserFile};
 use crate::origin::{Origin, Source};
@@ -30,6 +30,7 @@ pub struct Config {
     /// Location of the user's file, whether or not it exists.
     pub(crate) user_file_location: Option<UserFile>,
     pub(crate) home: Option<PathBuf>,
+    pub(crate) database_url_file: UrlFile,
 }
 
 /// One key with its effective value, as JSON, and its origin. Secrets are not hidden: see [`Key::secret`].
@@ -64,9 +65,9 @@ impl Config {
         if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
     }
 
-    /// The PostgreSQL URL of the fleet, from its key or its file; `None` without a fleet.
+    /// The PostgreSQL URL of the fleet, from its key or its file, which is read once; `None` without a fleet.
     pub fn database_url(&self) -> Result<Option<SecretText>, ConfigError> {
-        fleet::database_url(&self.settings, &self.sourced)
+        fleet::database_url(&self.settings, &self.sourced, &self.database_url_file)
     }
 
     /// An error if a worker with these times could lose its lease before its agents have stopped.

@@ -1,9 +1,10 @@
 //! Rules between the keys of the fleet: which of the two URLs applies, and the order of its times.
 //!
-//! The file with the URL is read when a command needs the database, so that a missing file fails only that command. No
-//! problem repeats the URL.
+//! The file with the URL is read once, and a missing file fails only what needs the database. So the URL that is used is also
+//! the one that is redacted, if the file changes while the program runs. No problem repeats the URL.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::config::SourcedSetting;
 use crate::files;
@@ -23,10 +24,23 @@ const ASCENDING_TIMES: [&str; 3] = ["fleet_beat_sec", "fleet_cutoff_sec", "fleet
 const STOP_TIMES: [&str; 3] = ["fleet_cutoff_sec", "interrupt_grace_sec", "terminate_grace_sec"];
 const STOP_MARGIN_SEC: u64 = 10;
 
+/// The file with the URL, and what was in it when it was read first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UrlFile(OnceLock<(PathBuf, Result<SecretText, String>)>);
+
+impl UrlFile {
+    /// A flag may name another file than the one that was read.
+    fn read(&self, path: &Path) -> Result<SecretText, String> {
+        let (known, url) = self.0.get_or_init(|| (path.to_owned(), read_url(path)));
+        if known == path { url.clone() } else { read_url(path) }
+    }
+}
+
 /// The URL of the database. Of key and file, the one from the source with the higher precedence applies.
 pub(crate) fn database_url(
     settings: &Settings,
     sourced: &[SourcedSetting],
+    file: &UrlFile,
 ) -> Result<Option<SecretText>, ConfigError> {
     let find = |key: &str| sourced.iter().find(|setting| setting.key.name == key);
     let (Some(url_setting), Some(file_setting)) = (find(URL), find(URL_FILE)) else { return Ok(None) };
@@ -39,7 +53,7 @@ pub(crate) fn database_url(
         }
         (Some(url), Some(_)) if of_url > of_file => Ok(Some(url.clone())),
         (_, Some(path)) => {
-            let url = read_url(path).map_err(|message| error(format!("{}: {message}", path.display())))?;
+            let url = file.read(path).map_err(|message| error(format!("{}: {message}", path.display())))?;
             Ok(Some(url))
         }
     }

@@ -102,6 +102,7 @@ pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
         project_file,
         user_file_location,
         home: home.map(Path::to_owned),
+        database_url_file: fleet::UrlFile::default(),
     };
     if !is_usable(&problems) {
         return Err(Box::new(InvalidConfig {

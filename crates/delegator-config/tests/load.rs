@@ -323,6 +323,23 @@ fn the_url_of_the_fleet_comes_from_its_key_or_the_first_line_of_its_file() {
 }
 
 #[test]
+fn the_url_file_is_read_once() {
+    let machine = Machine::new().user("database_url_file = \"~/url\"\n");
+    let path = machine.temp.path().join("url");
+    write(&path, "postgres://first/d");
+    let config = machine.load();
+    let url = |config: &Config| config.database_url().unwrap().unwrap().reveal().to_owned();
+    assert_eq!(url(&config), "postgres://first/d");
+    write(&path, "postgres://second/d");
+    assert_eq!(url(&config), "postgres://first/d");
+    assert_eq!(url(&config.with_flags(&[]).unwrap()), "postgres://first/d");
+    let other = machine.temp.path().join("other");
+    write(&other, "postgres://other/d");
+    let flags = [("database_url_file".to_owned(), other.display().to_string())];
+    assert_eq!(url(&config.with_flags(&flags).unwrap()), "postgres://other/d");
+}
+
+#[test]
 fn a_url_file_that_cannot_be_used_is_a_problem_without_its_content() {
     let machine = Machine::new();
     let path = machine.temp.path().join("url");

@@ -65,13 +65,14 @@ pub use remote::fleet::FleetProvider;
 pub use remote::fleet_result::FleetResult;
 pub use remote::follow::EventFollower;
 pub use remote::provider::{
-    EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer,
+    CancelProgress, EventPage, EventPosition, Providers, RemoteEnd, RemoteProvider, RemoteRequest,
+    RemoteStatus, TaskAnswer,
 };
 pub use remote::refresh::ProviderProblem;
 pub use remote::remote_facts::RemoteFacts;
 pub use remote::submit_remote::RemoteSubmission;
 pub use results::apply::DiffApplication;
-pub use results::overview::{AwaitedTasks, Overview, OverviewRequest, QueuedTask, RunningTask};
+pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
 pub use results::task_queries::{LongLog, TaskFiles};

@@ -9,6 +9,9 @@ use crate::task::{
     EndColumns, FleetEnd, FleetState, FleetTask, NewTask, SPEC_VERSION, Submitted, labels_text, storable,
 };
 
+/// The state of a task whose agent runs, as stored.
+const RUNNING: &str = "running";
+
 impl Database {
     /// Stores a task. A repetition with the same id, or with the same idempotency key and request, returns the stored one.
     pub fn submit(&self, task: &NewTask) -> Result<Submitted, FleetError> {
@@ -63,12 +66,17 @@ impl Database {
     /// The tasks with these ids, in the same order. Tasks of lost workers have ended or are queued again. A task that cannot
     /// be read does not affect the others.
     pub fn tasks(&self, ids: &[String]) -> Result<Vec<Result<FleetTask, FleetError>>, FleetError> {
-        self.expire_others();
-        self.transaction(async |db| {
-            let mut found = read_tasks(db, ids).await?;
-            let unknown = |id: &String| Err(FleetError::UnknownTask { id: id.clone() });
-            Ok(ids.iter().map(|id| found.remove(id).unwrap_or_else(|| unknown(id))).collect())
-        })
+        let read = || self.transaction(async |db| read_tasks(db, ids).await);
+        let mut rows = read()?;
+        // Followers poll, so sessions are ended only if there is one whose lease has passed.
+        if rows.iter().any(|row| row.has_expired_sessions) {
+            self.expire_others();
+            rows = read()?;
+        }
+        let mut found: BTreeMap<String, _> =
+            rows.into_iter().map(|row| (row.id.clone(), row.parse())).collect();
+        let unknown = |id: &String| Err(FleetError::UnknownTask { id: id.clone() });
+        Ok(ids.iter().map(|id| found.remove(id).unwrap_or_else(|| unknown(id))).collect())
     }
 
     /// Makes final that a task was not accepted: a submission that is still under way has no effect afterwards. Returns
@@ -83,13 +91,15 @@ impl Database {
     }
 
     /// Cancels a queued task; requests the end of a running one from its worker. A task that has ended stays as it is.
-    pub fn cancel(&self, id: &str, reason: Option<&str>) -> Result<(), FleetError> {
+    /// Returns whether it runs, so that its worker still has to end it.
+    pub fn cancel(&self, id: &str, reason: Option<&str>) -> Result<bool, FleetError> {
         self.transaction(async |db| {
             let state =
                 sqlx::query_scalar!("select delegator.request_cancel($1, $2)", id, reason.map(storable))
                     .fetch_one(&mut *db)
                     .await?;
-            state.map(drop).ok_or_else(|| FleetError::UnknownTask { id: id.to_owned() })
+            let unknown = || FleetError::UnknownTask { id: id.to_owned() };
+            state.map(|state| state == RUNNING).ok_or_else(unknown)
         })
     }
 }
@@ -106,10 +116,7 @@ pub(crate) async fn expire_sessions(db: &mut Statements) -> Result<(), FleetErro
     Ok(())
 }
 
-async fn read_tasks(
-    db: &mut Statements,
-    ids: &[String],
-) -> Result<BTreeMap<String, Result<FleetTask, FleetError>>, FleetError> {
+async fn read_tasks(db: &mut Statements, ids: &[String]) -> Result<Vec<TaskRow>, FleetError> {
     let rows = sqlx::query_as!(
         TaskRow,
         r#"select t.id as "id!", t.state as "state!", t.attempt as "attempt!",
@@ -117,7 +124,9 @@ async fn read_tasks(
             (extract(epoch from t.created_at) * 1000)::bigint as "created_at_ms!",
             (extract(epoch from t.started_at) * 1000)::bigint as started_at_ms,
             (extract(epoch from t.ended_at) * 1000)::bigint as ended_at_ms,
-            a.worker as "worker?"
+            a.worker as "worker?",
+            t.ended_at is null and exists (select from delegator.sessions s
+                where s.ended_at is null and s.lease_until < now()) as "has_expired_sessions!"
          from delegator.tasks t
          left join delegator.attempts a on a.task = t.id and a.attempt = t.attempt
          where t.id = any($1)"#,
@@ -125,7 +134,7 @@ async fn read_tasks(
     )
     .fetch_all(&mut *db)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.id.clone(), row.parse())).collect())
+    Ok(rows)
 }
 
 struct TaskRow {
@@ -141,6 +150,8 @@ struct TaskRow {
     started_at_ms: Option<i64>,
     ended_at_ms: Option<i64>,
     worker: Option<String>,
+    /// The task has not ended, and the lease of some worker has passed.
+    has_expired_sessions: bool,
 }
 
 impl TaskRow {
@@ -148,7 +159,7 @@ impl TaskRow {
         let state = match self.state.as_str() {
             "queued" => FleetState::Queued,
             "claimed" => FleetState::Claimed,
-            "running" => FleetState::Running,
+            RUNNING => FleetState::Running,
             _ => {
                 let columns = EndColumns {
                     state: self.state,

@@ -95,8 +95,10 @@ fn measure_queries(world: &World) {
     let any = Filter::default();
     measure("  ended, five of all", 100, || drop(registry.list_ended(&any, 0, 5, None).unwrap()));
     measure("  ended, none recent", 100, || drop(registry.list_ended(&any, 2_000_000, 5, None).unwrap()));
-    measure("  unread below a directory", 100, || drop(registry.unread("/home/me/project-7", 5).unwrap()));
-    measure("  unread, all", 20, || drop(registry.unread("/", 5).unwrap()));
+    measure("  unread below a directory", 100, || {
+        drop(registry.unread("/home/me/project-7", None, 5).unwrap())
+    });
+    measure("  unread, all", 20, || drop(registry.unread("/", None, 5).unwrap()));
     measure("  active", 100, || drop(registry.active().unwrap()));
     let dir = Filter { working_dir: Some("/home/me/project-7".to_owned()), ..Filter::default() };
     measure("  list of a directory, 50 rows", 100, || drop(registry.list(&dir, 50, None).unwrap()));
@@ -119,7 +121,7 @@ fn status(registry: &Registry) {
     registry.active().unwrap();
     registry.queue(50).unwrap();
     registry.list_ended(&Filter::default(), 0, 5, None).unwrap();
-    registry.unread("/home/me/project-7", 20).unwrap();
+    registry.unread("/home/me/project-7", None, 20).unwrap();
 }
 
 fn measure_changes(world: &World) {

@@ -44,7 +44,8 @@ impl TaskId {
 }
 
 impl TaskLocation {
-    fn id_prefix(self) -> String {
+    /// How the ids of its tasks begin.
+    pub fn id_prefix(self) -> String {
         format!("T-{}-", self.name())
     }
 }

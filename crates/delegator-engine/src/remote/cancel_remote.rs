@@ -3,24 +3,25 @@
 use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_registry::Registry;
 
+use super::provider::CancelProgress;
 use super::submit_remote::provider_error;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::provider_error::ProviderError;
 
 impl Engine {
-    /// Passes the request on to the provider of the task, if one runs it and it has not ended.
+    /// Passes the request on to the provider of the task, if one runs it and it has not ended. `None` if there is none.
     pub(crate) fn request_remote_cancel(
         &self,
         registry: &Registry,
         id: &TaskId,
         reason: Option<&str>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<CancelProgress>, EngineError> {
         if id.location() == TaskLocation::Local {
-            return Ok(());
+            return Ok(None);
         }
         let task = registry.get(id)?.filter(|task| !task.state.is_terminal());
-        let Some(remote) = task.and_then(|task| task.remote) else { return Ok(()) };
+        let Some(remote) = task.and_then(|task| task.remote) else { return Ok(None) };
         let provider = remote.environment.provider;
         let cancelled = self.providers.get(provider).and_then(|service| match &remote.accepted {
             Some(accepted) => service.cancel(accepted, reason),
@@ -29,6 +30,6 @@ impl Engine {
                 Err(ProviderError::NotAvailable { provider, reason })
             }
         });
-        cancelled.map_err(|error| provider_error(provider, Some(id), error))
+        cancelled.map(Some).map_err(|error| provider_error(provider, Some(id), error))
     }
 }

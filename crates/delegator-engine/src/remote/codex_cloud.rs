@@ -14,7 +14,8 @@ use delegator_supervisor::agent::{Agent, Variables, allowed_variables};
 
 use super::diff_evidence::record_of_diff;
 use super::provider::{
-    EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer,
+    CancelProgress, EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus,
+    TaskAnswer,
 };
 use crate::provider_error::{ProviderError, UnsupportedAction};
 
@@ -90,7 +91,7 @@ impl RemoteProvider for HostedCodex {
         Ok(diff.map(String::into_bytes))
     }
 
-    fn cancel(&self, task: &RemoteRef, _reason: Option<&str>) -> Result<(), ProviderError> {
+    fn cancel(&self, task: &RemoteRef, _reason: Option<&str>) -> Result<CancelProgress, ProviderError> {
         Err(unsupported(task, UnsupportedAction::Cancel))
     }
 

@@ -14,7 +14,8 @@ use delegator_registry::RemoteRef;
 
 use super::fleet_result::FleetResult;
 use super::provider::{
-    EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus, TaskAnswer,
+    CancelProgress, EventPage, EventPosition, RemoteEnd, RemoteProvider, RemoteRequest, RemoteStatus,
+    TaskAnswer,
 };
 use super::remote_facts::RemoteFacts;
 use crate::provider_error::{ProviderError, UnsupportedAction};
@@ -97,8 +98,11 @@ impl RemoteProvider for FleetProvider {
         Err(no_attempts())
     }
 
-    fn cancel(&self, task: &RemoteRef, reason: Option<&str>) -> Result<(), ProviderError> {
-        self.database.cancel(&task.id, reason).map_err(convert)
+    fn cancel(&self, task: &RemoteRef, reason: Option<&str>) -> Result<CancelProgress, ProviderError> {
+        Ok(match self.database.cancel(&task.id, reason).map_err(convert)? {
+            true => CancelProgress::Ending,
+            false => CancelProgress::Ended,
+        })
     }
 
     fn has_events(&self) -> bool {

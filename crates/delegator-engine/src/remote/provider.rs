@@ -43,7 +43,7 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
     fn diff(&self, task: &RemoteRef, attempt: u8) -> Result<Option<Vec<u8>>, ProviderError>;
 
     /// Requests the end of a task; [`RemoteProvider::query`] reports the end later.
-    fn cancel(&self, task: &RemoteRef, reason: Option<&str>) -> Result<(), ProviderError>;
+    fn cancel(&self, task: &RemoteRef, reason: Option<&str>) -> Result<CancelProgress, ProviderError>;
 
     /// Whether the events of a task are available while it runs and afterwards.
     fn has_events(&self) -> bool;
@@ -102,6 +102,15 @@ pub struct EventPage {
     pub next: EventPosition,
     /// A new attempt replaces the one of the requested position; the bytes are the beginning of its events.
     pub is_restarted: bool,
+}
+
+/// What a request to cancel a task found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelProgress {
+    /// Its agent runs until the provider has ended it.
+    Ending,
+    /// It waited and is cancelled, or it had ended before.
+    Ended,
 }
 
 /// The answer to a query about one task.

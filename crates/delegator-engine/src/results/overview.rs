@@ -40,11 +40,21 @@ pub struct Overview {
     pub queued: OldestPage<QueuedTask>,
     pub ended: EndedPage,
     pub unread: UnreadResults,
+    /// Cloud tasks that an overview of the tasks of this machine does not list.
+    pub cloud: CloudCounts,
     pub queue_paused: bool,
     /// Providers that could not be queried.
     pub provider_problems: Vec<ProviderProblem>,
     /// Set if the write-ahead log of the registry is too long.
     pub long_log: Option<LongLog>,
+}
+
+/// Cloud tasks, as recorded: no provider is queried, so that the overview of the tasks of this machine stays fast.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CloudCounts {
+    pub unfinished: u64,
+    /// In and below the directory of the request.
+    pub unread: u64,
 }
 
 /// The tasks that a filter selects for a wait.
@@ -85,6 +95,7 @@ impl RunningTask {
 /// Queue positions beyond this get no estimated start.
 const MAX_ESTIMATED: usize = 1000;
 const MAX_UNREAD_LISTED: u32 = 20;
+const UNFINISHED: [State; 3] = [State::Queued, State::Starting, State::Working];
 
 impl Engine {
     /// Running, queued and recently ended tasks, after an upkeep pass. `None` if there is no registry.
@@ -117,7 +128,8 @@ impl Engine {
                 remaining: queued.remaining,
             },
             ended,
-            unread: registry.unread(&request.under, MAX_UNREAD_LISTED)?,
+            unread: registry.unread(&request.under, request.filter.location, MAX_UNREAD_LISTED)?,
+            cloud: cloud_counts(&registry, request)?,
             queue_paused,
             provider_problems,
             long_log: LongLog::of(&registry),
@@ -223,10 +235,22 @@ impl Engine {
 
 /// Every task that has not ended and passes the filter, newest first.
 pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<Vec<Task>, EngineError> {
-    match narrow_filter(filter, &[State::Queued, State::Starting, State::Working]) {
+    match narrow_filter(filter, &UNFINISHED) {
         Some(filter) => Ok(registry.list(&filter, u32::MAX, None)?.tasks),
         None => Ok(Vec::new()),
     }
+}
+
+fn cloud_counts(registry: &Registry, request: &OverviewRequest) -> Result<CloudCounts, EngineError> {
+    if request.only.is_some() || request.filter.location != Some(TaskLocation::Local) {
+        return Ok(CloudCounts::default());
+    }
+    let location = Some(TaskLocation::Cloud);
+    let unfinished = Filter { states: UNFINISHED.to_vec(), location, ..Filter::default() };
+    Ok(CloudCounts {
+        unfinished: registry.oldest(&unfinished, 0, 0)?.total,
+        unread: registry.unread(&request.under, location, 0)?.count,
+    })
 }
 
 /// Oldest first.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Why a supervisor cancelled a task. The worker reports such a task as lost, not as cancelled.
+/// Why a supervisor or the worker itself cancelled a task. The worker reports such a task as lost, not as cancelled.
 pub(crate) const CONTACT_LOST: &str = "the worker had no contact with the fleet for too long";
 
 /// What a supervisor watches.

@@ -12,6 +12,7 @@ use delegator_registry::{CancelOutcome, Filter, Registry, Task};
 use super::blocking::WaitOutcome;
 use crate::Engine;
 use crate::error::EngineError;
+use crate::remote::provider::CancelProgress;
 use crate::results::overview::unfinished_tasks;
 use crate::supervise::wake_socket;
 
@@ -96,7 +97,7 @@ impl Engine {
         reason: Option<&str>,
     ) -> Result<Requested, EngineError> {
         let first = |previous| Ok(Requested { previous, was_cancelled: false });
-        self.request_remote_cancel(registry, id, reason)?;
+        let remote = self.request_remote_cancel(registry, id, reason)?;
         match registry.request_cancel(id, reason, self.now_ms())? {
             CancelOutcome::Unknown => Err(EngineError::UnknownTask { given: id.to_string() }),
             CancelOutcome::Cancelled => first(State::Queued),
@@ -109,7 +110,8 @@ impl Engine {
             CancelOutcome::Requested { state, .. } => {
                 wake_socket::wake(&registry.dir().task(id));
                 crash_point(CrashPoint::SupervisorWoken);
-                first(state)
+                // The recorded state of a task that a provider runs may be older than its start.
+                first(if remote == Some(CancelProgress::Ending) { State::Working } else { state })
             }
         }
     }

@@ -26,8 +26,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(2_500);
 /// About a minute.
 const MAX_SUBMIT_FAILURES: u32 = 16;
-/// Why the worker cancelled a task when it was cut off. Such a task is reported as lost, not as cancelled.
-const CUT_OFF: &str = "the worker has no connection to the fleet";
 
 /// What to do with an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -314,7 +312,7 @@ pub(super) fn follow(shared: &Shared<'_>, control: &AttemptControl, local: &Task
 /// before, or that a user cancelled, is reported as it ended.
 pub(super) fn lost_contact(end: &TaskEnd, cutoff: Duration) -> Option<String> {
     let TaskEnd::Cancelled { reason: Some(reason) } = end else { return None };
-    (reason == CUT_OFF || reason == CONTACT_LOST).then(|| {
+    (reason == CONTACT_LOST).then(|| {
         let seconds = cutoff.as_secs();
         format!("the worker had no connection to the database for {seconds} s and stopped the agent")
     })
@@ -349,7 +347,7 @@ fn cancel(
     let reason = match stop {
         None | Some(Stop::Release) => return Ok(()),
         Some(Stop::Cancel { reason }) => reason.clone(),
-        Some(Stop::CutOff) => Some(CUT_OFF.to_owned()),
+        Some(Stop::CutOff) => Some(CONTACT_LOST.to_owned()),
         Some(Stop::Lost) => Some("the task no longer belongs to this worker".to_owned()),
     };
     shared.report(&WorkerEvent::Cancelling { task: control.log_name.clone() });

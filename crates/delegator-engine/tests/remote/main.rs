@@ -8,11 +8,13 @@ mod provider;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId};
+use delegator_domain::task::{FailureKind, State, TaskEnd, TaskId, TaskLocation};
 use delegator_engine::wait_thread::WaitGoal;
-use delegator_engine::{Engine, EngineError, OverviewRequest, ProviderError, RemoteStatus, RemoteSubmission};
+use delegator_engine::{
+    CloudCounts, Engine, EngineError, OverviewRequest, ProviderError, RemoteStatus, RemoteSubmission,
+};
 use delegator_fleet::FleetError;
-use delegator_registry::{Idempotency, LockAttempt, NewTask, RemoteEnvironment, RemoteRef, TaskFile};
+use delegator_registry::{Filter, Idempotency, LockAttempt, NewTask, RemoteEnvironment, RemoteRef, TaskFile};
 
 use provider::{ScriptedProvider, World, completed, environment, submission, submit, unreachable_provider};
 
@@ -312,9 +314,13 @@ fn a_cancelled_task_ends_when_its_provider_reports_it() {
     let (engine, _) =
         world.engine(ScriptedProvider::answering(&[Ok(RemoteStatus::Working { started_at_ms: None })]));
     let id = submit(&engine);
+    assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
     let report = engine.cancel(&id, Some("enough"), Duration::from_secs(30)).unwrap();
     let reason = TaskEnd::Cancelled { reason: Some("enough".to_owned()) };
     assert_eq!((report.task.state, report.task.ended.unwrap().end), (State::Cancelled, reason));
+    assert_eq!(report.previous, State::Working, "the provider knows better than the registry");
+    let again = engine.cancel(&id, None, Duration::from_secs(30)).unwrap();
+    assert_eq!((again.previous, again.was_cancelled), (State::Working, true));
 }
 
 #[test]
@@ -328,6 +334,29 @@ fn an_overview_names_a_provider_that_does_not_answer() {
     let error = engine.task(&id).unwrap_err();
     assert!(matches!(error, EngineError::Provider { .. }), "{error:?}");
     assert_eq!(engine.recorded_task(&id).unwrap().state, State::Queued);
+}
+
+#[test]
+fn an_overview_of_this_machine_counts_cloud_tasks_and_lists_none() {
+    let world = World::new();
+    let answers = [Ok(RemoteStatus::Working { started_at_ms: None }), Ok(completed())];
+    let (engine, provider) = world.engine(ScriptedProvider::answering(&answers));
+    let (ended, _) = (submit(&engine), submit(&engine));
+    let overview = |location| {
+        let filter = Filter { location: Some(location), ..Filter::default() };
+        let request = OverviewRequest { filter, under: "/p".to_owned(), ..OverviewRequest::default() };
+        engine.overview(&request).unwrap().unwrap()
+    };
+    let here = overview(TaskLocation::Local);
+    assert_eq!((here.unread.count, here.cloud), (0, CloudCounts { unfinished: 2, unread: 0 }));
+    assert_eq!(*provider.queries.lock().unwrap(), 0, "only the overview of cloud tasks queries providers");
+    for _ in &answers {
+        engine.task(&ended).unwrap();
+    }
+    let here = overview(TaskLocation::Local);
+    assert_eq!((here.unread.count, here.cloud), (0, CloudCounts { unfinished: 1, unread: 1 }));
+    let cloud = overview(TaskLocation::Cloud);
+    assert_eq!((cloud.unread.ids.contains(&ended), cloud.cloud), (true, CloudCounts::default()));
 }
 
 #[test]

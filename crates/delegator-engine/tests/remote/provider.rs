@@ -8,8 +8,8 @@ use std::time::Duration;
 use delegator_domain::environment::{Environment, OnLost};
 use delegator_domain::task::{Mode, Provider, TaskEnd, TaskId};
 use delegator_engine::{
-    Engine, EventPage, EventPosition, ProviderError, Providers, Record, RemoteEnd, RemoteProvider,
-    RemoteRequest, RemoteStatus, RemoteSubmission, TaskAnswer,
+    CancelProgress, Engine, EventPage, EventPosition, ProviderError, Providers, Record, RemoteEnd,
+    RemoteProvider, RemoteRequest, RemoteStatus, RemoteSubmission, TaskAnswer,
 };
 use delegator_registry::{OpenOptions, Registry, RemoteRef, StateDir};
 
@@ -87,9 +87,12 @@ impl RemoteProvider for ScriptedProvider {
         Ok(Some(format!("diff of attempt {attempt}").into_bytes()))
     }
 
-    fn cancel(&self, _task: &RemoteRef, _reason: Option<&str>) -> Result<(), ProviderError> {
-        self.answers.lock().unwrap().splice(.., [Ok(ended(TaskEnd::Cancelled { reason: None }))]);
-        Ok(())
+    /// The agent runs, and has ended at the next query.
+    fn cancel(&self, _task: &RemoteRef, _reason: Option<&str>) -> Result<CancelProgress, ProviderError> {
+        let RemoteStatus::Ended(end) = ended(TaskEnd::Cancelled { reason: None }) else { unreachable!() };
+        let end = RemoteEnd { started_at_ms: Some(1), ..*end };
+        self.answers.lock().unwrap().splice(.., [Ok(RemoteStatus::Ended(Box::new(end)))]);
+        Ok(CancelProgress::Ending)
     }
 
     fn has_events(&self) -> bool {

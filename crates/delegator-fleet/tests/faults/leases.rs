@@ -46,6 +46,24 @@ fn a_task_of_a_silent_worker_fails_and_the_worker_is_fenced() {
 }
 
 #[test]
+fn a_query_ends_sessions_only_if_a_lease_has_passed() {
+    let fleet = Fleet::new();
+    let id = fleet.submit();
+    fleet.worker("healthy", LONG).run_one();
+    fleet.server.execute(
+        "create sequence calls;
+         create or replace function delegator.expire_sessions() returns integer language sql
+            as 'select nextval(''public.calls'')::integer'",
+    );
+    let calls = || fleet.server.value("select is_called from calls");
+    fleet.task(&id);
+    assert_eq!(calls(), "f");
+    fleet.server.execute("update delegator.sessions set lease_until = now() - interval '1 second'");
+    fleet.task(&id);
+    assert_eq!(calls(), "t");
+}
+
+#[test]
 fn a_task_that_may_be_retried_runs_again_until_its_claims_are_used() {
     let fleet = Fleet::new();
     let task = NewTask { on_lost: OnLost::Retry, max_claims: 2, ..new_task() };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{State, TaskId, TaskIdPrefix};
+use delegator_domain::task::{State, TaskId, TaskIdPrefix, TaskLocation};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::list::DirectoryRange;
@@ -81,10 +81,10 @@ pub(crate) const POSITION: &str =
 pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
 pub(crate) const UNREAD: &str = "SELECT count(*) FROM tasks INDEXED BY tasks_unread \
      WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
-     AND (working_dir = ?1 OR working_dir >= ?3)";
+     AND (working_dir = ?1 OR working_dir >= ?3) AND id GLOB ?4";
 pub(crate) const UNREAD_IDS: &str = "SELECT id FROM tasks INDEXED BY tasks_unread \
      WHERE ended_order IS NOT NULL AND read_at_ms IS NULL AND working_dir >= ?1 AND working_dir < ?2 \
-     AND (working_dir = ?1 OR working_dir >= ?3) ORDER BY seq DESC LIMIT ?4";
+     AND (working_dir = ?1 OR working_dir >= ?3) AND id GLOB ?4 ORDER BY seq DESC LIMIT ?5";
 
 impl Registry {
     pub fn get(&self, id: &TaskId) -> Result<Option<Task>, RegistryError> {
@@ -154,13 +154,20 @@ impl Registry {
         self.read(|db| query_all(db, sql, [id.as_str()], history_from))
     }
 
-    /// Unread ended tasks in or below a directory: their number and the newest ids.
-    pub fn unread(&self, under: &str, limit: u32) -> Result<UnreadResults, RegistryError> {
-        let range = DirectoryRange::new(under);
-        let bounds = (&range.dir, &range.until, &range.inside);
+    /// Unread ended tasks in or below a directory: their number and the newest ids. `location` `None` means both.
+    pub fn unread(
+        &self,
+        under: &str,
+        location: Option<TaskLocation>,
+        limit: u32,
+    ) -> Result<UnreadResults, RegistryError> {
+        let DirectoryRange { dir, inside, until } = DirectoryRange::new(under);
+        // The id says where a task runs, and is a column of the index.
+        let ids = format!("{}*", location.map(TaskLocation::id_prefix).unwrap_or_default());
         self.read(|db| {
-            let count = db.prepare_cached(UNREAD)?.query_row(bounds, |row| row.get(0))?;
-            let ids = query_all(db, UNREAD_IDS, (bounds.0, bounds.1, bounds.2, limit), row::id_from)?;
+            let selected = (&dir, &until, &inside, &ids);
+            let count = db.prepare_cached(UNREAD)?.query_row(selected, |row| row.get(0))?;
+            let ids = query_all(db, UNREAD_IDS, (&dir, &until, &inside, &ids, limit), row::id_from)?;
             Ok(UnreadResults { count, ids })
         })
     }

@@ -154,8 +154,8 @@ fn end(
     now_ms: i64,
 ) -> rusqlite::Result<()> {
     // A task that ended between two queries was working at some time. One that was cancelled may never have been.
-    let state = match finish.end.state() {
-        State::Cancelled => stored.state,
+    let state = match (finish.end.state(), started_at_ms) {
+        (State::Cancelled, None) => stored.state,
         _ => begin(db, stored, started_at_ms, now_ms)?,
     };
     let stored = &StoredState { state, ..stored.clone() };

@@ -249,12 +249,12 @@ fn a_result_is_unread_until_marked_read() {
     let world = World::new();
     let mut registry = world.registry();
     let id = ended(&mut registry, TaskEnd::Completed, 2_000);
-    let unread = registry.unread("/home/me", 5).unwrap();
+    let unread = registry.unread("/home/me", None, 5).unwrap();
     assert_eq!((unread.count, unread.ids), (1, vec![id.clone()]));
-    assert_eq!(registry.unread("/home/m", 5).unwrap().count, 0);
+    assert_eq!(registry.unread("/home/m", None, 5).unwrap().count, 0);
     assert!(registry.mark_read(&id, 3_000).unwrap());
     assert!(!registry.mark_read(&id, 4_000).unwrap());
-    assert_eq!(registry.unread("/", 5).unwrap().count, 0);
+    assert_eq!(registry.unread("/", None, 5).unwrap().count, 0);
     assert_eq!(registry.get(&id).unwrap().unwrap().ended.unwrap().read_at_ms, Some(3_000));
 }
 

@@ -19,6 +19,7 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::end_reason::EndReason;
 use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::output::screen::ItemFormat;
@@ -40,6 +41,8 @@ pub struct Logs {
 pub struct LogsOutput {
     pub task_id: String,
     pub state: String,
+    #[serde(flatten)]
+    pub end: Option<EndReason>,
     pub stdout: String,
     pub stderr: String,
     /// Output of the environment's setup script, of a fleet task that has ended
@@ -127,6 +130,7 @@ impl LogsOutput {
         LogsOutput {
             task_id: task.id.to_string(),
             state: task.state.public_name().to_owned(),
+            end: EndReason::of(task),
             is_empty,
             stdout,
             stderr,
@@ -159,9 +163,10 @@ fn describe(data: &Value) -> Document {
             if has_ended { "The agent has written nothing." } else { "The agent has written nothing yet." };
         document = document.block(Block::Text(text.to_owned()));
     }
+    let reason = data["reason"].as_str().map(|reason| format!(" {reason}")).unwrap_or_default();
     let advice = match has_ended {
         true => Suggestion::with_call(
-            format!("Task {id} {state}. Its result: {{call}}"),
+            format!("Task {id} {state}.{reason} Its result: {{call}}"),
             NextCall::new(&["local", "results"]).with("task_id", id),
         ),
         false => Suggestion::with_call(

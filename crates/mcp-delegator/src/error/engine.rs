@@ -329,7 +329,7 @@ fn registry_error(error: RegistryError) -> AppError {
 }
 
 /// Lower crates write errors without a capital letter and a period; messages to users have both.
-pub(super) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let capital = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let period = if text.ends_with(['.', '!', '?']) { "" } else { "." };

@@ -1,5 +1,6 @@
 //! Renders suggested calls in the syntax of the reader: shell commands, or calls of the served tools.
 
+use delegator_domain::task::{TaskId, TaskLocation};
 use serde_json::Value;
 
 use crate::error::AppError;
@@ -27,7 +28,10 @@ impl CallSyntax<'_> {
         match self {
             CallSyntax::Commands => Some(shell_command(call)),
             CallSyntax::Tools(served) => {
-                let name = served.prefixed_name(&call.path.join("_").replace('-', "_"))?;
+                let name = |path: &[&str]| served.prefixed_name(&path.join("_").replace('-', "_"));
+                // Both tools take any task; a model looks for the cloud tool if the task is a cloud task.
+                let cloud = cloud_path(call).and_then(|path| name(&path));
+                let name = cloud.or_else(|| name(call.path))?;
                 Some(match call.input.is_empty() {
                     true => name,
                     false => format!("{name} {}", Value::Object(call.input.clone())),
@@ -89,6 +93,19 @@ impl CallSyntax<'_> {
         }
         named + rest
     }
+}
+
+/// The cloud command for a call of its local namesake that concerns only cloud tasks.
+fn cloud_path(call: &NextCall) -> Option<[&'static str; 2]> {
+    let ["local", command @ ("status" | "wait" | "results" | "cancel")] = call.path else { return None };
+    let ids = match (call.input.get("task_id"), call.input.get("task_ids")) {
+        (Some(id), _) => std::slice::from_ref(id),
+        (None, Some(Value::Array(ids))) => ids,
+        _ => return None,
+    };
+    let id = |id: &Value| id.as_str().and_then(|id| id.parse::<TaskId>().ok());
+    let is_cloud = |value: &Value| id(value).is_some_and(|id| id.location() == TaskLocation::Cloud);
+    (!ids.is_empty() && ids.iter().all(is_cloud)).then_some(["cloud", command])
 }
 
 fn shell_command(call: &NextCall) -> String {
@@ -155,6 +172,33 @@ mod tests {
         let as_tool = CallSyntax::Tools(&tools("local_wait")).render(&one);
         assert_eq!(as_tool.as_deref(), Some(r#"_codex_local_wait {"task_id":"T-1","timeout_sec":9}"#));
         assert_eq!(CallSyntax::Tools(&tools("local_exec")).render(&one), None);
+    }
+
+    #[test]
+    fn the_tool_for_cloud_tasks_is_the_cloud_tool_if_it_is_served() {
+        let [cloud, other, local] = ["T-cloud-k3m9x2a7b4", "T-cloud-0123456789", "T-local-0123456789"];
+        let wait = NextCall::new(&["local", "wait"]);
+        let one = wait.clone().with("task_id", cloud);
+        let several = wait.clone().with("task_ids", json!([cloud, other]));
+        let mixed = wait.with("task_ids", json!([cloud, local]));
+        let resume = NextCall::new(&["local", "resume"]).with("task_id", cloud);
+        let names = ["local_wait", "cloud_wait", "local_resume"].map(str::to_owned).to_vec();
+        let both = ServedTools { prefix: "_codex_".to_owned(), names };
+        let tool = |served: &ServedTools, call: &NextCall| {
+            let rendered = CallSyntax::Tools(served).render(call).unwrap();
+            rendered.split(' ').next().unwrap().to_owned()
+        };
+        for (call, expected) in [
+            (&one, "_codex_cloud_wait"),
+            (&several, "_codex_cloud_wait"),
+            (&mixed, "_codex_local_wait"),
+            (&resume, "_codex_local_resume"),
+        ] {
+            assert_eq!(tool(&both, call), expected);
+        }
+        assert_eq!(tool(&tools("local_wait"), &one), "_codex_local_wait");
+        assert_eq!(tool(&tools("cloud_wait"), &one), "_codex_cloud_wait");
+        assert_eq!(CallSyntax::Commands.render(&one).unwrap(), format!("mcp-delegator wait {cloud}"));
     }
 
     #[test]

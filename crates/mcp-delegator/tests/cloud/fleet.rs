@@ -273,7 +273,11 @@ fn queued_and_running_tasks_are_cancelled() {
         let is_requested = || fleet.database.heartbeat(&session).unwrap().tasks[0].cancel.is_some();
         wait_until("the worker gets the request", is_requested);
         fleet.finish(&task, TaskEnd::Cancelled { reason: None });
-        cancel.join().unwrap();
+        let cancelled = &cancel.join().unwrap()["tasks"][0];
+        assert_eq!(
+            (&cancelled["previous_state"], &cancelled["state"]),
+            (&json!("working"), &json!("cancelled"))
+        );
     });
     assert_eq!(fleet.data(&["results", &running])["state"], "cancelled");
 }
@@ -291,6 +295,15 @@ fn a_lost_worker_is_named_and_the_task_can_be_retried() {
     let failure = &waited["metadata"]["error_context"];
     assert_eq!(failure["failure_kind"], FailureKind::WorkerLost.name(), "{waited}");
     assert!(waited.to_string().contains("retry"), "{waited}");
+    let followed = fleet.run(&["events", "follow", &id]).stdout;
+    let summary: Value = serde_json::from_str(followed.lines().last().unwrap()).unwrap();
+    let writer = &summary["data"]["task"];
+    assert_eq!(
+        (&writer["task_id"], &writer["failure_kind"]),
+        (&json!(id), &json!(FailureKind::WorkerLost.name()))
+    );
+    let log = fleet.run(&["logs", &id, "--follow", "--format", "human"]).stdout;
+    assert!(log.contains(writer["reason"].as_str().unwrap()), "{log}");
     let again = fleet.data(&["retry", &id]);
     assert_ne!(again["remote"]["remote_id"], waited["remote"]["remote_id"]);
 }
@@ -323,6 +336,9 @@ fn a_wait_outlasts_a_restart_of_the_database() {
     let error = fleet.error(&["cloud", "submit", "grow", "--env-id", ENVIRONMENT]);
     assert_eq!(error["error"]["code"], "NETWORK_ERROR", "{error}");
     let undecided = error["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
+    assert!(error["error"]["message"].as_str().unwrap().contains(&undecided), "{error}");
+    let next = format!("see whether it was accepted: mcp-delegator status {undecided}");
+    assert!(error["error"]["suggestion"].as_str().unwrap().ends_with(&next), "{error}");
     std::thread::scope(|scope| {
         let wait = scope.spawn(|| fleet.data(&["wait", &id]));
         fleet.server.restart();

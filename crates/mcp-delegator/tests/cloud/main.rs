@@ -34,7 +34,12 @@ fn a_task_is_submitted_awaited_and_reported_with_its_diff() {
         (&status["summary"]["running"], &status["tasks"][0]["environment"]),
         (&json!(1), &json!(ENVIRONMENT))
     );
-    assert_eq!(cloud.data(&["status"])["summary"]["running"], 0, "a cloud task is not a local one");
+    let here = cloud.data(&["status"]);
+    assert_eq!(here["summary"]["running"], 0, "a cloud task is not a local one");
+    assert_eq!(here["cloud"], json!({"unfinished_count": 1, "unread_count": 0}));
+    let text = cloud.run(&["status", "--format", "human"]).stdout;
+    let next = "Next: mcp-delegator cloud status";
+    assert!(text.contains("1 unfinished; cloud status lists them") && text.contains(next), "{text}");
     assert_eq!(cloud.data(&["cloud", "status", "--env-id", "env_other"])["summary"]["running"], 0);
 
     let waited = cloud.data(&["wait", id]);

@@ -42,7 +42,7 @@ const GAPS: &str = "\
 - Codex is the real 0.166.0 with its sandbox, but we write the responses of its model. Habits of a real model, such as longer commands or other
   ways to run tests, are not tested here. Older versions are tested only with the recordings of `delegator-transcript`.
 - Whole tasks cover the test runners cargo, nextest, pytest, unittest, go, Jest, Vitest and RSpec. Other runners, and more outputs of each,
-  are tested in `delegator-transcript/tests/test_runs.rs`.
+  are tested in `delegator-transcript/tests/decoding/test_runs.rs`.
 - Failures that no agent causes (`supervisor_lost`, `spawn_failed`, `internal`), parallel tasks, and files that cannot be examined have tests of
   their own (`evidence.rs`, `crashes.rs`, `faults`).
 - Durations, times and ids have no fixed expected value; for a thread only its existence is compared.

@@ -1,9 +1,10 @@
-//! Workers of the fleet: real processes, a private PostgreSQL, and the scripted agent.
+//! Workers and operators of the fleet: real processes, a private PostgreSQL, and the scripted agent.
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 mod faults;
 mod namespace;
+mod operations;
 mod outages;
 mod worker_world;
 
@@ -14,6 +15,8 @@ use delegator_testkit::stage::{task_processes, wait_until};
 use rustix::process::Signal;
 
 use worker_world::{Fleet, failure, result_of, turn, wait_command};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 
 #[test]
 fn a_task_returns_its_diff_its_events_and_its_report() {

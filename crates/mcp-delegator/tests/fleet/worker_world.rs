@@ -19,6 +19,7 @@ use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::PROGRAM;
 use crate::namespace::Namespace;
 
 pub(crate) struct Fleet {
@@ -38,7 +39,7 @@ impl Fleet {
         let server = PostgresServer::options().fast().start();
         let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap());
         database.migrate().unwrap();
-        let stage = Stage::with_script(env!("CARGO_BIN_EXE_mcp-delegator"), turn(commands))
+        let stage = Stage::with_script(PROGRAM, turn(commands))
             .variable("MCP_DELEGATOR_DATABASE_URL", &server.url())
             .variable("MCP_DELEGATOR_FLEET_LEASE_SEC", &lease.to_string())
             .variable("MCP_DELEGATOR_FLEET_BEAT_SEC", &beat.to_string())
@@ -119,7 +120,7 @@ impl Fleet {
 
     /// Starts a worker process in a network namespace.
     pub(crate) fn worker_in(&self, namespace: &Namespace, url: &str, name: &str) -> WorkerProcess {
-        let program = env!("CARGO_BIN_EXE_mcp-delegator").to_owned();
+        let program = PROGRAM.to_owned();
         let arguments = [namespace.argument(), program].into_iter().chain(self.worker_arguments(name, &[]));
         let mut command = self.stage.world.command_as("nsenter".as_ref(), arguments);
         command.env("MCP_DELEGATOR_DATABASE_URL", url);

@@ -36,11 +36,19 @@ echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0
 type Findings = BTreeMap<(String, String), Value>;
 
 /// Builds the program with fixtures into the target directory of the program under test, unless it was built with the tests.
+/// `--workspace` selects the same features of the dependencies as a run of all tests does, so that none is built again.
 fn server_with_fixtures() -> PathBuf {
     let folder = Path::new(PROGRAM).parent().unwrap();
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "mcp-delegator"])
-        .args(["--example", "conformance-server", "--target-dir"])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--workspace",
+            "--example",
+            "conformance-server",
+            "--target-dir",
+        ])
         .arg(folder.parent().unwrap())
         .current_dir(workspace())
         .stdin(Stdio::null())

@@ -4,7 +4,7 @@ use delegator_config::environments::{self, EnvironmentsError};
 use delegator_domain::agents::BUILT_IN_AGENT;
 use delegator_domain::environment::Environment;
 use delegator_domain::task::Provider;
-use delegator_engine::RemoteSubmission;
+use delegator_engine::{EngineError, RemoteSubmission};
 use delegator_registry::{Idempotency, Submission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::commands::fleet::database::database;
 use crate::commands::inputs::{SubmissionInputs, check_task_text};
 use crate::commands::local::tasks::{engine, labels, report_obstacles, title};
 use crate::commands::{Command, prepare};
+use crate::error::suggestion::{CALL, NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::acknowledgement::{AckFacts, Capability, ExecutionAck};
 use crate::output::data::task as task_data;
@@ -101,7 +102,25 @@ pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Su
         input: record,
         idempotency: idempotency.map(|key| Idempotency::new(key, fingerprint(&hashed))),
     };
-    Ok(engine(context)?.submit_remote(&submission)?)
+    engine(context)?.submit_remote(&submission).map_err(submission_error)
+}
+
+/// If there was no answer, the task is recorded here, and the next query decides whether the provider has it.
+fn submission_error(error: EngineError) -> AppError {
+    let task = match &error {
+        EngineError::Provider { task, .. } => task.clone(),
+        _ => None,
+    };
+    let mut error = AppError::from(error);
+    let Some(id) = task else { return error };
+    error.message.push_str(&format!(" The task is recorded here as {id}."));
+    let text = match &error.suggestion {
+        Some(Suggestion { call: Some(_), .. }) => return error,
+        Some(Suggestion { text, call: None }) => format!("{text} Then see whether it was accepted: {CALL}"),
+        None => format!("See whether it was accepted: {CALL}"),
+    };
+    let status = NextCall::new(&["local", "status"]).with("task_id", id.as_str());
+    error.suggest(Suggestion::with_call(text, status))
 }
 
 pub fn accepted_output(context: &Context<'_>, submitted: Submission) -> Result<CommandOutput, AppError> {

@@ -115,7 +115,7 @@ fn run(context: &Context<'_>, input: Follow) -> Result<CommandOutput, AppError> 
         state.finish()?;
     }
     let report = state.summarizer.report();
-    let summary = Summary::of(&report, input.working_dir.as_deref());
+    let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
     let mut output = match expired {
         true => CommandOutput::incomplete(summary, IncompleteReason::CallExpired(None)),
         false => CommandOutput::done(summary),

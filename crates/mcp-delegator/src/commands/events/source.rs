@@ -16,6 +16,7 @@ use crate::commands::context::Context;
 use crate::commands::local::tasks::engine;
 use crate::error::engine::file_problem;
 use crate::error::{AppError, ErrorCode, Problem, io_error};
+use crate::output::data::end_reason::EndedWriter;
 use crate::spec::Surface;
 
 /// Size of one read; large enough that system calls do not dominate.
@@ -106,6 +107,12 @@ impl Source {
         let Source::File { task: Some((engine, id)), .. } = self else { return Ok(AssumedThread::Derived) };
         let task = engine.task(id)?;
         Ok(task.thread_id.or(task.resumed_thread).map_or(AssumedThread::Derived, AssumedThread::Known))
+    }
+
+    /// The task that wrote the events, if it has ended.
+    pub fn ended_writer(&self) -> Result<Option<EndedWriter>, AppError> {
+        let Source::File { task: Some((engine, id)), .. } = self else { return Ok(None) };
+        Ok(EndedWriter::of(&engine.recorded_task(id)?))
     }
 
     /// Size in bytes, if known.

@@ -99,7 +99,8 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
     })?;
     bar.finish_and_clear();
     let report = summarizer.finish();
-    let mut output = CommandOutput::done(Summary::of(&report, input.working_dir.as_deref()));
+    let summary = Summary::of(&report, input.working_dir.as_deref(), source.ended_writer()?);
+    let mut output = CommandOutput::done(summary);
     output.warnings = summary::warnings(&report);
     Ok(output)
 }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::output::data::end_reason::EndedWriter;
 use crate::output::data::progress::{Progress, described_percent};
 use crate::output::data::task::TestResults;
 use crate::output::documents::document::{Block, Document, scalar};
@@ -20,6 +21,9 @@ pub struct Summary {
     pub state: &'static str,
     /// The agent's error message.
     pub error_message: Option<String>,
+    /// The task that wrote the transcript, if it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<EndedWriter>,
     /// thread, idle, protocol or rollout; null if no line was recognised.
     pub dialect: Option<Value>,
     pub final_message: Option<String>,
@@ -169,7 +173,7 @@ pub struct CountsSummary {
 }
 
 impl Summary {
-    pub fn of(report: &Report, working_dir: Option<&str>) -> Summary {
+    pub fn of(report: &Report, working_dir: Option<&str>, task: Option<EndedWriter>) -> Summary {
         let (state, error_message) = state_of(report);
         let counted_messages = |notices: &[delegator_transcript::Notice]| {
             notices
@@ -180,6 +184,7 @@ impl Summary {
         Summary {
             state,
             error_message,
+            task,
             dialect: report.dialect.map(|dialect| json!(dialect)),
             final_message: report.final_message.as_ref().map(|message| message.text.clone()),
             is_final_message_truncated: report
@@ -350,6 +355,10 @@ pub fn describe(data: &Value) -> Document {
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
     if let Some(message) = data["error_message"].as_str() {
         fact("error", message.to_owned());
+    }
+    if let Some(task) = data.get("task") {
+        let reason = task["reason"].as_str().map(|reason| format!(". {reason}")).unwrap_or_default();
+        fact("task", format!("{} {}{reason}", scalar(&task["task_id"]), scalar(&task["state"])));
     }
     if let Some(activity) = data.pointer("/progress/current_activity").and_then(Value::as_str) {
         fact("activity", activity.to_owned());

@@ -1,7 +1,8 @@
 //! `local status`: running, queued and recent tasks.
 //!
 //! All running and queued tasks are listed as far as they fit into the response; one cursor continues them and the recent
-//! tasks, and belongs to the filters. Reading the status does not mark a task as read.
+//! tasks, and belongs to the filters. Reading the status does not mark a task as read. Cloud tasks are only counted here:
+//! their states must be queried from their providers, which may take seconds.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::status::{
-    ENDED, ListedTask, QUEUED, RUNNING, RunningTask, StatusCounts, StatusFacts, StatusSnapshot, Unread,
+    CloudTasks, ENDED, ListedTask, QUEUED, RUNNING, RunningTask, StatusCounts, StatusFacts, StatusSnapshot,
+    Unread,
 };
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
@@ -159,6 +161,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
             count: unread.count,
             task_ids: unread.ids.iter().map(ToString::to_string).collect(),
         }),
+        cloud: CloudTasks::of(overview.cloud),
     };
     let mut output = snapshot_output(now_ms, snapshot);
     if let Some(log) = overview.long_log {
@@ -168,8 +171,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     if overview.provider_problems.is_empty() {
         output.warnings.extend(warnings::fleet_obstacles(&engine.obstacles(&queued_ids)));
     }
-    let problems = overview.provider_problems.iter();
-    output.warnings.extend(problems.map(warnings::provider_not_queried));
+    output.warnings.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
     if scope.location == TaskLocation::Local && is_paused && (queued_count > 0 || wanted.only.is_none()) {
         output.warnings.push(warnings::queue_paused());
     }

@@ -53,6 +53,9 @@ pub fn of_task(
     let attempt = record.filter(|_| task.mode == Mode::ReadOnly).and_then(attempt_to_write)?;
     let mode = Mode::WorkspaceWrite.name();
     let suggestion = match &task.thread_id {
+        _ if task.remote.is_some() => Suggestion::from(format!(
+            "If it may write, set the mode of its environment to {mode} and submit it again."
+        )),
         _ if max_mode < Mode::WorkspaceWrite => Suggestion::with_call(
             "max_mode does not allow writing. The user must raise it in their own configuration first; \
              where it is set: {call}",

@@ -166,6 +166,7 @@ fn findings<'a>(task: &'a Task, end: &'a TaskEnd, record: Option<&'a Record>) ->
     Findings {
         end,
         task_id: task.id.as_str(),
+        is_remote: task.remote.is_some(),
         agent: &task.agent,
         model: task.model.as_deref(),
         mode: task.mode.name(),

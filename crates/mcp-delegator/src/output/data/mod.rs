@@ -4,6 +4,7 @@
 pub mod acknowledgement;
 pub mod batch;
 pub mod denied_write;
+pub mod end_reason;
 pub mod error_context;
 pub mod estimate;
 pub mod events;
@@ -15,6 +16,7 @@ pub mod progress;
 pub mod registry;
 pub mod remote;
 pub mod restore_point;
+mod shown_diff;
 pub mod status;
 pub mod structured_output;
 pub mod suggestions;

@@ -5,6 +5,8 @@ use delegator_registry::{RemoteTask, Task};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::data::shown_diff::shorten;
+
 /// Bytes of the diff that a result shows unless the caller requests the output.
 const SHOWN_BYTES: usize = 8_000;
 
@@ -58,24 +60,20 @@ pub struct DiffData {
     /// The length of the whole diff.
     pub bytes: u64,
     pub text: String,
-    /// The text is only the beginning; the command `diff` prints all of it.
+    /// Parts are left out of the text, each replaced by a line in brackets; the command `diff` prints all of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_truncated: bool,
 }
 
 impl DiffData {
-    /// The diff, in whole lines up to the budget; `None` if there is none.
+    /// The diff, shortened to the budget; `None` if there is none.
     pub fn of(stored: &[u8], budget: Option<usize>) -> Option<DiffData> {
         let text = String::from_utf8_lossy(stored);
-        let limit = text.floor_char_boundary(budget.unwrap_or(SHOWN_BYTES));
-        let shown = match limit < text.len() {
-            true => text[..limit].rfind('\n').map_or(limit, |end| end + 1),
-            false => text.len(),
-        };
+        let shortened = shorten(&text, budget.unwrap_or(SHOWN_BYTES));
         (!stored.is_empty()).then(|| DiffData {
             bytes: stored.len() as u64,
-            text: text[..shown].to_owned(),
-            is_truncated: shown < text.len(),
+            is_truncated: shortened.is_some(),
+            text: shortened.unwrap_or_else(|| text.into_owned()),
         })
     }
 }
@@ -85,9 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diff_is_cut_after_a_whole_line_and_marked() {
-        let cut = DiffData::of(b"+one\n+two\n+three\n", Some(12)).unwrap();
-        assert_eq!((cut.text.as_str(), cut.bytes, cut.is_truncated), ("+one\n+two\n", 17, true));
+    fn a_shortened_diff_is_marked() {
+        let shortened = DiffData::of(&b"+one\n".repeat(200), Some(500)).unwrap();
+        assert_eq!((shortened.bytes, shortened.is_truncated), (1_000, true));
+        assert!(
+            shortened
+                .text
+                .ends_with("+one\n[580 bytes of this file left out; the command 'diff' prints all]\n")
+        );
         let whole = DiffData::of(b"+one\n", None).unwrap();
         assert_eq!((whole.text.as_str(), whole.is_truncated), ("+one\n", false));
         assert!(DiffData::of(b"", None).is_none());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::State;
-use delegator_engine::Snapshot;
+use delegator_engine::{CloudCounts, Snapshot};
 use delegator_registry::{BlockedBy, Task, TaskSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,6 +44,9 @@ pub struct StatusSnapshot {
     pub is_queue_paused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<Unread>,
+    /// Cloud tasks, which only `cloud status` lists; in the status of this machine, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cloud: Option<CloudTasks>,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -106,6 +109,23 @@ pub struct Unread {
     #[schemars(range(min = 1))]
     pub count: u64,
     pub task_ids: Vec<String>,
+}
+
+/// How many cloud tasks are not listed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CloudTasks {
+    /// Running and queued, as last reported.
+    pub unfinished_count: u64,
+    /// Ended, and their results were not read.
+    pub unread_count: u64,
+}
+
+impl CloudTasks {
+    /// `None` if there are none.
+    pub fn of(counts: CloudCounts) -> Option<CloudTasks> {
+        let CloudCounts { unfinished, unread } = counts;
+        (unfinished + unread > 0).then_some(CloudTasks { unfinished_count: unfinished, unread_count: unread })
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

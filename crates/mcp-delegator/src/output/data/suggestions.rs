@@ -21,6 +21,8 @@ const SIGKILL: i32 = 9;
 pub struct Findings<'a> {
     pub end: &'a TaskEnd,
     pub task_id: &'a str,
+    /// A worker ran it: what is to be changed is there.
+    pub is_remote: bool,
     pub agent: &'a str,
     pub model: Option<&'a str>,
     pub mode: &'a str,
@@ -67,14 +69,15 @@ fn by_kind(
     retry_at_ms: Option<i64>,
     found: &Findings<'_>,
 ) -> Option<Suggestion> {
-    let Findings { task_id, agent, model, mode, thread, .. } = found;
+    let Findings { task_id, is_remote, agent, model, mode, thread, .. } = found;
     let text = match kind {
         FailureKind::UsageLimit | FailureKind::RateLimit | FailureKind::Network => {
             format!("Try again at {}.", UtcTime::from_ms(retry_at_ms?).0)
         }
-        FailureKind::Auth => match sign_in_command(agent) {
-            Some(command) => format!("Sign in: {command}"),
-            None => format!("Sign in to {agent}."),
+        FailureKind::Auth => match (sign_in_command(agent), is_remote) {
+            (Some(command), false) => format!("Sign in: {command}"),
+            (Some(command), true) => format!("Sign in on the worker: {command}"),
+            (None, _) => format!("Sign in to {agent}."),
         },
         FailureKind::BadModel => match model {
             Some(model) => format!(
@@ -181,6 +184,9 @@ fn by_limit(limit: LimitKind, found: &Findings<'_>) -> Option<String> {
     };
     let more = seconds.saturating_mul(2).min(MAX_LIMIT_SEC);
     Some(match more > seconds {
+        true if found.is_remote => {
+            format!("Raise {input} to {more} in the configuration of the worker: {hit} {seconds} s{during}.")
+        }
         true => format!("Pass {{input:{input}}} {more}: {hit} {seconds} s{during}."),
         false => {
             format!("Split it into several tasks: {hit} {seconds} s{during}, the largest {{input:{input}}}.")

@@ -27,6 +27,9 @@ pub fn snapshot(data: &Value) -> Document {
     if let Some(unread) = data.get("unread") {
         document = document.block(Block::Facts(vec![("unread results".to_owned(), unread_ids(unread))]));
     }
+    if let Some(cloud) = data.get("cloud") {
+        document = document.block(Block::Facts(vec![("cloud tasks".to_owned(), cloud_tasks(cloud))]));
+    }
     for task in items(data, "tasks") {
         let lines: Vec<&str> = items(task, "last_lines").filter_map(Value::as_str).collect();
         if !lines.is_empty() {
@@ -36,7 +39,7 @@ pub fn snapshot(data: &Value) -> Document {
     }
     document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
     document.blocks.extend(next_call(data));
-    if lists.iter().all(|list| items(data, list).next().is_none()) {
+    if lists.iter().all(|list| items(data, list).next().is_none()) && data.get("cloud").is_none() {
         let first = NextCall::new(&["local", "run"]).with("task", "Explain what this project does.");
         let advice = Suggestion::with_call("Start a task that only reads: {call}", first);
         document = document.block(Block::ForPeople(advice));
@@ -44,14 +47,18 @@ pub fn snapshot(data: &Value) -> Document {
     document
 }
 
-/// A wait for the only task that has not ended; if there is none, the results of an unread task.
+/// A wait for the only task that has not ended; if there is none, the results of an unread task, or else the list of the
+/// cloud tasks.
 fn next_call(data: &Value) -> Option<Block> {
     let next = |command, id: &Value| Block::Next(NextCall::new(command).with("task_id", id.clone()));
     let mut unfinished = items(data, RUNNING).chain(items(data, QUEUED));
     match (unfinished.next(), unfinished.next()) {
         (Some(only), None) => Some(next(&["local", "wait"], &only["task_id"])),
         (Some(_), Some(_)) => None,
-        (None, _) => items(&data["unread"], "task_ids").next().map(|id| next(&["local", "results"], id)),
+        (None, _) => match items(&data["unread"], "task_ids").next() {
+            Some(id) => Some(next(&["local", "results"], id)),
+            None => data.get("cloud").map(|_| Block::Next(NextCall::new(&["cloud", "status"]))),
+        },
     }
 }
 
@@ -62,7 +69,8 @@ fn items<'a>(data: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 fn headline(data: &Value) -> String {
     let count = |key: &str| data["summary"][key].as_u64().unwrap_or(0);
     if ["running", "queued", "recently_completed"].map(count) == [0; 3] && data["is_queue_paused"] != true {
-        return "No task is running, queued or ended in the last 24 hours".to_owned();
+        let here = if data.get("cloud").is_some() { " of this machine" } else { "" };
+        return format!("No task{here} is running, queued or ended in the last 24 hours");
     }
     let paused = if data["is_queue_paused"] == true { " (the queue is paused)" } else { "" };
     format!(
@@ -141,6 +149,13 @@ fn not_listed(data: &Value) -> Option<Block> {
         scalar(&more["running_count"]),
         scalar(&more["queued_count"])
     )))
+}
+
+fn cloud_tasks(cloud: &Value) -> String {
+    let counts = [("unfinished_count", "unfinished"), ("unread_count", "unread")];
+    let counts = counts.iter().filter(|(key, _)| cloud[*key] != 0);
+    let counts: Vec<String> = counts.map(|(key, name)| format!("{} {name}", scalar(&cloud[*key]))).collect();
+    format!("{}; cloud status lists them", counts.join(", "))
 }
 
 fn unread_ids(unread: &Value) -> String {

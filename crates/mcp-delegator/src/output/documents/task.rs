@@ -90,7 +90,7 @@ fn append_diff(document: Document, diff: &Value) -> Document {
     let document = document.block(Block::Verbatim(shown.to_owned()));
     match diff["is_truncated"].as_bool() {
         Some(true) => document.block(Block::Text(format!(
-            "This is the beginning of a diff of {} bytes; the command 'diff' prints all of it.",
+            "Parts of this diff of {} bytes are left out; the command 'diff' prints all of it.",
             scalar(&diff["bytes"])
         ))),
         _ => document,

@@ -17,6 +17,7 @@ fn no_findings(end: &TaskEnd) -> Findings<'_> {
     Findings {
         end,
         task_id: "T-local-1",
+        is_remote: false,
         agent: "codex",
         model: None,
         mode: "workspace-write",
@@ -143,6 +144,19 @@ fn timeout_suggests_a_larger_limit() {
         let suggested = sentences(&Findings { limit_seconds, running, ..no_findings(&end) });
         assert_eq!(suggested.first().map(String::as_str), expected);
     }
+}
+
+#[test]
+fn what_a_worker_lacks_is_to_be_changed_on_the_worker() {
+    let auth = failed(FailureKind::Auth, "x");
+    let found = Findings { is_remote: true, ..no_findings(&auth) };
+    assert_eq!(sentences(&found), ["Sign in on the worker: codex login"]);
+    let limit = TaskEnd::Timeout(LimitKind::Idle);
+    let found = Findings { end: &limit, limit_seconds: Some(300), ..found };
+    assert_eq!(
+        sentences(&found),
+        ["Raise idle_timeout_sec to 600 in the configuration of the worker: nothing happened for 300 s."]
+    );
 }
 
 #[test]

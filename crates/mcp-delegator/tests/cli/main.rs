@@ -1,0 +1,23 @@
+//! The command line as people and scripts use it: arguments, configuration, answers in every envelope, errors and their
+//! remedies, help, completions and screens.
+
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
+mod command_line;
+mod command_specs;
+mod completions;
+mod config;
+mod contract;
+mod doctor;
+mod edge_cases;
+mod environments;
+mod error_codes;
+mod error_context;
+mod field_names;
+mod init;
+mod last_task;
+mod remedies;
+mod screens;
+mod setup;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

@@ -1,0 +1,26 @@
+//! Tasks of scripted agents: from submission to result, in queues and batches, with several programs at once, and when a
+//! program dies.
+
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
+mod agent_environment;
+mod batches;
+mod concurrent_servers;
+mod crashes;
+mod events;
+mod evidence;
+mod lifecycle;
+mod plain_agents;
+mod project_limits;
+mod queue;
+mod scripted;
+mod secrets;
+mod several_directories;
+mod shared_waits;
+mod signals;
+mod supervisors;
+mod test_results;
+mod usage_and_estimates;
+mod verify;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

@@ -1,0 +1,322 @@
+//! Agents of the protocol `plain`: a shell script from the user's configuration, from submission to its results.
+
+use std::path::Path;
+
+use delegator_testkit::stage::{Stage, pids, successful_turn, task_processes, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::PROGRAM;
+
+/// A stage with the agent `helper`, which is this shell script. Its project is a git repository.
+fn stage_with_helper(script: &str) -> Stage {
+    stage_with_settings(script, "unsandboxed = true\nenv = [\"DEPLOY_TOKEN\"]")
+}
+
+fn stage_with_settings(script: &str, settings: &str) -> Stage {
+    let stage = Stage::with_shell_agent(PROGRAM, "exit 99");
+    let helper = stage.write_program("bin/helper", &format!("#!/bin/sh\n{script}\n"));
+    let config = format!(
+        "[agents.helper]\nprotocol = \"plain\"\ncommand = [\"{}\", \"--fast\"]\n{settings}\n",
+        helper.display()
+    );
+    stage.world.write("home/.config/mcp-delegator/config.toml", &config);
+    let run = stage.world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet"]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    stage
+}
+
+fn exec(stage: &Stage, args: &[&str]) -> String {
+    stage.exec(&[&["--agent", "helper"], args].concat())
+}
+
+/// The response to a call that has to fail with this code.
+fn refused(stage: &Stage, args: &[&str], code: &str) -> String {
+    let run = stage.world.run(args);
+    assert_ne!(run.exit, Some(0), "{run:?}");
+    assert!(run.stdout.contains(code), "{code}: {}", run.stdout);
+    run.stdout
+}
+
+fn warning_codes(response: &Value) -> Vec<&str> {
+    let warnings = response["meta"]["warning_details"].as_array().into_iter().flatten();
+    warnings.filter_map(|warning| warning["code"].as_str()).collect()
+}
+
+#[test]
+fn stdout_is_the_final_message_and_the_exit_code_decides() {
+    let stage =
+        stage_with_helper("echo \"args: $*\"; cat; echo; echo; echo new > new.txt; printf 'no line end'");
+    let id = exec(&stage, &["--mode", "workspace-write"]);
+    let waited = stage.wait(&id);
+    let data = &waited["data"];
+    assert_eq!(data["state"], "completed", "{waited}");
+    assert_eq!(data["final_message"], "args: --fast\ndo it\n\nno line end", "{waited}");
+    assert_eq!(data["metadata"]["file_operations"]["added_files"], json!(["new.txt"]), "{waited}");
+    assert_eq!(data["metadata"]["file_operations"]["source"], "git");
+    assert!(warning_codes(&waited).is_empty(), "{waited}");
+
+    let stdout = "args: --fast\ndo it\n\nno line end";
+    let normalized = stage.run_json(&["events", "normalize", &id, "--format", "json"]);
+    let first = &normalized["data"]["events"][0];
+    // No thread that a reader could try to resume.
+    assert!(first["thread_id"].as_str().unwrap().starts_with("derived-"), "{first}");
+    assert_eq!(stage.run_json(&["logs", &id])["data"]["stdout"], stdout);
+    let results = stage.run_json(&["local", "results", &id, "--include-events"]);
+    let lines = json!(stdout.split('\n').filter(|line| !line.is_empty()).collect::<Vec<_>>());
+    assert_eq!(results["data"]["events"]["items"], lines, "{results}");
+    let followed = stage.world.run(["events", "follow", &id]);
+    assert!(followed.stdout.contains("agent_message") && followed.stdout.contains("--fast"), "{followed:?}");
+    let summary = stage.run_json(&["events", "summarize", &id]);
+    assert_eq!(summary["data"]["final_message"], stdout, "{summary}");
+    assert_eq!(summary["data"]["state"], "unknown", "its lines do not say it: {summary}");
+    // The stored report says which dialect it is, even if the agent is no longer configured.
+    stage.world.write("home/.config/mcp-delegator/config.toml", "");
+    let later = stage.run_json(&["events", "summarize", &id]);
+    assert_eq!(later["data"]["final_message"], stdout, "{later}");
+}
+
+#[test]
+fn a_failure_has_the_exit_code_and_the_last_line_of_stderr() {
+    let stage = stage_with_helper("echo half; echo 'first' >&2; echo '429: the disk is full' >&2; exit 3");
+    let run = stage.world.run(["local", "run", "do it", "--agent", "helper"]);
+    assert_eq!(run.exit, Some(80), "{run:?}");
+    let response: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(
+        run.stdout.contains("AGENT_EXITED") && run.stdout.contains("429: the disk is full"),
+        "{response}"
+    );
+    let id = response["meta"]["error_context"]["task_id"].as_str().unwrap();
+    let results = stage.run_json(&["local", "results", id]);
+    assert_eq!(results["data"]["state"], "failed", "{results}");
+    assert_eq!(results["data"]["final_message"], "half", "{results}");
+}
+
+#[test]
+fn silence_reaches_the_idle_limit_and_output_is_retained() {
+    let stage = stage_with_helper("echo working; sleep 600 & wait");
+    let id = exec(&stage, &["--idle-timeout-sec", "1"]);
+    let waited = stage.wait(&id);
+    assert_eq!(waited["data"]["state"], "timeout", "{waited}");
+    assert_eq!(waited["data"]["final_message"], "working", "{waited}");
+    assert!(task_processes(&id).is_empty());
+}
+
+#[test]
+fn a_running_task_shows_its_last_line() {
+    let stage = stage_with_helper(
+        "echo reading; echo 'step 2 of 3'; touch ready; while [ ! -e go ]; do sleep 0.05; done",
+    );
+    let id = exec(&stage, &[]);
+    wait_until("the activity is shown", || {
+        stage.run_json(&["local", "status"]).to_string().contains("step 2 of 3")
+    });
+    stage.world.write("project/go", "");
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn cancel_kills_children_in_their_own_session() {
+    let stage = stage_with_helper("trap '' TERM; setsid sleep 600 & sleep 600 & touch ready; wait; wait");
+    let id = exec(&stage, &[]);
+    stage.wait_for_project_file("ready");
+    assert!(task_processes(&id).len() >= 3);
+    stage.run_json(&["local", "cancel", &id]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
+    assert!(task_processes(&id).is_empty());
+}
+
+#[test]
+fn a_lost_supervisor_leaves_no_process_behind() {
+    let stage = stage_with_helper("echo begun; touch ready; sleep 600 & wait");
+    let id = exec(&stage, &[]);
+    stage.wait_for_project_file("ready");
+    let supervisor = stage.supervisor_pid(&id);
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
+    wait_until("the supervisor is gone", || !pids().contains(&supervisor));
+    let waited = stage.wait(&id);
+    assert_eq!(waited["data"]["state"], "failed", "{waited}");
+    assert!(waited.to_string().contains("supervisor was lost"), "{waited}");
+    wait_until("its processes are gone", || task_processes(&id).is_empty());
+}
+
+#[test]
+fn secrets_are_redacted_and_keys_of_other_agents_are_not_passed() {
+    let stage = stage_with_helper(
+        "echo \"token $DEPLOY_TOKEN\"; echo \"key '$OPENAI_API_KEY'\"; echo \"$DEPLOY_TOKEN\" >&2",
+    )
+    .variable("DEPLOY_TOKEN", "hunter2-and-more-of-it")
+    .variable("OPENAI_API_KEY", "sk-another-secret-value");
+    let id = exec(&stage, &[]);
+    let waited = stage.wait(&id);
+    let message = waited["data"]["final_message"].as_str().unwrap();
+    assert!(message.starts_with("token [REDACTED:") && message.ends_with("key ''"), "{message}");
+    for file in std::fs::read_dir(stage.task_dir(&id)).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "a stored file has the secret");
+    }
+}
+
+#[test]
+fn threads_and_inputs_without_a_place_are_refused() {
+    let stage = stage_with_helper("cat");
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    for args in [
+        &["local", "resume", "go on", "--task-id", &id][..],
+        &["local", "resume", "go on", "--thread-id", "abc", "--agent", "helper"],
+    ] {
+        let response = refused(&stage, args, "UNSUPPORTED");
+        assert!(response.contains("The agent helper has no threads"), "{response}");
+    }
+    let schema = r#"{"type":"object"}"#;
+    let image = stage.world.project().join("a.png");
+    std::fs::write(&image, "png").unwrap();
+    let image = image.display().to_string();
+    for (flag, value) in [
+        ("--model", "m"),
+        ("--env-policy", "inherit-none"),
+        ("--profile", "p"),
+        ("--reasoning-effort", "high"),
+        ("--output-schema", schema),
+        ("--images", &image),
+    ] {
+        let response =
+            refused(&stage, &["local", "exec", "x", "--agent", "helper", flag, value], "UNSUPPORTED");
+        assert!(response.contains("not supported by the agent helper"), "{flag}: {response}");
+    }
+    let listed =
+        ["local", "exec", "x", "--agent", "helper", "--env-policy", "allow-list", "--env-allow-list", "PATH"];
+    refused(&stage, &listed, "UNSUPPORTED");
+}
+
+#[test]
+fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
+    let stage = stage_with_settings("cat", "");
+    let doctor = stage.world.doctor_checks();
+    let checks = doctor.as_array().unwrap();
+    let helper = checks.iter().find(|check| check["name"] == "agents.helper").unwrap();
+    assert_eq!(helper["status"], "warning", "{doctor}");
+    for mode in ["read-only", "workspace-write"] {
+        let args = ["local", "exec", "x", "--agent", "helper", "--mode", mode];
+        let response = refused(&stage, &args, "POLICY_BLOCKED");
+        assert!(response.contains("agents.helper.unsandboxed"), "{response}");
+    }
+    // A project cannot waive it, and nothing is enforced without a sandbox anyway.
+    stage.world.write("project/.mcp-delegator.toml", "[agents.helper]\nunsandboxed = true\n");
+    refused(&stage, &["local", "exec", "x", "--agent", "helper"], "CONFIG_INVALID");
+    std::fs::remove_file(stage.world.project().join(".mcp-delegator.toml")).unwrap();
+    let stage = stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
+    let id = exec(&stage, &["--mode", "danger-full-access", "--confirm"]);
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+}
+
+#[test]
+fn a_read_only_task_without_a_sandbox_counts_as_a_writer() {
+    let stage = stage_with_helper(
+        "touch ready; while [ ! -e go ]; do sleep 0.05; done; echo agent > notes; echo agent > ../more/notes",
+    );
+    stage.world.write("project/notes", "the user's\n");
+    stage.world.write("project/../more/notes", "the user's\n");
+    let more = stage.world.project().join("../more").canonicalize().unwrap();
+    let path = more.display().to_string();
+    let run = stage.world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet", &path]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    let id = exec(&stage, &["--mode", "read-only", "--add-dirs", &path]);
+    stage.wait_for_project_file("ready");
+    let args = ["local", "exec", "x", "--agent", "helper", "--mode", "read-only", "--working-dir", &path];
+    let second = stage.run_json(&args);
+    assert_eq!(second["meta"]["waiting_for"], json!({"task_id": id, "reason": "work_tree"}), "{second}");
+    stage.run_json(&["local", "cancel", second["data"]["task_id"].as_str().unwrap()]);
+    stage.world.write("project/go", "");
+    let waited = stage.wait(&id);
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    assert_eq!(warning_codes(&waited), ["W_FILES_005"], "the mode was read-only: {waited}");
+    let modified = &waited["data"]["metadata"]["file_operations"]["modified_files"];
+    assert_eq!(modified, &json!(["../more/notes", "notes"]), "{waited}");
+    let restored = stage.run_json(&["restore", &id, "--confirm-destructive"]);
+    assert_eq!(restored["ok"], true, "{restored}");
+    for notes in [stage.world.project().join("notes"), more.join("notes")] {
+        assert_eq!(std::fs::read_to_string(notes).unwrap(), "the user's\n");
+    }
+}
+
+#[test]
+fn unknown_agents_and_missing_programs_are_named() {
+    let stage = stage_with_helper("cat");
+    let response = refused(&stage, &["local", "exec", "x", "--agent", "helpr"], "INVALID_VALUE");
+    assert!(response.contains("codex, helper") && response.contains("Did you mean helper?"), "{response}");
+    let check = |stage: &Stage| {
+        let checks = stage.world.doctor_checks();
+        checks.as_array().unwrap().iter().find(|check| check["name"] == "agents.helper").unwrap().clone()
+    };
+    assert_eq!(check(&stage)["status"], "ok");
+    std::fs::remove_file(stage.root().join("bin/helper")).unwrap();
+    let response = refused(&stage, &["local", "exec", "x", "--agent", "helper"], "DEPENDENCY_MISSING");
+    assert!(response.contains("agents.helper.command"), "{response}");
+    assert_eq!(check(&stage)["status"], "problem");
+}
+
+#[test]
+fn doctor_checks_the_environment_of_each_protocol_once() {
+    let second = "unsandboxed = true\n[agents.second]\nprotocol = \"codex-exec\"\ncommand = [\"sh\"]";
+    let stage = stage_with_settings("cat", second);
+    let response = stage.world.doctor_checks();
+    let checks = response.as_array().unwrap();
+    let count = |name: &str| checks.iter().filter(|check| check["name"] == name).count();
+    assert_eq!((count("codex_home"), count("agent"), count("agents.second")), (1, 1, 1), "{response}");
+}
+
+#[test]
+fn a_verify_command_needs_a_sandbox_or_permission() {
+    let stage = stage_with_helper("cat");
+    let args = ["local", "exec", "x", "--agent", "helper", "--verify", "true"];
+    let response = refused(&stage, &args, "UNSUPPORTED");
+    assert!(response.contains("verify_unsandboxed"), "{response}");
+    let stage = stage.variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let id = exec(&stage, &["--verify", "true"]);
+    let verification = stage.wait(&id)["data"]["verification"].clone();
+    assert_eq!((&verification["status"], &verification["is_sandboxed"]), (&json!("verified"), &json!(false)));
+}
+
+/// 800 lines, 20,800 bytes.
+const LONG_OUTPUT: &str = "cat > /dev/null; seq -f 'line %06g of the output' 1 800; echo oops >&2";
+
+#[test]
+fn a_long_message_is_shown_once() {
+    let stage = stage_with_helper(LONG_OUTPUT);
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    for format in ["human", "markdown"] {
+        let shown = stage.world.run(["results", &id, "--include-output", "--format", format]).stdout;
+        assert_eq!(shown.matches("line 000001 of").count(), 1, "{shown}");
+        assert_eq!(shown.matches("line 000800 of").count(), 1, "{shown}");
+        assert!(shown.contains("oops"), "{shown}");
+    }
+    // A failed task includes its output, and so the whole message.
+    let stage = stage_with_helper(&format!("{LONG_OUTPUT}; exit 3"));
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    let shown = stage.world.run(["results", &id, "--format", "human"]).stdout;
+    assert_eq!(shown.matches("line 000800 of").count(), 1, "{shown}");
+    assert!(shown.contains("line 000001 of") && !shown.contains("Read the whole message"), "{shown}");
+}
+
+#[test]
+fn the_log_marks_what_is_not_stored() {
+    let stage = stage_with_helper(LONG_OUTPUT).variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "4096");
+    let id = exec(&stage, &[]);
+    stage.wait(&id);
+    let log = stage.world.run(["logs", &id, "--format", "human"]).stdout;
+    assert!(log.contains(" bytes omitted]\n") && !log.contains("delegator.omitted"), "{log}");
+    let shown = stage.world.run(["results", &id, "--include-output", "--format", "human"]).stdout;
+    assert!(shown.contains("The output was truncated: ") && !shown.contains("the limit is"), "{shown}");
+    let messages: Vec<Value> =
+        (0..300).map(|number| json!({"message": format!("number {number}")})).collect();
+    let stage = Stage::with_script(PROGRAM, successful_turn(&messages))
+        .variable("MCP_DELEGATOR_MAX_STREAM_BYTES", "4096");
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let log = stage.world.run(["logs", &id, "--format", "human"]).stdout;
+    assert_eq!(log.matches(" bytes omitted]\n").count(), 1, "{log}");
+}
