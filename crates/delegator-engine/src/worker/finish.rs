@@ -26,7 +26,7 @@ pub(super) fn report_end(
     outcome: Outcome,
 ) -> bool {
     let claim = &control.claim;
-    let task = claim.task.clone();
+    let task = control.log_name.clone();
     // Messages of git and of the system may contain secrets of this machine.
     let outcome = redacted(outcome, &shared.settings.redactor);
     let reported = match outcome {
@@ -47,7 +47,7 @@ pub(super) fn report_end(
             given_up.map(|()| WorkerEvent::Lost { task: task.clone(), cause }).map_err(FinishError::from)
         }
         Outcome::Dropped if shared.signals.is_abandoning() && !control.is_lost() => return false,
-        Outcome::Dropped => Err(FleetError::Fenced { task: task.clone() }.into()),
+        Outcome::Dropped => Err(FleetError::Fenced { task: claim.task.clone() }.into()),
     };
     match reported {
         Ok(event) => shared.report(&event),

@@ -103,7 +103,7 @@ fn run_setup(
     (mirror, base): (&Mirror, &BaseCommit),
     files: &AttemptFiles,
 ) -> Result<Vec<u8>, Outcome> {
-    let task = (control.claim.task.as_str(), spec, script);
+    let task = (control.log_name.as_str(), spec, script);
     let created = create_prepared_checkout(shared, task, (mirror, base), &files.work(), &control.interrupt());
     created.map_err(|error| match error {
         SetupError::Checkout(error) => checkout_failure(control, &error, Some(base)),

@@ -257,6 +257,7 @@ mod tests {
             text: String::new(),
             title: String::new(),
             labels: BTreeMap::new(),
+            submitter_task: None,
         }
     }
 

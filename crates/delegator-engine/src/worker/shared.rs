@@ -70,13 +70,18 @@ impl<'a> Shared<'a> {
     }
 
     /// Adds an attempt; `None` if it is known.
-    pub(super) fn register(&self, claim: Claim, is_started: bool) -> Option<Arc<AttemptControl>> {
+    pub(super) fn register(
+        &self,
+        claim: Claim,
+        log_name: String,
+        is_started: bool,
+    ) -> Option<Arc<AttemptControl>> {
         let mut attempts = self.attempts();
         let key = key_of(&claim);
         if attempts.contains_key(&key) {
             return None;
         }
-        let control = Arc::new(AttemptControl::new(claim, is_started));
+        let control = Arc::new(AttemptControl::new(claim, log_name, is_started));
         attempts.insert(key, Arc::clone(&control));
         Some(control)
     }
@@ -175,7 +180,7 @@ impl<'a> Shared<'a> {
                 }
                 Err(error) if control.is_lost() || self.signals.is_abandoning() => return Err(error),
                 Err(error) if error.is_final() => {
-                    let message = format!("could not report on {}: {error}", control.claim.task);
+                    let message = format!("could not report on {}: {error}", control.log_name);
                     self.report(&WorkerEvent::Problem { message });
                     return Err(error);
                 }
@@ -183,7 +188,7 @@ impl<'a> Shared<'a> {
                     failures += 1;
                     if failures == 1 && !error.is_transient() {
                         let message =
-                            format!("could not report on {}: {error}; trying again", control.claim.task);
+                            format!("could not report on {}: {error}; trying again", control.log_name);
                         self.report(&WorkerEvent::Problem { message });
                     }
                     control.pause(back_off(failures));

@@ -162,6 +162,63 @@ fn a_task_of_the_fleet_is_submitted_followed_and_reported() {
 }
 
 #[test]
+fn a_queued_task_has_a_warning_about_what_only_an_operator_can_change() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    let warning = |args: &[&str]| {
+        let answer = fleet.run(args).json();
+        let details = answer["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
+        details.into_iter().find(|warning| warning["code"] == "W_CLOUD_002").unwrap_or_default()
+    };
+    let expect = |obstacle: &str, command: &str| {
+        let warning = warning(&["cloud", "status", &id]);
+        assert_eq!(warning["context"]["obstacle"]["kind"], obstacle, "{warning}");
+        assert!(warning["message"].as_str().unwrap().contains(command), "{warning}");
+    };
+    expect("no_worker", "mcp-delegator worker");
+    let session = fleet.session("build-1");
+    assert_eq!(warning(&["cloud", "status", &id]), Value::Null);
+    fleet.database.pause(Some("build-1")).unwrap();
+    expect("workers_paused", "mcp-delegator fleet resume WORKER");
+    fleet.database.pause(None).unwrap();
+    expect("fleet_paused", "mcp-delegator fleet resume");
+    for args in [&["wait", &id, "--timeout-sec", "1"] as &[&str], &["status", &id]] {
+        assert_eq!(warning(args)["context"]["obstacle"]["task_ids"], json!([id]), "{args:?}");
+    }
+    fleet.submit(&[]);
+    let both = warning(&["cloud", "status"]);
+    assert!(both["message"].as_str().unwrap().starts_with("2 tasks wait: the fleet is paused"), "{both}");
+    fleet.database.resume(None).unwrap();
+    fleet.database.drain("build-1").unwrap();
+    expect("workers_draining", "mcp-delegator worker");
+    fleet.database.close_session(&session).unwrap();
+    expect("no_worker", "mcp-delegator fleet status");
+}
+
+#[test]
+fn the_id_of_a_task_of_another_machine_leads_to_the_commands_that_work() {
+    let fleet = Fleet::new();
+    let other = machine(&fleet.server);
+    let submitted = fleet.data(&["cloud", "submit", "grow the seed", "--env-id", ENVIRONMENT]);
+    let id = submitted["task_id"].as_str().unwrap();
+    let remote_id = submitted["remote"]["remote_id"].as_str().unwrap();
+    for command in ["wait", "status", "cancel", "results"] {
+        for given in [id, remote_id] {
+            let answer = other.run([command, given]).json();
+            assert_eq!(answer["ok"], false, "{answer}");
+            for working in ["mcp-delegator fleet tasks", &format!("mcp-delegator fleet cancel {given}")] {
+                assert!(answer["error"].to_string().contains(working), "{command} {given}: {answer}");
+            }
+        }
+    }
+    let listed = other.run(["fleet", "tasks"]).json();
+    assert_eq!(listed["data"]["tasks"][0]["task_id"], id, "{listed}");
+    let cancelled = other.run(["fleet", "cancel", id]).json();
+    assert_eq!(cancelled["data"]["state"], "cancelled", "{cancelled}");
+    assert_eq!(fleet.data(&["wait", id])["state"], "cancelled");
+}
+
+#[test]
 fn events_are_followed_until_the_task_ends() {
     let fleet = Fleet::new();
     let id = fleet.submit(&[]);

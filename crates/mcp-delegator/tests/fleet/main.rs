@@ -36,7 +36,10 @@ fn a_task_returns_its_diff_its_events_and_its_report() {
     worker.assert_success();
     assert_eq!(fleet.checkouts("one"), 0, "the checkout is removed");
     let log = worker.log();
-    assert!(log.contains("claimed") && log.contains("ended: completed"), "{log}");
+    let name = format!("T-cloud-0123456789 ({id})");
+    for line in [format!("claimed {name}: do it"), format!("{name} ended: completed")] {
+        assert!(log.contains(&line), "no '{line}' in {log}");
+    }
 }
 
 #[test]
