@@ -42,7 +42,7 @@ pub enum EngineError {
     NotEnded { task: TaskId, state: State },
     #[error("task {task} has ended: it is {}", state.public_name())]
     AlreadyEnded { task: TaskId, state: State },
-    #[error("mode {} is not allowed here; the configured max_mode is {}", requested.name(), allowed.name())]
+    #[error("mode {} exceeds the configured max_mode, {}", requested.name(), allowed.name())]
     ModeTooWide { requested: Mode, allowed: Mode },
     #[error("env_allow_list names {name}, which is not passed to the agent")]
     VariableNotAllowed { agent: String, name: String, right: VariableAccess },

@@ -95,6 +95,7 @@ fn spec() -> TaskSpec {
         text: "fix the login test ".repeat(20),
         title: "fix the login test".to_owned(),
         labels: BTreeMap::new(),
+        submitter_task: None,
     }
 }
 

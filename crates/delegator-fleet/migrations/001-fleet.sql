@@ -39,6 +39,10 @@ create table delegator.tasks (
     request_hash text,
     spec_version integer not null,
     spec text not null,
+    -- What operators see of the specification. `submitter_task` is the id that the task has on the machine that submitted it.
+    environment text not null default '',
+    title text not null default '',
+    submitter_task text,
     labels text not null check (jsonb_typeof(labels::jsonb) = 'object'),
     priority bigint not null,
     on_lost text not null check (on_lost in ('fail', 'retry')),
@@ -60,6 +64,7 @@ create table delegator.tasks (
 create index tasks_queue on delegator.tasks (labels, priority desc, seq) where state = 'queued';
 create index tasks_session on delegator.tasks (session) where session is not null;
 create index tasks_ended on delegator.tasks (ended_at, id) include (stored_bytes) where ended_at is not null;
+create index tasks_submitter_task on delegator.tasks (submitter_task) where submitter_task is not null;
 create index tasks_open on delegator.tasks (state, created_at) where ended_at is null;
 
 create table delegator.attempts (

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 /// Columns that a submitter provides; the database decides the others.
-const SUBMITTED_COLUMNS: &str =
-    "id, idempotency_key, request_hash, spec_version, spec, labels, priority, on_lost, max_claims";
+const SUBMITTED_COLUMNS: &str = "id, idempotency_key, request_hash, spec_version, spec, environment, title, submitter_task, labels, \
+                                 priority, on_lost, max_claims";
 
 /// SQL that creates a role for submitters and one for workers, to be run by the owner of the tables. A submitter can submit,
 /// read and cancel tasks, but cannot end one. A worker can run tasks and delete old ones. Neither can change tables.

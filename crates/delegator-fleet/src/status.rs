@@ -40,6 +40,8 @@ pub struct WorkerStatus {
     pub is_draining: bool,
     pub heartbeat_age_ms: i64,
     pub opened_at_ms: i64,
+    /// Since it was opened, by the database's clock.
+    pub age_ms: i64,
 }
 
 impl Database {
@@ -98,7 +100,8 @@ async fn read_workers(db: &mut Statements) -> Result<Vec<WorkerStatus>, FleetErr
             (select count(*) from delegator.tasks t where t.session = s.id) as "busy!",
             exists (select from delegator.pauses p where p.worker = s.worker) as "is_paused!",
             (extract(epoch from now() - s.heartbeat_at) * 1000)::bigint as "heartbeat_age_ms!",
-            (extract(epoch from s.opened_at) * 1000)::bigint as "opened_at_ms!"
+            (extract(epoch from s.opened_at) * 1000)::bigint as "opened_at_ms!",
+            (extract(epoch from now() - s.opened_at) * 1000)::bigint as "age_ms!"
          from delegator.sessions s where s.ended_at is null order by s.worker"#
     )
     .fetch_all(&mut *db)
@@ -115,6 +118,7 @@ async fn read_workers(db: &mut Statements) -> Result<Vec<WorkerStatus>, FleetErr
                 is_draining: row.is_draining,
                 heartbeat_age_ms: row.heartbeat_age_ms,
                 opened_at_ms: row.opened_at_ms,
+                age_ms: row.age_ms,
             })
         })
         .collect()

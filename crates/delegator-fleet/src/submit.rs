@@ -26,8 +26,9 @@ impl Database {
         self.transaction(async |db| {
             let inserted = sqlx::query!(
                 "insert into delegator.tasks
-                    (id, idempotency_key, request_hash, spec_version, spec, labels, priority, on_lost, max_claims)
-                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing",
+                    (id, idempotency_key, request_hash, spec_version, spec, labels, priority, on_lost, max_claims,
+                     environment, title, submitter_task)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict do nothing",
                 task.id,
                 key,
                 hash,
@@ -37,6 +38,9 @@ impl Database {
                 task.priority,
                 task.on_lost.name(),
                 max_claims,
+                storable(&task.spec.environment),
+                storable(&task.spec.title),
+                task.spec.submitter_task,
             )
             .execute(&mut *db)
             .await?;
@@ -121,8 +125,6 @@ async fn read_tasks(db: &mut Statements, ids: &[String]) -> Result<Vec<TaskRow>,
             (extract(epoch from t.started_at) * 1000)::bigint as started_at_ms,
             (extract(epoch from t.ended_at) * 1000)::bigint as ended_at_ms,
             a.worker as "worker?",
-            exists (select from delegator.sessions s
-                where s.ended_at is null and t.labels::jsonb <@ s.labels::jsonb) as "has_matching_worker!",
             t.ended_at is null and exists (select from delegator.sessions s
                 where s.ended_at is null and s.lease_until < now()) as "has_expired_sessions!"
          from delegator.tasks t
@@ -148,7 +150,6 @@ struct TaskRow {
     started_at_ms: Option<i64>,
     ended_at_ms: Option<i64>,
     worker: Option<String>,
-    has_matching_worker: bool,
     /// The task has not ended, and the lease of some worker has passed.
     has_expired_sessions: bool,
 }
@@ -175,7 +176,6 @@ impl TaskRow {
             state,
             attempt: self.attempt,
             worker: self.worker,
-            has_matching_worker: self.has_matching_worker,
             created_at_ms: self.created_at_ms,
             started_at_ms: self.started_at_ms,
             ended_at_ms: self.ended_at_ms,

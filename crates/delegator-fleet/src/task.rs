@@ -40,7 +40,7 @@ pub struct TaskSpec {
     /// The submitter's id of the environment.
     pub environment: String,
     pub repo_url: String,
-    /// `None`: the default branch of the repository.
+    /// A branch, tag or commit; `None`: the default branch of the repository.
     pub branch: Option<String>,
     /// A script that prepares a checkout.
     pub setup: Option<String>,
@@ -51,6 +51,18 @@ pub struct TaskSpec {
     /// The first line of the text, redacted.
     pub title: String,
     pub labels: BTreeMap<String, String>,
+    /// The id that the task has on the machine that submitted it.
+    pub submitter_task: Option<String>,
+}
+
+impl TaskSpec {
+    /// The task in a log: by the id that its submitter sees, if that is known, and by the fleet's own.
+    pub fn log_name(&self, id: &str) -> String {
+        match &self.submitter_task {
+            Some(submitter_task) => format!("{submitter_task} ({id})"),
+            None => id.to_owned(),
+        }
+    }
 }
 
 /// The answer to a submission.
@@ -70,8 +82,6 @@ pub struct FleetTask {
     pub attempt: i32,
     /// Who runs it, or ran it last.
     pub worker: Option<String>,
-    /// Whether a live worker has the labels that the task requires.
-    pub has_matching_worker: bool,
     pub created_at_ms: i64,
     pub started_at_ms: Option<i64>,
     pub ended_at_ms: Option<i64>,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use delegator_domain::task::Provider;
 use delegator_fleet::{
-    BlobName, Database, FleetEnd, FleetError, FleetState, FleetTask, IdempotencyKey, NewTask, TaskSpec,
-    new_id,
+    BlobName, Database, FleetEnd, FleetError, FleetState, FleetTask, IdempotencyKey, NewTask, Obstacle,
+    TaskSpec, new_id,
 };
 use delegator_registry::RemoteRef;
 
@@ -34,11 +34,6 @@ impl FleetProvider {
         FleetProvider { database }
     }
 
-    fn tasks(&self, tasks: &[RemoteRef]) -> Result<Vec<Result<FleetTask, FleetError>>, ProviderError> {
-        let ids: Vec<String> = tasks.iter().map(|task| task.id.clone()).collect();
-        self.database.tasks(&ids).map_err(convert)
-    }
-
     fn answer(&self, found: Result<FleetTask, FleetError>) -> TaskAnswer {
         let found = found.map_err(convert)?;
         match &found.state {
@@ -59,10 +54,13 @@ impl FleetProvider {
         let (diff, setup_output) = (blob(BlobName::Diff)?, blob(BlobName::Setup)?);
         let tokens = result.as_ref().and_then(FleetResult::tokens);
         let (record, facts) = match result {
-            Some(FleetResult { record, base_commit, branch, pushed_branch, worker, .. }) => {
-                (record, RemoteFacts::new(base_commit, branch, pushed_branch, Some(worker)))
+            Some(FleetResult { record, base_commit, branch, pushed_branch, worker, omissions, .. }) => {
+                (record, RemoteFacts::new(base_commit, branch, pushed_branch, Some(worker), omissions))
             }
-            None => (Default::default(), RemoteFacts::new(None, None, None, task.worker.clone())),
+            None => {
+                let worker = task.worker.clone();
+                (Default::default(), RemoteFacts::new(None, None, None, worker, Default::default()))
+            }
         };
         Ok(RemoteEnd {
             end: end.clone(),
@@ -95,7 +93,8 @@ impl RemoteProvider for FleetProvider {
     }
 
     fn query(&self, tasks: &[RemoteRef]) -> Result<Vec<TaskAnswer>, ProviderError> {
-        Ok(self.tasks(tasks)?.into_iter().map(|found| self.answer(found)).collect())
+        let found = self.database.tasks(&ids(tasks)).map_err(convert)?;
+        Ok(found.into_iter().map(|found| self.answer(found)).collect())
     }
 
     fn diff(&self, _task: &RemoteRef, _attempt: u8) -> Result<Option<Vec<u8>>, ProviderError> {
@@ -129,10 +128,13 @@ impl RemoteProvider for FleetProvider {
         QUERY_INTERVAL
     }
 
-    fn without_worker(&self, tasks: &[RemoteRef]) -> Result<Vec<bool>, ProviderError> {
-        let waits = |task: &FleetTask| task.state == FleetState::Queued && !task.has_matching_worker;
-        Ok(self.tasks(tasks)?.iter().map(|task| task.as_ref().is_ok_and(waits)).collect())
+    fn obstacles(&self, tasks: &[RemoteRef]) -> Result<Vec<Option<Obstacle>>, ProviderError> {
+        self.database.obstacles(&ids(tasks)).map_err(convert)
     }
+}
+
+fn ids(tasks: &[RemoteRef]) -> Vec<String> {
+    tasks.iter().map(|task| task.id.clone()).collect()
 }
 
 fn new_task(request: &RemoteRequest<'_>) -> NewTask {
@@ -153,6 +155,7 @@ fn new_task(request: &RemoteRequest<'_>) -> NewTask {
             text: request.text.to_owned(),
             title: request.title.to_owned(),
             labels: request.labels.clone(),
+            submitter_task: Some(request.task.to_string()),
         },
         labels: environment.labels.clone(),
         priority: environment.priority,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegator_domain::environment::Environment;
-use delegator_domain::task::{Provider, TaskEnd};
+use delegator_domain::task::{Provider, TaskEnd, TaskId};
+use delegator_fleet::Obstacle;
 use delegator_registry::{Idempotency, RemoteRef, Tokens};
 
 use super::remote_facts::RemoteFacts;
@@ -55,9 +56,9 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
         max_bytes: usize,
     ) -> Result<EventPage, ProviderError>;
 
-    /// Which of these tasks are queued although no worker that runs now may take them.
-    fn without_worker(&self, tasks: &[RemoteRef]) -> Result<Vec<bool>, ProviderError> {
-        Ok(vec![false; tasks.len()])
+    /// What keeps queued tasks from starting until an operator changes it, in the same order.
+    fn obstacles(&self, tasks: &[RemoteRef]) -> Result<Vec<Option<Obstacle>>, ProviderError> {
+        Ok(vec![None; tasks.len()])
     }
 
     /// How long to wait after this many queries about a task before the next one.
@@ -67,6 +68,8 @@ pub trait RemoteProvider: fmt::Debug + Send + Sync {
 /// A task for a provider.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteRequest<'a> {
+    /// The id of the task on this machine.
+    pub task: &'a TaskId,
     /// What [`RemoteProvider::choose_id`] returned.
     pub id: Option<&'a str>,
     pub environment: &'a Environment,
@@ -76,7 +79,7 @@ pub struct RemoteRequest<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// Number of solutions to try.
     pub attempts: u8,
-    /// The branch to start from; that of the environment, unless the caller named another.
+    /// The branch to start from, for the fleet also a tag or commit; that of the environment, unless the caller named another.
     pub branch: Option<&'a str>,
     pub idempotency: Option<&'a Idempotency>,
 }

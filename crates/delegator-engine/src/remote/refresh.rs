@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegator_domain::task::{Provider, State, TaskEnd, TaskId, TaskLocation};
+use delegator_fleet::Obstacle;
 use delegator_registry::{Finish, Registry, RemoteRef, RemoteReport, RemoteTask, Task, TaskFile};
 
 use super::provider::{RemoteEnd, RemoteStatus};
@@ -72,14 +73,18 @@ impl Engine {
         }
     }
 
-    /// Which of these tasks wait for a worker that does not exist. An error counts as none: this is only a hint.
-    pub fn without_worker<'a>(&self, ids: impl IntoIterator<Item = &'a TaskId>) -> Vec<TaskId> {
+    /// Which of these tasks are queued and do not start until an operator changes something, by obstacle. An error counts as
+    /// none: this is only a hint.
+    pub fn obstacles<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a TaskId>,
+    ) -> BTreeMap<Obstacle, Vec<TaskId>> {
         // Most calls are about tasks of this machine, and need no registry for this.
         let cloud: Vec<_> = ids.into_iter().filter(|id| id.location() == TaskLocation::Cloud).collect();
         if cloud.is_empty() {
-            return Vec::new();
+            return BTreeMap::new();
         }
-        let Ok(Some(registry)) = self.find_registry() else { return Vec::new() };
+        let Ok(Some(registry)) = self.find_registry() else { return BTreeMap::new() };
         let mut queued: BTreeMap<Provider, Vec<(TaskId, RemoteRef)>> = BTreeMap::new();
         for task in cloud.into_iter().filter_map(|id| registry.get(id).ok().flatten()) {
             if let Some(RemoteTask { environment, accepted: Some(accepted), .. }) = task.remote
@@ -88,13 +93,15 @@ impl Engine {
                 queued.entry(environment.provider).or_default().push((task.id, accepted));
             }
         }
-        let mut found = Vec::new();
+        let mut found: BTreeMap<Obstacle, Vec<TaskId>> = BTreeMap::new();
         for (provider, tasks) in queued {
             let (ids, references): (Vec<TaskId>, Vec<RemoteRef>) = tasks.into_iter().unzip();
-            let answers =
-                self.providers.get(provider).and_then(|service| service.without_worker(&references));
-            let waiting = ids.into_iter().zip(answers.unwrap_or_default());
-            found.extend(waiting.filter_map(|(id, waits)| waits.then_some(id)));
+            let answers = self.providers.get(provider).and_then(|service| service.obstacles(&references));
+            for (id, obstacle) in ids.into_iter().zip(answers.unwrap_or_default()) {
+                if let Some(obstacle) = obstacle {
+                    found.entry(obstacle).or_default().push(id);
+                }
+            }
         }
         found
     }

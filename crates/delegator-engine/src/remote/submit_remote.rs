@@ -67,7 +67,7 @@ impl Engine {
             registry.accept_remote(&id, &reference, self.now_ms())?;
         }
         crash_point(CrashPoint::BeforeResponse);
-        let accepted = self.call_submit(service, submission, chosen.as_deref());
+        let accepted = self.call_submit(service, submission, &id, chosen.as_deref());
         let outcome = match accepted {
             Ok(accepted) => {
                 let replayed = chosen.as_ref().is_some_and(|chosen| *chosen != accepted.id);
@@ -112,7 +112,7 @@ impl Engine {
         };
         let failed = |error| provider_error(provider, Some(&task.id), error);
         let service = self.providers.get(provider).map_err(failed)?;
-        let accepted = self.call_submit(service, submission, Some(&chosen.id)).map_err(failed)?;
+        let accepted = self.call_submit(service, submission, &task.id, Some(&chosen.id)).map_err(failed)?;
         registry.accept_remote(&task.id, &accepted, self.now_ms())?;
         registry.record_remote(&task.id, &RemoteReport::Queued, self.now_ms())?;
         Ok(Submission { task: registry.get(&task.id)?.unwrap_or(task), replayed: true })
@@ -124,9 +124,11 @@ impl Engine {
         &self,
         service: &dyn RemoteProvider,
         submission: &RemoteSubmission,
+        task: &TaskId,
         chosen: Option<&str>,
     ) -> Result<RemoteRef, ProviderError> {
         let request = RemoteRequest {
+            task,
             id: chosen,
             environment: &submission.environment,
             text: &submission.text,

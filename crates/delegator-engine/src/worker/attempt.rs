@@ -69,7 +69,7 @@ fn begin(shared: &Shared<'_>, control: &AttemptControl, spec: &TaskSpec, files: 
 
 /// An attempt that was prepared completely has a task here that an earlier process submitted, or is submitted now.
 fn resume(shared: &Shared<'_>, control: &AttemptControl, spec: &TaskSpec, files: &AttemptFiles) -> Outcome {
-    shared.report(&WorkerEvent::Resumed { task: control.claim.task.clone() });
+    shared.report(&WorkerEvent::Resumed { task: control.log_name.clone() });
     match files.read_prepared() {
         Ok(Some(prepared)) => submit_and_follow(shared, control, spec, files, prepared),
         Ok(None) => Outcome::GivenUp("the worker was restarted while it prepared the task".to_owned()),
@@ -97,7 +97,7 @@ fn submit_and_follow(
             return ended(failed(FailureKind::SpawnFailed, message), None, Vec::new());
         }
     };
-    let event = WorkerEvent::Started { task: control.claim.task.clone(), local: local.to_string() };
+    let event = WorkerEvent::Started { task: control.log_name.clone(), local: local.to_string() };
     shared.report(&event);
     match follow(shared, control, &local) {
         Followed::Ended { end, warnings } => ended(end, Some(local), warnings),

@@ -33,6 +33,8 @@ impl Stop {
 #[derive(Debug)]
 pub(super) struct AttemptControl {
     pub(super) claim: Claim,
+    /// The task in the log.
+    pub(super) log_name: String,
     state: Mutex<State>,
     changed: Condvar,
     /// Ends git calls and the setup script.
@@ -48,9 +50,9 @@ struct State {
 }
 
 impl AttemptControl {
-    pub(super) fn new(claim: Claim, is_started: bool) -> AttemptControl {
+    pub(super) fn new(claim: Claim, log_name: String, is_started: bool) -> AttemptControl {
         let state = Mutex::new(State { is_started, ..State::default() });
-        AttemptControl { claim, state, changed: Condvar::new(), interrupt: Arc::default() }
+        AttemptControl { claim, log_name, state, changed: Condvar::new(), interrupt: Arc::default() }
     }
 
     /// Returns whether this is a new request.

@@ -6,13 +6,14 @@ use delegator_fleet::{BlobName, FinishedTask, FleetError, TaskSpec};
 
 use super::attempt_control::AttemptControl;
 use super::attempt_files::AttemptFiles;
-use super::changes::{find_changes, omissions, push_changes};
+use super::changes::{find_changes, omissions, push_changes, setup_warning};
 use super::outcome::{Ended, Outcome};
 use super::port::WorkerEvent;
 use super::shared::Shared;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 use crate::remote::fleet_result::FleetResult;
+use crate::remote::remote_facts::DiffOmissions;
 use crate::results::task_queries::TaskFiles;
 use crate::supervise::task_report::Record;
 
@@ -25,7 +26,7 @@ pub(super) fn report_end(
     outcome: Outcome,
 ) -> bool {
     let claim = &control.claim;
-    let task = claim.task.clone();
+    let task = control.log_name.clone();
     // Messages of git and of the system may contain secrets of this machine.
     let outcome = redacted(outcome, &shared.settings.redactor);
     let reported = match outcome {
@@ -46,7 +47,7 @@ pub(super) fn report_end(
             given_up.map(|()| WorkerEvent::Lost { task: task.clone(), cause }).map_err(FinishError::from)
         }
         Outcome::Dropped if shared.signals.is_abandoning() && !control.is_lost() => return false,
-        Outcome::Dropped => Err(FleetError::Fenced { task: task.clone() }.into()),
+        Outcome::Dropped => Err(FleetError::Fenced { task: claim.task.clone() }.into()),
     };
     match reported {
         Ok(event) => shared.report(&event),
@@ -114,11 +115,12 @@ fn finish(
     let stored = ended.local.as_ref().map(|local| shared.engine.files(local)).transpose();
     let (mut record, mut warnings) = record_of(stored);
     warnings.extend(ended.warnings);
-    let mut changes = None;
+    let (mut changes, mut missing) = (None, DiffOmissions::default());
     if let (Some(base), Some(_)) = (&ended.base, &ended.local) {
         match find_changes(shared, spec, files, base) {
             Ok(found) => {
-                warnings.extend(omissions(&found));
+                missing = omissions(&found, &shared.settings.redactor);
+                warnings.extend(setup_warning(&found));
                 changes = Some((base, found)).filter(|(_, found)| found.diff.has_changes());
             }
             Err(error) => warnings.push(format!("The changes of the task could not be read: {error}")),
@@ -148,9 +150,10 @@ fn finish(
         version: FormatVersion,
         record,
         base_commit: ended.base.as_ref().map(|base| base.base_commit.clone()),
-        branch: ended.base.as_ref().map(|base| base.branch.clone()),
+        branch: ended.base.as_ref().and_then(|base| base.branch.clone()),
         pushed_branch,
         worker: shared.settings.name.clone(),
+        omissions: missing,
     };
     let result = result.to_json()?;
     let names = blobs.iter().map(|(name, _)| *name).collect();

@@ -113,7 +113,7 @@ fn cancel(
         Some(Stop::CutOff) => Some(CONTACT_LOST.to_owned()),
         Some(Stop::Lost) => Some("the task no longer belongs to this worker".to_owned()),
     };
-    shared.report(&WorkerEvent::Cancelling { task: control.claim.task.clone() });
+    shared.report(&WorkerEvent::Cancelling { task: control.log_name.clone() });
     match shared.engine.request_cancel(local, reason.as_deref()) {
         // The next poll finds its end.
         Err(EngineError::AlreadyEnded { .. }) => Ok(()),

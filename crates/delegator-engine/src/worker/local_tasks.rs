@@ -36,7 +36,7 @@ pub(super) fn repeat_local<T>(
         }
         failures += 1;
         if failures == 1 {
-            let message = format!("could not look for {} here: {error}; trying again", control.claim.task);
+            let message = format!("could not look for {} here: {error}; trying again", control.log_name);
             shared.report(&WorkerEvent::Problem { message });
         }
         control.pause(back_off(failures));

@@ -51,14 +51,15 @@ pub(super) fn prepare(
         let output = run_setup(shared, control, spec, script, (&mirror, &base), files)?;
         files.write_setup_output(&output).map_err(io("store the output of a setup script"))?;
     }
-    let listing = TreeListing::take(&git.with_limit(LIST_LIMIT), &files.work(), &files.temp());
+    let (git, work) = (git.with_limit(LIST_LIMIT), files.work());
+    let listing = TreeListing::take(&git, (&work, &base.commit), &files.before(), &files.temp());
     let listing = listing.map_err(|error| checkout_failure(control, &error.into(), Some(&base)))?;
     let prepared = PreparedAttempt::new(&base);
     files.write_prepared(&prepared, &listing).map_err(io("store the state of an attempt"))?;
     Ok(prepared)
 }
 
-/// Resolves the branch, and checks it out if there is no setup script, whose checkout is copied instead.
+/// Resolves what the task starts from, and checks it out if there is no setup script, whose checkout is copied instead.
 fn check_out(
     shared: &Shared<'_>,
     control: &AttemptControl,
@@ -102,7 +103,7 @@ fn run_setup(
     (mirror, base): (&Mirror, &BaseCommit),
     files: &AttemptFiles,
 ) -> Result<Vec<u8>, Outcome> {
-    let task = (control.claim.task.as_str(), spec, script);
+    let task = (control.log_name.as_str(), spec, script);
     let created = create_prepared_checkout(shared, task, (mirror, base), &files.work(), &control.interrupt());
     created.map_err(|error| match error {
         SetupError::Checkout(error) => checkout_failure(control, &error, Some(base)),

@@ -62,7 +62,8 @@ pub(super) fn begin_attempt<'scope>(
     task: OwnedTask,
     work: Work,
 ) {
-    let Some(control) = shared.register(task.claim, work != Work::Begin) else { return };
+    let log_name = task.spec.log_name(&task.claim.task);
+    let Some(control) = shared.register(task.claim, log_name, work != Work::Begin) else { return };
     if let Some(cancel) = task.cancel {
         control.request(Stop::Cancel { reason: cancel.reason });
     }
@@ -146,7 +147,7 @@ impl<'scope> Session<'scope, '_> {
         self.claims.add_claim(Instant::now(), claimed.is_empty(), shared.random_fraction());
         let is_idle = claimed.is_empty() && shared.busy() == 0;
         for ClaimedTask { claim, spec } in claimed {
-            let event = WorkerEvent::Claimed { task: claim.task.clone(), title: spec.title.clone() };
+            let event = WorkerEvent::Claimed { task: spec.log_name(&claim.task), title: spec.title.clone() };
             shared.report(&event);
             let task = OwnedTask { claim, spec, is_running: false, cancel: None };
             begin_attempt(shared, self.scope, task, Work::Begin);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use delegator_fleet::{Claim, Database, FleetError};
 
@@ -25,7 +25,7 @@ pub(super) struct Shared<'a> {
     pub(super) settings: &'a WorkerSettings,
     pub(super) workspace: &'a Workspace,
     pub(super) signals: &'a StopSignals,
-    pub(super) setups: SetupLocks,
+    pub(super) setups: Arc<SetupLocks>,
     attempts: Mutex<BTreeMap<AttemptKey, Arc<AttemptControl>>>,
     attempt_ended: Condvar,
     ended_attempts: AtomicU64,
@@ -52,7 +52,7 @@ impl<'a> Shared<'a> {
             settings,
             workspace,
             signals,
-            setups: SetupLocks::default(),
+            setups: Arc::default(),
             attempts: Mutex::default(),
             attempt_ended: Condvar::new(),
             ended_attempts: AtomicU64::new(0),
@@ -60,18 +60,28 @@ impl<'a> Shared<'a> {
         }
     }
 
+    pub(super) fn now(&self) -> SystemTime {
+        let since_1970 = u64::try_from(self.engine.now_ms()).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + Duration::from_millis(since_1970)
+    }
+
     pub(super) fn report(&self, event: &WorkerEvent) {
         self.port.report(event);
     }
 
     /// Adds an attempt; `None` if it is known.
-    pub(super) fn register(&self, claim: Claim, is_started: bool) -> Option<Arc<AttemptControl>> {
+    pub(super) fn register(
+        &self,
+        claim: Claim,
+        log_name: String,
+        is_started: bool,
+    ) -> Option<Arc<AttemptControl>> {
         let mut attempts = self.attempts();
         let key = key_of(&claim);
         if attempts.contains_key(&key) {
             return None;
         }
-        let control = Arc::new(AttemptControl::new(claim, is_started));
+        let control = Arc::new(AttemptControl::new(claim, log_name, is_started));
         attempts.insert(key, Arc::clone(&control));
         Some(control)
     }
@@ -170,7 +180,7 @@ impl<'a> Shared<'a> {
                 }
                 Err(error) if control.is_lost() || self.signals.is_abandoning() => return Err(error),
                 Err(error) if error.is_final() => {
-                    let message = format!("could not report on {}: {error}", control.claim.task);
+                    let message = format!("could not report on {}: {error}", control.log_name);
                     self.report(&WorkerEvent::Problem { message });
                     return Err(error);
                 }
@@ -178,7 +188,7 @@ impl<'a> Shared<'a> {
                     failures += 1;
                     if failures == 1 && !error.is_transient() {
                         let message =
-                            format!("could not report on {}: {error}; trying again", control.claim.task);
+                            format!("could not report on {}: {error}; trying again", control.log_name);
                         self.report(&WorkerEvent::Problem { message });
                     }
                     control.pause(back_off(failures));

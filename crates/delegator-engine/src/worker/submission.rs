@@ -55,7 +55,11 @@ pub(super) fn find_or_submit(
     match submit(shared, control, request) {
         Ok(local) => Ok(local),
         // The task may have been stored before the error.
-        Err(message) => find(shared, control, request)?.ok_or(NotSubmitted::Refused(message)),
+        Err(message) => find(shared, control, request)?.ok_or_else(|| {
+            // The submitter reads it on another machine.
+            let message = format!("the worker {} did not start the task: {message}", shared.settings.name);
+            NotSubmitted::Refused(message)
+        }),
     }
 }
 
@@ -77,8 +81,7 @@ fn submit(shared: &Shared<'_>, control: &AttemptControl, request: &LocalRequest)
         match shared.engine.submit(submission.clone()) {
             Ok(submitted) => {
                 if submitted.queue_paused {
-                    let message =
-                        format!("{} waits: the queue of this machine is paused", control.claim.task);
+                    let message = format!("{} waits: the queue of this machine is paused", control.log_name);
                     shared.report(&WorkerEvent::Problem { message });
                 }
                 return Ok(submitted.task.id);

@@ -153,7 +153,7 @@ fn spec() -> TaskSpec {
 
 fn control() -> Arc<AttemptControl> {
     let claim = Claim { task: "t".to_owned(), attempt: 1, session: SessionId::random() };
-    Arc::new(AttemptControl::new(claim, true))
+    Arc::new(AttemptControl::new(claim, "t".to_owned(), true))
 }
 
 fn is_problem(event: &WorkerEvent) -> bool {
@@ -166,7 +166,8 @@ fn a_task_that_was_submitted_is_found_even_if_it_has_ended_and_could_not_be_subm
     let (shared, control) = (world.shared(), control());
     let request = world.request(&control);
     let refused = find_or_submit(&shared, &control, &request);
-    assert!(matches!(refused, Err(NotSubmitted::Refused(message)) if message.contains("is wrong")));
+    let message = "the worker one did not start the task: the configuration is wrong";
+    assert!(matches!(refused, Err(NotSubmitted::Refused(refusal)) if refusal == message));
     let local = world.submit(&control);
     assert_eq!(find_or_submit(&shared, &control, &request).unwrap(), local);
     world.engine.request_cancel(&local, Some("by a user")).unwrap();

@@ -89,6 +89,7 @@ pub(crate) fn new_task() -> NewTask {
             text: "Fix the bug".to_owned(),
             title: "Fix the bug".to_owned(),
             labels: BTreeMap::new(),
+            submitter_task: None,
         },
         labels: BTreeMap::new(),
         priority: 0,

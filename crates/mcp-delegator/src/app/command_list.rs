@@ -58,6 +58,8 @@ pub const COMMANDS: &[Command] = &[
     Command::new(&not_implemented::DASHBOARD),
     worker::COMMAND,
     fleet::status::COMMAND,
+    fleet::tasks::COMMAND,
+    fleet::cancel::COMMAND,
     fleet::migrate::COMMAND,
     fleet::pause::COMMAND,
     fleet::resume::COMMAND,

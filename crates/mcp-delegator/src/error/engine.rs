@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use delegator_domain::agents::BUILT_IN_AGENT;
-use delegator_domain::task::{Mode, State, TaskId};
+use delegator_domain::task::{Mode, State, TaskId, TaskIdPrefix, TaskLocation};
 use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, VariableAccess};
 use delegator_registry::RegistryError;
 
@@ -111,9 +111,21 @@ fn unreadable_record(message: String, file: &Path) -> AppError {
 }
 
 fn unknown_task(message: String, given: String) -> AppError {
-    AppError::new(ErrorCode::TaskNotFound, message)
-        .context("task_id", given)
-        .suggest(Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])))
+    let id = given.parse::<TaskIdPrefix>().ok().and_then(|given| given.complete());
+    let suggestion = match id.filter(|id| id.location() == TaskLocation::Cloud) {
+        Some(id) => of_another_machine(&id),
+        None => Suggestion::with_call("Run {call} to list the tasks.", NextCall::new(&["local", "status"])),
+    };
+    AppError::new(ErrorCode::TaskNotFound, message).context("task_id", given).suggest(suggestion)
+}
+
+/// Only the machine that submitted a cloud task has a record of it.
+fn of_another_machine(id: &TaskId) -> Suggestion {
+    let text = format!(
+        "If the id is right, another machine submitted it, or its record here was deleted: this command works only where a task was \
+         submitted. If it is a task of the fleet, {{call}} shows its state, and 'mcp-delegator fleet cancel {id}' cancels it."
+    );
+    Suggestion::with_call(text, NextCall::new(&["fleet", "tasks"]))
 }
 
 fn no_task_here(message: String) -> AppError {
@@ -152,9 +164,9 @@ fn plan_error(message: String, error: &PlanError) -> AppError {
 }
 
 fn invalid_task_id(message: String, given: String) -> AppError {
-    AppError::new(ErrorCode::InvalidId, message)
-        .context("task_id", given)
-        .suggest("A task id is T-local- and 10 letters or digits; the first 4 of them are enough.")
+    AppError::new(ErrorCode::InvalidId, message).context("task_id", given).suggest(
+        "A task id is T-local- or T-cloud- and 10 letters or digits; the first 4 of them are enough.",
+    )
 }
 
 fn ambiguous_task(message: String, candidates: &[TaskId]) -> AppError {

@@ -46,6 +46,10 @@ impl From<FleetError> for AppError {
                 };
                 named.suggest(suggestion)
             }
+            FleetError::UnknownTask { .. } => named.suggest(Suggestion::with_call(
+                "Run {call} to list the tasks that the fleet has.",
+                NextCall::new(&["fleet", "tasks"]),
+            )),
             FleetError::KeyConflict => named.suggest("Use a new idempotency key for a different task."),
             _ => named,
         }

@@ -42,7 +42,7 @@ pub fn group_about(path: &[&str]) -> &'static str {
         ["cloud"] => "Tasks in a cloud environment: the fleet or hosted Codex",
         ["queue"] => "Pause or resume the queue",
         ["events"] => "Read an agent's transcript",
-        ["fleet"] => "The workers of the fleet",
+        ["fleet"] => "The workers and tasks of the fleet",
         ["env"] => "The environments for cloud tasks",
         ["config"] => "The configuration in force",
         _ => "",

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_engine::{FleetResult, FormatVersion, Record};
+use delegator_engine::{DiffOmissions, FleetResult, FormatVersion, LeftOut, LeftOutReason, Record};
 use delegator_fleet::{
     BlobName, Claim, Database, DatabaseUrl, FinishedTask, NewSession, SessionId, TaskSpec,
 };
@@ -91,7 +92,11 @@ impl Fleet {
     }
 
     fn finish(&self, task: &RunningTask, end: TaskEnd) {
-        self.database.put_blob(&task.claim, BlobName::Diff, DIFF.as_bytes()).unwrap();
+        self.finish_with(task, end, DIFF, DiffOmissions::default());
+    }
+
+    fn finish_with(&self, task: &RunningTask, end: TaskEnd, diff: &str, omissions: DiffOmissions) {
+        self.database.put_blob(&task.claim, BlobName::Diff, diff.as_bytes()).unwrap();
         self.database.put_blob(&task.claim, BlobName::Setup, b"installed\n").unwrap();
         let result = FleetResult {
             version: FormatVersion,
@@ -100,6 +105,7 @@ impl Fleet {
             branch: Some("main".to_owned()),
             pushed_branch: None,
             worker: "build-1".to_owned(),
+            omissions,
         };
         let result = result.to_json().unwrap();
         let finished = FinishedTask { end, result, blobs: vec![BlobName::Diff, BlobName::Setup] };
@@ -153,6 +159,63 @@ fn a_task_of_the_fleet_is_submitted_followed_and_reported() {
     fleet.server.shut_down();
     assert_eq!(fleet.run(&["diff", id]).stdout, DIFF, "an ended task needs no database");
     assert_eq!(fleet.data(&["cloud", "results", id])["remote"]["base_commit"].as_str().unwrap().len(), 40);
+}
+
+#[test]
+fn a_queued_task_has_a_warning_about_what_only_an_operator_can_change() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    let warning = |args: &[&str]| {
+        let answer = fleet.run(args).json();
+        let details = answer["meta"]["warning_details"].as_array().cloned().unwrap_or_default();
+        details.into_iter().find(|warning| warning["code"] == "W_CLOUD_002").unwrap_or_default()
+    };
+    let expect = |obstacle: &str, command: &str| {
+        let warning = warning(&["cloud", "status", &id]);
+        assert_eq!(warning["context"]["obstacle"]["kind"], obstacle, "{warning}");
+        assert!(warning["message"].as_str().unwrap().contains(command), "{warning}");
+    };
+    expect("no_worker", "mcp-delegator worker");
+    let session = fleet.session("build-1");
+    assert_eq!(warning(&["cloud", "status", &id]), Value::Null);
+    fleet.database.pause(Some("build-1")).unwrap();
+    expect("workers_paused", "mcp-delegator fleet resume WORKER");
+    fleet.database.pause(None).unwrap();
+    expect("fleet_paused", "mcp-delegator fleet resume");
+    for args in [&["wait", &id, "--timeout-sec", "1"] as &[&str], &["status", &id]] {
+        assert_eq!(warning(args)["context"]["obstacle"]["task_ids"], json!([id]), "{args:?}");
+    }
+    fleet.submit(&[]);
+    let both = warning(&["cloud", "status"]);
+    assert!(both["message"].as_str().unwrap().starts_with("2 tasks wait: the fleet is paused"), "{both}");
+    fleet.database.resume(None).unwrap();
+    fleet.database.drain("build-1").unwrap();
+    expect("workers_draining", "mcp-delegator worker");
+    fleet.database.close_session(&session).unwrap();
+    expect("no_worker", "mcp-delegator fleet status");
+}
+
+#[test]
+fn the_id_of_a_task_of_another_machine_leads_to_the_commands_that_work() {
+    let fleet = Fleet::new();
+    let other = machine(&fleet.server);
+    let submitted = fleet.data(&["cloud", "submit", "grow the seed", "--env-id", ENVIRONMENT]);
+    let id = submitted["task_id"].as_str().unwrap();
+    let remote_id = submitted["remote"]["remote_id"].as_str().unwrap();
+    for command in ["wait", "status", "cancel", "results"] {
+        for given in [id, remote_id] {
+            let answer = other.run([command, given]).json();
+            assert_eq!(answer["ok"], false, "{answer}");
+            for working in ["mcp-delegator fleet tasks", &format!("mcp-delegator fleet cancel {given}")] {
+                assert!(answer["error"].to_string().contains(working), "{command} {given}: {answer}");
+            }
+        }
+    }
+    let listed = other.run(["fleet", "tasks"]).json();
+    assert_eq!(listed["data"]["tasks"][0]["task_id"], id, "{listed}");
+    let cancelled = other.run(["fleet", "cancel", id]).json();
+    assert_eq!(cancelled["data"]["state"], "cancelled", "{cancelled}");
+    assert_eq!(fleet.data(&["wait", id])["state"], "cancelled");
 }
 
 #[test]
@@ -280,7 +343,8 @@ fn a_wait_outlasts_a_restart_of_the_database() {
     assert_eq!(error["error"]["code"], "NETWORK_ERROR", "{error}");
     let undecided = error["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
     assert!(error["error"]["message"].as_str().unwrap().contains(&undecided), "{error}");
-    let next = format!("see whether it was accepted: mcp-delegator status {undecided}");
+    let next =
+        format!("whether it was accepted, before you submit it again: mcp-delegator status {undecided}");
     assert!(error["error"]["suggestion"].as_str().unwrap().ends_with(&next), "{error}");
     std::thread::scope(|scope| {
         let wait = scope.spawn(|| fleet.data(&["wait", &id]));
@@ -309,4 +373,45 @@ fn what_cannot_work_is_refused_with_what_to_do() {
     assert_eq!(refused["error"]["code"], "DEPENDENCY_MISSING", "{refused}");
     assert!(refused.to_string().contains("fleet migrate"), "{refused}");
     assert_eq!(fleet.data(&["cloud", "status"])["summary"]["queued"], 0);
+}
+
+#[test]
+fn changes_that_are_not_in_the_diff_are_named_everywhere() {
+    let fleet = Fleet::new();
+    let session = fleet.session("build-1");
+    let ended = |diff: &str, omissions| {
+        let id = fleet.submit(&[]);
+        fleet.finish_with(&fleet.start(&session), TaskEnd::Completed, diff, omissions);
+        fleet.data(&["wait", &id]);
+        id
+    };
+    let large = LeftOut { path: "big.bin".to_owned(), reason: LeftOutReason::TooLarge, bytes: 40 << 20 };
+    let omissions = DiffOmissions { left_out: vec![large], left_out_count: 1, size_limit: None };
+    fleet.world.write("project/seed.txt", "seed\n");
+    let git = fleet.world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet"]);
+    assert_eq!(git.exit, Some(0), "{git:?}");
+
+    let id = ended(DIFF, omissions.clone());
+    let diff = fleet.run(&["diff", &id]);
+    assert!(diff.stdout == DIFF && diff.stderr.contains("big.bin (40 MiB"), "{diff:?}");
+    for args in [&["results", &id] as &[&str], &["cloud", "apply", &id, "--dry-run"]] {
+        let answer = fleet.run(args).json();
+        assert!(
+            answer["warnings"].to_string().contains("W_CLOUD_003: 1 change is not in the diff: big.bin"),
+            "{answer}"
+        );
+        let data = &answer["data"];
+        let left_out = data["remote"].get("left_out").unwrap_or(&data["left_out"]);
+        assert_eq!(left_out[0]["reason"], "too_large", "{answer}");
+    }
+
+    let only_large = ended("", omissions);
+    let refused = fleet.error(&["cloud", "apply", &only_large]);
+    assert!(refused.to_string().contains("big.bin"), "{refused}");
+
+    let too_large = ended("", DiffOmissions { size_limit: Some(256 << 20), ..DiffOmissions::default() });
+    for command in [&["diff"] as &[&str], &["cloud", "apply"]] {
+        let refused = fleet.run(&[command, &[&too_large]].concat());
+        assert!(format!("{refused:?}").contains("larger than 256 MiB"), "{refused:?}");
+    }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use delegator_fleet::{Database, DatabaseUrl, NewSession};
+use delegator_fleet::{Database, DatabaseUrl, NewSession, NewTask, OnLost, new_id};
 use delegator_testkit::cloud_script::{ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::generated::workspace;
 use delegator_testkit::postgres::PostgresServer;
@@ -155,7 +155,7 @@ impl ExampleWorld {
     }
 }
 
-/// A database with the worker that the examples name.
+/// A database with the worker and the task of another machine that the examples name.
 fn fleet_with_worker() -> PostgresServer {
     let server = PostgresServer::options().fast().start();
     let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap());
@@ -169,7 +169,25 @@ fn fleet_with_worker() -> PostgresServer {
         lease: Duration::from_secs(3600),
     };
     database.open_session(&session).unwrap();
+    database.submit(&task_of_another_machine()).unwrap();
     server
+}
+
+/// A task that no worker of the examples claims.
+fn task_of_another_machine() -> NewTask {
+    let spec = json!({
+        "environment": "env_site", "repo_url": "/nowhere", "branch": null, "setup": null, "mode": "read-only",
+        "push": false, "text": "explain it", "title": "explain it", "labels": {}, "submitter_task": "T-cloud-7q3k9x2m4p",
+    });
+    NewTask {
+        id: new_id(),
+        idempotency: None,
+        spec: serde_json::from_value(spec).unwrap(),
+        labels: BTreeMap::from([("os".to_owned(), "none".to_owned())]),
+        priority: 0,
+        on_lost: OnLost::Fail,
+        max_claims: 1,
+    }
 }
 
 /// The recorded transcript for a file name of the pages.

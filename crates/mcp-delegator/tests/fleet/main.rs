@@ -36,7 +36,10 @@ fn a_task_returns_its_diff_its_events_and_its_report() {
     worker.assert_success();
     assert_eq!(fleet.checkouts("one"), 0, "the checkout is removed");
     let log = worker.log();
-    assert!(log.contains("claimed") && log.contains("ended: completed"), "{log}");
+    let name = format!("T-cloud-0123456789 ({id})");
+    for line in [format!("claimed {name}: do it"), format!("{name} ended: completed")] {
+        assert!(log.contains(&line), "no '{line}' in {log}");
+    }
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn a_repository_that_cannot_be_cloned_fails_the_task_with_gits_message() {
     assert_eq!(kind, "checkout_failed");
     assert!(message.contains("does not appear to be a git repository"), "{message}");
     let (kind, message) = failure(&fleet.wait_for_end(&branch));
-    assert!(kind == "checkout_failed" && message.contains("no branch 'nope'"), "{message}");
+    assert!(kind == "checkout_failed" && message.contains("no branch, tag or commit 'nope'"), "{message}");
     assert_eq!(fleet.checkouts("one"), 0);
 }
 

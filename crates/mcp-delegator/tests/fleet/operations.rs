@@ -58,7 +58,12 @@ fn open_session(database: &Database, worker: &str, with: &[(&str, &str)]) -> Ses
     database.open_session(&session).unwrap().id
 }
 
-fn submit(database: &Database, with: &[(&str, &str)]) {
+fn submit(database: &Database, with: &[(&str, &str)]) -> String {
+    submit_as(database, with, None)
+}
+
+/// Submits a task that has this id on the machine that submits it.
+fn submit_as(database: &Database, with: &[(&str, &str)], submitter_task: Option<&str>) -> String {
     let spec = TaskSpec {
         environment: "env_site".to_owned(),
         repo_url: "/repository".to_owned(),
@@ -66,9 +71,10 @@ fn submit(database: &Database, with: &[(&str, &str)]) {
         setup: None,
         mode: Mode::WorkspaceWrite,
         push: false,
-        text: "x".to_owned(),
-        title: "x".to_owned(),
+        text: "fix the login\nof all users".to_owned(),
+        title: "fix the login".to_owned(),
         labels: BTreeMap::new(),
+        submitter_task: submitter_task.map(str::to_owned),
     };
     let task = NewTask {
         id: new_id(),
@@ -79,7 +85,7 @@ fn submit(database: &Database, with: &[(&str, &str)]) {
         on_lost: OnLost::Fail,
         max_claims: 2,
     };
-    database.submit(&task).unwrap();
+    database.submit(&task).unwrap().id
 }
 
 #[track_caller]
@@ -92,7 +98,16 @@ fn assert_error(run: &RunOutput, exit: i32, code: &str, suggestion: &str) {
 #[test]
 fn without_a_database_every_command_names_the_setting() {
     let world = World::new(PROGRAM);
-    for args in [&["status"][..], &["migrate"], &["pause"], &["resume", "w"], &["drain", "w"]] {
+    let commands: [&[&str]; 7] = [
+        &["status"],
+        &["tasks"],
+        &["cancel", "x"],
+        &["migrate"],
+        &["pause"],
+        &["resume", "w"],
+        &["drain", "w"],
+    ];
+    for args in commands {
         let run = world.run(["fleet"].iter().chain(args));
         assert_error(&run, 4, "CONFIG_INVALID", "MCP_DELEGATOR_DATABASE_URL");
     }
@@ -203,6 +218,76 @@ fn pause_resume_and_drain_decide_who_claims() {
 }
 
 #[test]
+fn tasks_of_all_machines_are_listed() {
+    let operator = Operator::migrated();
+    let database = operator.database();
+    let text = operator.world.run(["fleet", "tasks", "--format", "human"]).stdout;
+    assert!(text.contains("No such task in the fleet") && !text.contains("To cancel one"), "{text}");
+    let session = open_session(&database, "build-1", &[]);
+    let running = submit_as(&database, &[], Some("T-cloud-1111111111"));
+    assert_eq!(database.claim(&session, 1).unwrap().len(), 1);
+    let queued = submit_as(&database, &[], Some("T-cloud-2222222222"));
+    let cancelled = submit(&database, &[]);
+    database.cancel(&cancelled, None).unwrap();
+    let ids = |args: &[&str]| -> Vec<String> {
+        let data = operator.data(&[&["fleet", "tasks"], args].concat());
+        let tasks = data["tasks"].as_array().unwrap();
+        tasks.iter().map(|task| task["remote_id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&[]), [running.as_str(), &queued, &cancelled]);
+    assert_eq!(ids(&["--state", "queued"]), [queued.as_str()]);
+    assert_eq!(ids(&["--state", "running"]), [running.as_str()]);
+    assert_eq!(ids(&["--state", "ended"]), [cancelled.as_str()]);
+    assert_eq!(ids(&["--worker", "build-1"]), [running.as_str()]);
+    assert_eq!(ids(&["--worker", "build-1", "--state", "queued"]), [""; 0]);
+    let page = operator.data(&["fleet", "tasks", "--limit", "2"]);
+    assert_eq!((page["tasks"].as_array().unwrap().len(), &page["has_more"]), (2, &json!(true)));
+    let mut first = page["tasks"][0].clone();
+    assert!(first["age_ms"].as_i64().unwrap() >= 0 && first["created_at"].as_str().unwrap().ends_with('Z'));
+    for varying in ["age_ms", "created_at"] {
+        first.as_object_mut().unwrap().remove(varying);
+    }
+    let expected = json!({"task_id": "T-cloud-1111111111", "remote_id": running, "environment": "env_site",
+        "state": "claimed", "is_cancel_requested": false, "worker": "build-1", "title": "fix the login"});
+    assert_eq!(first, expected);
+    for format in ["human", "markdown"] {
+        let text = operator.world.run(["fleet", "tasks", "--format", format]).stdout;
+        for fact in ["3 tasks", "T-cloud-2222222222", "fix the login", "build-1", "env_site", &cancelled] {
+            assert!(text.contains(fact), "{format}: no {fact} in {text}");
+        }
+        assert_eq!(text.contains("fleet cancel"), format == "human", "{text}");
+    }
+    let run = operator.world.run(["fleet", "tasks", "--worker", "biuld-1"]);
+    assert_error(&run, 5, "NOT_FOUND", "Did you mean build-1?");
+}
+
+#[test]
+fn a_task_of_any_machine_is_cancelled() {
+    let operator = Operator::migrated();
+    let database = operator.database();
+    let session = open_session(&database, "build-1", &[]);
+    let running = submit(&database, &[]);
+    let claim = database.claim(&session, 1).unwrap().remove(0).claim;
+    database.start(&claim).unwrap();
+    let queued = submit_as(&database, &[], Some("T-cloud-2222222222"));
+    let cancel = |id: &str| operator.data(&["fleet", "cancel", id, "--reason", "restored"]);
+    let expected = json!({"task_id": "T-cloud-2222222222", "remote_id": queued, "state": "cancelled", "worker": null, "is_changed": true});
+    assert_eq!(cancel("t-CLOUD-2222222222"), expected);
+    assert_eq!(cancel(&queued)["is_changed"], false);
+    let requested = cancel(&running);
+    assert_eq!((&requested["state"], &requested["worker"]), (&json!("running"), &json!("build-1")));
+    assert_eq!((&requested["is_changed"], &cancel(&running)["is_changed"]), (&json!(true), &json!(false)));
+    let owned = database.heartbeat(&session).unwrap().tasks;
+    assert_eq!(owned[0].cancel.as_ref().unwrap().reason.as_deref(), Some("restored"));
+    let text = |args: &[&str]| operator.world.run([args, &["--format", "human"]].concat()).stdout;
+    assert!(text(&["fleet", "tasks"]).contains("cancelling"));
+    assert!(text(&["fleet", "cancel", &running]).contains("already being cancelled"));
+    assert!(text(&["fleet", "cancel", &queued]).contains("had ended already: cancelled"));
+    let run = operator.world.run(["fleet", "cancel", "T-cloud-0000000000"]);
+    assert_error(&run, 5, "NOT_FOUND", "mcp-delegator fleet tasks");
+}
+
+#[test]
 fn the_printed_roles_work_and_have_only_their_rights() {
     let operator = Operator::migrated();
     let run = operator.world.run(["fleet", "grant", "--submitter", "lap\"tops", "--worker", "builders"]);
@@ -216,6 +301,9 @@ fn the_printed_roles_work_and_have_only_their_rights() {
     for role in ["lap%22tops", "builders"] {
         assert_eq!(as_role(role, &["status"]).exit, Some(0), "{role}");
         assert_eq!(as_role(role, &["migrate"]).exit, Some(0), "{role}: the tables are current");
+        let id = submit(&operator.database(), &[]);
+        assert_eq!(as_role(role, &["tasks"]).json()["data"]["tasks"][0]["remote_id"], *id, "{role}");
+        assert_eq!(as_role(role, &["cancel", &id]).json()["data"]["state"], "cancelled", "{role}");
     }
     let run = as_role("lap%22tops", &["pause"]);
     assert_error(&run, 7, "PERMISSION_DENIED", "mcp-delegator fleet grant");

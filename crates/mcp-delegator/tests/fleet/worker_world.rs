@@ -85,6 +85,7 @@ impl Fleet {
             text: "do it".to_owned(),
             title: "do it".to_owned(),
             labels: BTreeMap::new(),
+            submitter_task: Some("T-cloud-0123456789".to_owned()),
         }
     }
 

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::commands::context::Context;
-use crate::commands::fleet::DATABASE_FAILURES;
 use crate::commands::fleet::database::{DatabaseInput, database_from};
+use crate::commands::fleet::{DATABASE_FAILURES, format_age, format_size};
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::output::documents::document::{Block, Document, facts, scalar};
@@ -65,6 +65,8 @@ pub struct FleetWorker {
     pub version: String,
     pub heartbeat_age_ms: i64,
     pub started_at: String,
+    /// Since its start.
+    pub age_ms: i64,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -140,6 +142,7 @@ fn fleet_worker(worker: WorkerStatus, is_fleet_paused: bool) -> FleetWorker {
         labels: worker.labels,
         version: worker.version,
         heartbeat_age_ms: worker.heartbeat_age_ms,
+        age_ms: worker.age_ms,
         started_at: started_at.to_string(),
     }
 }
@@ -161,18 +164,18 @@ fn describe(data: &Value) -> Document {
             ("queued without a matching worker", "/unmatched_count"),
             ("lost in the last day", "/lost_last_day_count"),
             ("ended in the last day", "/ended_last_day_count"),
-            ("stored bytes", "/stored_bytes"),
         ],
     );
-    let wait =
-        data["oldest_wait_ms"].as_i64().map(|wait| ("oldest wait".to_owned(), format!("{} s", wait / 1000)));
-    let summary = wait.into_iter().chain(summary).collect();
+    let oldest = &data["oldest_wait_ms"];
+    let wait = (!oldest.is_null()).then(|| ("oldest wait".to_owned(), format_age(oldest)));
+    let stored = data["stored_bytes"].as_u64().map(|bytes| ("stored".to_owned(), format_size(bytes)));
+    let summary = wait.into_iter().chain(summary).chain(stored).collect();
     let document = Document::titled(title).block(Block::Facts(summary));
     let rows: Vec<Vec<String>> = data["workers"].as_array().into_iter().flatten().map(worker_row).collect();
     match rows.is_empty() {
         true => document.block(Block::Text("No worker is running.".to_owned())),
         false => document.block(Block::Table {
-            columns: vec!["worker", "state", "busy", "heartbeat", "labels", "version", "since"],
+            columns: vec!["worker", "state", "busy", "heartbeat", "labels", "runs for", "version"],
             rows,
         }),
     }
@@ -181,14 +184,42 @@ fn describe(data: &Value) -> Document {
 fn worker_row(worker: &Value) -> Vec<String> {
     let labels = worker["labels"].as_object().into_iter().flatten();
     let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={}", scalar(value))).collect();
-    let heartbeat = worker["heartbeat_age_ms"].as_i64().unwrap_or_default() / 1000;
     vec![
         scalar(&worker["name"]),
         scalar(&worker["state"]),
         format!("{}/{}", worker["busy_count"], worker["slot_count"]),
-        format!("{heartbeat} s ago"),
+        format!("{} ago", format_age(&worker["heartbeat_age_ms"])),
         labels.join(" "),
+        format_age(&worker["age_ms"]),
         scalar(&worker["version"]),
-        scalar(&worker["started_at"]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::output::documents::text::TextStyle;
+
+    #[test]
+    fn the_workers_are_readable_in_60_columns() {
+        let worker = json!({"name": "build-1", "state": "idle", "busy_count": 0, "slot_count": 16, "version": "3.6.0",
+            "heartbeat_age_ms": 12_345, "age_ms": 9_000_000, "labels": {"os": "linux", "gpu": "no"}});
+        let data = json!({"is_paused": false, "workers": [worker], "worker_count": 1, "slot_count": 16, "busy_count": 0,
+            "queued_count": 3, "oldest_wait_ms": 200_000, "unmatched_count": 0, "lost_last_day_count": 0,
+            "ended_last_day_count": 12, "stored_bytes": 5_500_000});
+        let text = describe(&data).to_text(TextStyle { columns: Some(60), is_colored: false });
+        let expected = "1 worker, 0 of 16 slots busy, 3 queued
+
+oldest wait                       3 min
+queued without a matching worker  0
+lost in the last day              0
+ended in the last day             12
+stored                            5.2 MiB
+
+WORKER   STATE  BUSY  HEARTBEAT  LABELS           RUNS FOR
+build-1  idle   0/16  12 s ago   os=linux gpu=no  2 h";
+        assert_eq!(text, expected);
+    }
 }

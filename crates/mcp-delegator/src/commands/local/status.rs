@@ -157,10 +157,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         usage,
         is_queue_paused: is_paused && scope.location == TaskLocation::Local,
         // The status of one task is only about this task.
-        unread: (unread.count > 0 && wanted.only.is_none()).then(|| Unread {
-            count: unread.count,
-            task_ids: unread.ids.iter().map(ToString::to_string).collect(),
-        }),
+        unread: Unread::of(&unread).filter(|_| wanted.only.is_none()),
         cloud: CloudTasks::of(overview.cloud),
     };
     let mut output = snapshot_output(now_ms, snapshot);
@@ -169,10 +166,9 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     }
     // A provider that does not answer is not queried again.
     if overview.provider_problems.is_empty() {
-        output.warnings.extend(engine.without_worker(&queued_ids).iter().map(warnings::without_worker));
+        output.warnings.extend(warnings::fleet_obstacles(&engine.obstacles(&queued_ids)));
     }
-    let problems = overview.provider_problems.iter();
-    output.warnings.extend(problems.map(warnings::provider_not_queried));
+    output.warnings.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
     if scope.location == TaskLocation::Local && is_paused && (queued_count > 0 || wanted.only.is_none()) {
         output.warnings.push(warnings::queue_paused());
     }

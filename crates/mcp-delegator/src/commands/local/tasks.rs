@@ -353,7 +353,8 @@ pub fn refresh(engine: &Engine, watched: GroupWaitOutcome) -> Result<GroupWaitOu
     Ok(GroupWaitOutcome { tasks, expired })
 }
 
-/// Adds a warning if one of the tasks is queued and waiting longer does not help: the queue is paused, or there is no worker.
+/// Adds a warning if one of the tasks is queued and waiting longer does not help: the queue or the fleet is paused, or there
+/// is no worker.
 pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOutput) -> Result<(), AppError> {
     if tasks.iter().any(|task| task.state == State::Queued && task.remote.is_none())
         && engine.is_queue_paused()?
@@ -361,8 +362,8 @@ pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOut
         output.facts.insert("is_queue_paused".into(), true.into());
         output.warnings.push(warnings::queue_paused());
     }
-    let without_worker = engine.without_worker(tasks.iter().map(|task| &task.id));
-    output.warnings.extend(without_worker.iter().map(warnings::without_worker));
+    let obstacles = engine.obstacles(tasks.iter().map(|task| &task.id));
+    output.warnings.extend(warnings::fleet_obstacles(&obstacles));
     Ok(())
 }
 

@@ -75,6 +75,7 @@ fn violation_problem(
     };
     let problem = Problem::new(code, field, explain(property, kind, value, fallback)).value(value.clone());
     match (kind, permitted(property, kind)) {
+        (ValidationErrorKind::Pattern { .. }, _) => problem.suggest(fleet_id_hint(property, value)),
         (ValidationErrorKind::Enum { .. }, _) => {
             let choices = property.map(Property::choices).unwrap_or_default();
             problem.choose_from(value.as_str().unwrap_or_default(), choices.into_iter())
@@ -82,6 +83,22 @@ fn violation_problem(
         (_, Some(permitted)) => problem.permit(permitted),
         (_, None) => problem,
     }
+}
+
+/// What works with an id that only the fleet and the logs of its workers use.
+fn fleet_id_hint(property: Option<&Property>, value: &Value) -> Option<String> {
+    let is_task = property.is_some_and(|property| ["task_id", "task_ids"].contains(&property.name.as_str()));
+    let id = value.as_str().filter(|id| is_task && is_fleet_id(id))?;
+    Some(format!(
+        "This is the fleet's own id of a task. 'mcp-delegator fleet tasks' shows the T-cloud- id, which works on the machine that \
+         submitted it; 'mcp-delegator fleet cancel {id}' works on every machine."
+    ))
+}
+
+/// The fleet's ids are UUIDs.
+fn is_fleet_id(text: &str) -> bool {
+    let is_hex = |group: &str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.split('-').all(is_hex) && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
 }
 
 /// What a value may be, as a request.

@@ -1,11 +1,16 @@
 //! All warnings about an ended task.
 
+use std::collections::BTreeMap;
+
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::{ProviderProblem, Record, Source, TaskFiles};
+use delegator_fleet::Obstacle;
 use delegator_registry::Task;
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
+use serde_json::json;
 
 use crate::error::truncate_quote;
+use crate::output::data::diff_omissions::omission_warnings;
 use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
 
@@ -13,6 +18,7 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     let record = files.record.as_ref();
     let mut warnings = restore_point::warnings(files.restore_point.as_ref());
     warnings.extend(files::warnings(record));
+    warnings.extend(files.remote.iter().flat_map(|facts| omission_warnings(&facts.omissions)));
     warnings.extend(test_warning(task, record));
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
@@ -30,14 +36,36 @@ pub fn queue_paused() -> Warning {
     )
 }
 
-/// A queued task waits until the user starts a worker.
-pub fn without_worker(id: &TaskId) -> Warning {
-    let message = format!(
-        "{id} waits: no worker of the fleet is running that has the labels of its environment; 'mcp-delegator fleet status' lists the workers"
-    );
-    let mut warning = Warning::new("W_CLOUD_002", message);
-    warning.context.insert("task_id".to_owned(), id.as_str().into());
-    warning
+/// One warning for each obstacle: queued tasks of the fleet wait until an operator removes it.
+pub fn fleet_obstacles(obstacles: &BTreeMap<Obstacle, Vec<TaskId>>) -> impl Iterator<Item = Warning> {
+    obstacles.iter().map(|(obstacle, tasks)| {
+        let waiting = match tasks.as_slice() {
+            [only] => format!("{only} waits"),
+            tasks => format!("{} tasks wait", tasks.len()),
+        };
+        let mut warning = Warning::new("W_CLOUD_002", format!("{waiting}: {}", obstacle_sentence(*obstacle)));
+        let tasks: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+        let context = json!({ "kind": obstacle.name(), "task_ids": tasks });
+        warning.context.insert("obstacle".to_owned(), context);
+        warning
+    })
+}
+
+fn obstacle_sentence(obstacle: Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::FleetPaused => {
+            "the fleet is paused, so no worker claims tasks; to resume it, run 'mcp-delegator fleet resume'"
+        }
+        Obstacle::NoWorker => {
+            "no worker with the labels of the environment is running; start one with 'mcp-delegator worker', or see the workers with 'mcp-delegator fleet status'"
+        }
+        Obstacle::WorkersDraining => {
+            "every worker with the labels of the environment is draining; start another one with 'mcp-delegator worker'"
+        }
+        Obstacle::WorkersPaused => {
+            "every worker with the labels of the environment is paused; 'mcp-delegator fleet status' lists them, 'mcp-delegator fleet resume WORKER' resumes one"
+        }
+    }
 }
 
 /// What is recorded about the tasks of this provider may be outdated.

@@ -51,7 +51,7 @@ fn words(value: &Value) -> Vec<&str> {
 /// schema of the input.
 #[track_caller]
 fn every_input(check: fn(&Value, &str, &str, &Value)) {
-    assert_eq!(REFLECTED.commands.len(), 55);
+    assert_eq!(REFLECTED.commands.len(), 57);
     for (command, help) in REFLECTED.commands.iter().zip(&REFLECTED.helps) {
         let unavailable = words(&command["unavailable_inputs"]);
         for (name, schema) in command["input_schema"]["properties"].as_object().unwrap() {

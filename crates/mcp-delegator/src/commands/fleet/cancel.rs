@@ -1,0 +1,94 @@
+//! `fleet cancel`: cancel a task of any machine.
+
+use delegator_domain::task::TaskIdPrefix;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::fleet::DATABASE_FAILURES;
+use crate::commands::fleet::database::{DatabaseInput, database_from};
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::error::suggestion::NextCall;
+use crate::output::documents::document::{Block, Document, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Example, Shape, Toolset};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct FleetCancel {
+    /// Id of the task: the fleet's, or the one on the machine that submitted it
+    #[schemars(length(min = 1, max = 128), extend("x-positional" = true))]
+    pub id: String,
+    /// Reason, stored with the task
+    #[schemars(length(min = 1, max = 1000))]
+    pub reason: Option<String>,
+    #[serde(flatten)]
+    pub database: DatabaseInput,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelledFleetTask {
+    /// The id on the machine that submitted the task, if that is known.
+    pub task_id: Option<String>,
+    /// The fleet's own id.
+    pub remote_id: String,
+    /// The state now; running until the worker has stopped the task.
+    pub state: String,
+    /// Who runs it, or ran it last.
+    pub worker: Option<String>,
+    /// Whether this call changed it; false if the task had ended or was being cancelled already.
+    pub is_changed: bool,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "A queued task is cancelled at once; the worker of a running one stops it and reports what it did so far.",
+    shape: Shape::Action("fleet_cancel_requested"),
+    danger: Danger::Destructive,
+    idempotent: true,
+    network: true,
+    toolset: Toolset::Hidden,
+    failures: DATABASE_FAILURES,
+    examples: &[Example {
+        command: "mcp-delegator fleet cancel T-cloud-7q3k9x2m4p --reason 'it ran before the restore'",
+        shows: "the state of the task now",
+    }],
+    ..CommandSpec::new::<FleetCancel, CancelledFleetTask>(
+        &["fleet", "cancel"],
+        "Cancel a task of the fleet, from any machine",
+    )
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: FleetCancel) -> Result<CommandOutput, AppError> {
+    let database = database_from(context, &input.database)?;
+    // The id of another machine, in any case; else the fleet's own.
+    let typed = input.id.parse::<TaskIdPrefix>().ok().and_then(|typed| typed.complete());
+    let id = typed.map_or(input.id, |id| id.to_string());
+    let cancelled = database.cancel_by_any_id(&id, input.reason.as_deref())?;
+    Ok(CommandOutput::done(CancelledFleetTask {
+        task_id: cancelled.submitter_task,
+        remote_id: cancelled.id,
+        state: cancelled.state,
+        worker: cancelled.worker,
+        is_changed: cancelled.is_changed,
+    }))
+}
+
+fn describe(data: &Value) -> Document {
+    let id = if data["task_id"].is_null() { &data["remote_id"] } else { &data["task_id"] };
+    let (id, state) = (scalar(id), scalar(&data["state"]));
+    let already = if data["is_changed"] == false { "already " } else { "" };
+    if state == "running" {
+        let next = NextCall::new(&["fleet", "tasks"]);
+        return Document::titled(format!("{id} is {already}being cancelled"))
+            .block(Block::Text(format!("Its worker {} stops it.", scalar(&data["worker"]))))
+            .block(Block::Next(next));
+    }
+    match data["is_changed"] == true {
+        true => Document::titled(format!("{id} is cancelled")),
+        false => Document::titled(format!("{id} had ended already: {state}")),
+    }
+}

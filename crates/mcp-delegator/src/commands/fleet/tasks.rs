@@ -1,0 +1,159 @@
+//! `fleet tasks`: the tasks of all machines.
+
+use delegator_fleet::{ListedTask, TaskFilter, TaskPhase};
+use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::fleet::database::{DatabaseInput, database_from};
+use crate::commands::fleet::{DATABASE_FAILURES, format_age};
+use crate::commands::inputs::choices;
+use crate::commands::{Command, prepare};
+use crate::error::AppError;
+use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Danger, Example, Shape};
+
+const DEFAULT_LIMIT: u32 = 50;
+/// Maximum bytes of the first line of a task in a table.
+const MAX_TITLE_BYTES: usize = 60;
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct FleetTasksInput {
+    /// Only tasks in this state; running includes claimed
+    #[serde(default)]
+    #[schemars(schema_with = "phases")]
+    pub state: Option<TaskPhase>,
+    /// Only tasks that this worker runs or ran
+    #[schemars(length(min = 1, max = 128))]
+    pub worker: Option<String>,
+    /// Maximum number of tasks
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: u32,
+    #[serde(flatten)]
+    pub database: DatabaseInput,
+}
+
+fn phases(_: &mut SchemaGenerator) -> Schema {
+    choices(["queued", "running", "ended"])
+}
+
+fn default_limit() -> u32 {
+    DEFAULT_LIMIT
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FleetTasks {
+    /// Running tasks, then queued ones in the order of their claims, then ended ones, the last first.
+    pub tasks: Vec<FleetTaskEntry>,
+    /// Whether there are more than the limit.
+    pub has_more: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FleetTaskEntry {
+    /// The id on the machine that submitted the task, if that is known.
+    pub task_id: Option<String>,
+    /// The fleet's own id.
+    pub remote_id: String,
+    pub environment: String,
+    /// queued, claimed, running, completed, failed, timeout or cancelled.
+    pub state: String,
+    /// Whether its worker was requested to stop it.
+    pub is_cancel_requested: bool,
+    /// Who runs it, or ran it last; null for a queued task.
+    pub worker: Option<String>,
+    pub created_at: String,
+    /// Since its submission.
+    pub age_ms: i64,
+    /// The first line of the task.
+    pub title: String,
+}
+
+impl From<ListedTask> for FleetTaskEntry {
+    fn from(task: ListedTask) -> FleetTaskEntry {
+        FleetTaskEntry {
+            task_id: task.submitter_task,
+            remote_id: task.id,
+            environment: task.environment,
+            state: task.state,
+            is_cancel_requested: task.is_cancel_requested,
+            worker: task.worker,
+            created_at: Timestamp::from_millisecond(task.created_at_ms).unwrap_or_default().to_string(),
+            age_ms: task.age_ms,
+            title: task.title,
+        }
+    }
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Running tasks come first, then queued ones in the order of their claims, then ended ones, the last first.",
+    shape: Shape::List("tasks"),
+    danger: Danger::Safe,
+    idempotent: true,
+    network: true,
+    failures: DATABASE_FAILURES,
+    examples: &[
+        Example { command: "mcp-delegator fleet tasks --state queued", shows: "the queue" },
+        Example {
+            command: "mcp-delegator fleet tasks --state running --worker build-3",
+            shows: "what this worker runs",
+        },
+    ],
+    ..CommandSpec::new::<FleetTasksInput, FleetTasks>(
+        &["fleet", "tasks"],
+        "List the tasks of the fleet, from all machines",
+    )
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn run(context: &Context<'_>, input: FleetTasksInput) -> Result<CommandOutput, AppError> {
+    let filter = TaskFilter { phase: input.state, worker: input.worker, limit: input.limit };
+    let list = database_from(context, &input.database)?.list_tasks(&filter)?;
+    let tasks = list.tasks.into_iter().map(Into::into).collect();
+    Ok(CommandOutput::done(FleetTasks { tasks, has_more: list.has_more }))
+}
+
+fn describe(data: &Value) -> Document {
+    let rows: Vec<Vec<String>> = data["tasks"].as_array().into_iter().flatten().map(row).collect();
+    let title = match (rows.len(), data["has_more"] == true) {
+        (0, _) => "No such task in the fleet".to_owned(),
+        (1, false) => "1 task in the fleet".to_owned(),
+        (count, false) => format!("{count} tasks in the fleet"),
+        (count, true) => format!("The first {count} tasks of the fleet"),
+    };
+    let columns = ["task", "state", "age", "first line", "worker", "environment"];
+    let mut document = Document::titled(title);
+    document.blocks.extend(table(&columns, rows));
+    if data["has_more"] == true {
+        let text = "There are more: raise the limit, or filter by state or worker.";
+        document = document.block(Block::Text(text.to_owned()));
+    }
+    let mut states = data["tasks"].as_array().into_iter().flatten().map(|task| &task["state"]);
+    match states.any(|state| ["queued", "claimed", "running"].iter().any(|open| state == open)) {
+        true => document
+            .block(Block::ForPeople("To cancel one, run 'mcp-delegator fleet cancel' with its id.".into())),
+        false => document,
+    }
+}
+
+fn row(task: &Value) -> Vec<String> {
+    let id = if task["task_id"].is_null() { &task["remote_id"] } else { &task["task_id"] };
+    let state = match task["is_cancel_requested"] == true {
+        true => "cancelling".to_owned(),
+        false => scalar(&task["state"]),
+    };
+    vec![
+        scalar(id),
+        state,
+        format_age(&task["age_ms"]),
+        truncate_cell(&scalar(&task["title"]), MAX_TITLE_BYTES),
+        scalar(&task["worker"]),
+        scalar(&task["environment"]),
+    ]
+}
