@@ -31,7 +31,7 @@ pub(super) struct Pruning {
 
 impl Pruning {
     /// Begins to prune, unless that is under way. The worker does not wait for the thread, not even when it exits.
-    pub(super) fn go_on(&mut self, shared: &Shared<'_>) {
+    pub(super) fn begin(&mut self, shared: &Shared<'_>) {
         if let Some(running) = &self.running {
             match running.try_recv() {
                 Err(TryRecvError::Empty) => return,

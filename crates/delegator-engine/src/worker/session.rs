@@ -197,7 +197,7 @@ impl<'scope> Session<'scope, '_> {
         // After the third signal an attempt without a thread is not given up.
         if !self.shared.signals.is_abandoning() {
             self.obey_heartbeat(&known, heartbeat)?;
-            self.pruning.go_on(self.shared);
+            self.pruning.begin(self.shared);
         }
         Ok(())
     }

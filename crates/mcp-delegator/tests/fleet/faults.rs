@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use delegator_domain::task::TaskEnd;
 use delegator_fleet::{OnLost, TaskSpec};
 use delegator_testkit::fleet_history::{Unfinished, check, install_recorder, read_history};
-use delegator_testkit::postgres::{Loss, Proxy};
+use delegator_testkit::postgres::{Loss, PgBouncer, Proxy};
 use delegator_testkit::program::read_text;
 use delegator_testkit::stage::wait_until;
 use rustix::process::Signal;
@@ -154,6 +154,29 @@ fn every_task_runs_once_while_the_database_is_killed_and_answers_are_lost() {
     }
     assert_eq!(read_text(&fleet.file("started")).lines().count(), 6);
     check_history(&fleet);
+}
+
+#[test]
+fn a_worker_behind_a_pooler_finds_tasks_without_hints() {
+    let fleet = Fleet::new(&[]);
+    let pooler = PgBouncer::start(&fleet.server, 4);
+    let worker = fleet.worker_at(&fleet.server.url_through(pooler.port()), "one", &[]);
+    worker.wait_for_log("is ready");
+    let id = fleet.submit(fleet.spec());
+    assert_eq!(fleet.wait_for_end(&id).end, TaskEnd::Completed);
+}
+
+/// There is no hint for it, and polls are at least 15 s apart.
+#[test]
+fn a_slot_that_was_freed_is_used_before_the_next_poll() {
+    let fleet = Fleet::new(&[]);
+    let ids = [fleet.submit(fleet.spec()), fleet.submit(fleet.spec())];
+    let _worker = fleet.worker("one", &["--slots", "1"]);
+    for id in &ids {
+        assert_eq!(fleet.wait_for_end(id).end, TaskEnd::Completed);
+    }
+    let is_soon = "select max(claimed_at) < min(ended_at) + interval '10 s' from delegator.attempts";
+    assert_eq!(fleet.server.value(is_soon), "t");
 }
 
 #[test]
