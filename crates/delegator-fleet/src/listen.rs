@@ -24,7 +24,6 @@ const QUEUED: &str = "queued";
 const ALL_SESSIONS: &str = "sessions";
 /// A setting of the connection, given when it is opened. A pooler refuses or ignores it.
 const MARK: &str = "delegator.listener";
-
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 /// What a worker should look at. The default is nothing.
