@@ -18,7 +18,7 @@ const URL_FILE: &str = "database_url_file";
 
 /// Each time of the fleet is longer than the one before: otherwise a healthy worker would be cut off between two
 /// heartbeats, or a worker would lose its tasks before it has stopped its agents.
-const ASCENDING_TIMES: [&str; 3] = ["fleet_beat_sec", "fleet_cutoff_sec", "fleet_lease_sec"];
+const ASCENDING_TIMES: [&str; 3] = ["fleet_heartbeat_sec", "fleet_cutoff_sec", "fleet_lease_sec"];
 
 /// The times that a worker without a connection needs until its agents have ended, and what their end needs besides.
 const STOP_TIMES: [&str; 3] = ["fleet_cutoff_sec", "interrupt_grace_sec", "terminate_grace_sec"];

@@ -52,8 +52,8 @@ pub struct Settings {
     pub(crate) database_url_file: Option<PathBuf>,
     #[serde(rename = "fleet_lease_sec", deserialize_with = "seconds")]
     pub fleet_lease: Duration,
-    #[serde(rename = "fleet_beat_sec", deserialize_with = "seconds")]
-    pub fleet_beat: Duration,
+    #[serde(rename = "fleet_heartbeat_sec", deserialize_with = "seconds")]
+    pub fleet_heartbeat: Duration,
     #[serde(rename = "fleet_cutoff_sec", deserialize_with = "seconds")]
     pub fleet_cutoff: Duration,
     #[serde(rename = "fleet_retention_hours", deserialize_with = "hours")]

@@ -101,7 +101,7 @@ max_stream_bytes=67108864 max_processes=4096 containment="auto" niceness=10 swee
 redact_names=[] agents={}
 retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 verify_unsandboxed=false budget.task_tokens=null
 budget.day_tokens=null max_depth=3 max_children=16 notify.command=null
-notify.on=["completed","failed","timeout"] database_url=null database_url_file=null fleet_lease_sec=180 fleet_beat_sec=15
+notify.on=["completed","failed","timeout"] database_url=null database_url_file=null fleet_lease_sec=180 fleet_heartbeat_sec=15
 fleet_cutoff_sec=150 fleet_retention_hours=720 fleet_max_bytes=10737418240 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
 output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=null log_level="warn" labels={}"#;
     assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
@@ -367,9 +367,9 @@ fn a_project_file_never_sets_the_fleet() {
 
 #[test]
 fn the_times_of_the_fleet_must_ascend() {
-    let valid = "fleet_beat_sec = 1\nfleet_cutoff_sec = 2\nfleet_lease_sec = 3\n";
+    let valid = "fleet_heartbeat_sec = 1\nfleet_cutoff_sec = 2\nfleet_lease_sec = 3\n";
     let settings = Machine::new().user(valid).load().settings;
-    assert!(settings.fleet_beat < settings.fleet_cutoff && settings.fleet_cutoff < settings.fleet_lease);
+    assert!(settings.fleet_heartbeat < settings.fleet_cutoff && settings.fleet_cutoff < settings.fleet_lease);
     let problems = Machine::new().user("\nfleet_lease_sec = 60\n").problems();
     assert_eq!(problems.len(), 1, "{problems:?}");
     let message = problems[0].to_string();
@@ -380,11 +380,11 @@ fn the_times_of_the_fleet_must_ascend() {
         "{message}"
     );
     let cut_off_between_heartbeats =
-        Machine::new().user("fleet_beat_sec = 150\n").variable("MCP_DELEGATOR_FLEET_CUTOFF_SEC", "90");
+        Machine::new().user("fleet_heartbeat_sec = 150\n").variable("MCP_DELEGATOR_FLEET_CUTOFF_SEC", "90");
     let problems = cut_off_between_heartbeats.problems();
     assert!(
         problems[0].to_string().starts_with(
-            "MCP_DELEGATOR_FLEET_CUTOFF_SEC: fleet_cutoff_sec: expected more than `fleet_beat_sec`"
+            "MCP_DELEGATOR_FLEET_CUTOFF_SEC: fleet_cutoff_sec: expected more than `fleet_heartbeat_sec`"
         ),
         "{problems:?}"
     );

@@ -48,8 +48,8 @@ use system_port::System;
 pub use connection_pool::ConnectionPool;
 pub use delegator_git::{
     AppliedFile, ApplyError, ApplyReport, ChangeKind, Conflict, EndStateProblem, GitError, HeadTarget,
-    KeepReason, LeftOut, Overlap, OverlapPart, PossibleEdit, RestoreError, RestorePoint, RestoreScope,
-    display_path,
+    KeepReason, LeftOut, LeftOutReason, Overlap, OverlapPart, PossibleEdit, RestoreError, RestorePoint,
+    RestoreScope, display_path,
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{
@@ -69,7 +69,7 @@ pub use remote::provider::{
     RemoteStatus, TaskAnswer,
 };
 pub use remote::refresh::ProviderProblem;
-pub use remote::remote_facts::RemoteFacts;
+pub use remote::remote_facts::{DiffOmissions, RemoteFacts};
 pub use remote::submit_remote::RemoteSubmission;
 pub use results::apply::DiffApplication;
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};

@@ -29,6 +29,7 @@ const SIZED_TASKS: usize = 1_000;
 /// A line of Codex is about this long.
 const EVENT_BYTES: usize = 200;
 const CHUNK_EVENTS: usize = 40;
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 fn main() {
     let server = PostgresServer::start();
@@ -49,9 +50,10 @@ fn main() {
     row("enqueue → claim", &format!("p50 {p50}, p99 {p99}"));
     row("cancel → worker", &format!("p50 {}", cancel_to_worker(&server)));
     for (name, sets) in [("same labels", 1), ("50 sets of labels", 50)] {
-        row(&format!("claim, empty queue, {name}"), &claim_time(&server, sets, 0));
+        row(&format!("claim of the only task, {name}"), &claim_time(&server, sets, 0));
         row(&format!("claim, {QUEUED} queued, {name}"), &claim_time(&server, sets, QUEUED));
     }
+    row("poll of an empty queue", &poll_time(&server));
     row("size of 1,000 tasks without output", &size_of_tasks(&server, 0));
     row("size of 1,000 tasks with 100 KiB of events each", &size_of_tasks(&server, 100 << 10));
     row("load after", &load());
@@ -235,7 +237,7 @@ fn enqueue_to_claim(server: &PostgresServer) -> (String, String) {
         scope.spawn(move || {
             let database = connect(server);
             let session = open_session(&database, BTreeMap::new());
-            let mut listener = database.listener();
+            let mut listener = database.listener(&session, CHECK_INTERVAL);
             let mut claimed = 0;
             while claimed < LATENCY_ROUNDS {
                 listener.wait(Duration::from_secs(1));
@@ -266,7 +268,7 @@ fn cancel_to_worker(server: &PostgresServer) -> String {
     let mut times = std::thread::scope(|scope| {
         scope.spawn(|| {
             let worker = connect(server);
-            let mut listener = worker.listener();
+            let mut listener = worker.listener(&session, CHECK_INTERVAL);
             for _ in 0..LATENCY_ROUNDS {
                 submit(&worker);
                 let claimed = worker.claim(&session, 1).unwrap();
@@ -318,6 +320,18 @@ fn claim_time(server: &PostgresServer, sets: usize, queued: usize) -> String {
         })
         .collect();
     clear(server);
+    format!("p50 {}, p99 {}", percentile(&mut times, 50), percentile(&mut times, 99))
+}
+
+fn poll_time(server: &PostgresServer) -> String {
+    let database = connect(server);
+    let session = open_session(&database, BTreeMap::new());
+    let poll = |_| {
+        let started = Instant::now();
+        assert_eq!(database.claim(&session, 1).unwrap(), []);
+        started.elapsed()
+    };
+    let mut times: Vec<Duration> = (0..LATENCY_ROUNDS).map(poll).collect();
     format!("p50 {}, p99 {}", percentile(&mut times, 50), percentile(&mut times, 99))
 }
 

@@ -119,6 +119,19 @@ create table delegator.upkeep (
 );
 insert into delegator.upkeep (pruned_at) values ('-infinity');
 
+-- The server that the sessions last had contact with, and since when. See delegator.expire_sessions.
+create table delegator.server (
+    only_row boolean primary key default true check (only_row),
+    identity text not null,
+    since timestamptz not null
+);
+
+-- Another value after a restart, on a promoted standby, and in a restored database.
+create function delegator.server_identity() returns text language sql stable as $$
+    select extract(epoch from pg_postmaster_start_time())::text || ' ' || 'delegator.server'::regclass::oid::text
+$$;
+insert into delegator.server (identity, since) values (delegator.server_identity(), '-infinity');
+
 create function delegator.protect_ended_tasks() returns trigger language plpgsql as $$
 begin
     if old.ended_at is not null then
@@ -185,8 +198,8 @@ begin
 end
 $$;
 
--- Ends the sessions whose lease has passed. After a start of the database nothing expires for one lease: workers could
--- not renew theirs while it was away. A session with a task that another transaction changes is left to the next call, so
+-- Ends the sessions whose lease has passed. On another server than before, or the same one started again, nothing expires
+-- for one lease: workers could not renew theirs meanwhile. A session with a task that another transaction changes is left to the next call, so
 -- that no caller waits. Security definer: submitters may call it, so that a lost task ends even if no worker is left.
 create function delegator.expire_sessions() returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -196,9 +209,12 @@ declare
     cause text;
     expired integer := 0;
 begin
+    update delegator.server set identity = delegator.server_identity(), since = now()
+        where identity <> delegator.server_identity();
     for lost in
         select * from delegator.sessions s
-        where s.ended_at is null and s.lease_until < now() and pg_postmaster_start_time() + s.lease < now()
+        where s.ended_at is null and s.lease_until < now()
+            and (select since from delegator.server) + s.lease < now()
         order by s.id for update skip locked
     loop
         begin
@@ -232,7 +248,7 @@ begin
         if task.cancel_requested_at is null then
             update delegator.tasks t set cancel_requested_at = now(), message = reason where t.id = cancelled_task;
         end if;
-        perform pg_notify('delegator', 'cancel');
+        perform pg_notify('delegator', task.session);
         return 'running';
     end if;
     update delegator.attempts a set ended_at = now(), outcome = 'cancelled'

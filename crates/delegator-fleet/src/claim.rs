@@ -61,6 +61,10 @@ impl Database {
     /// Claims up to `max` queued tasks whose labels the worker has, by priority and age.
     pub fn claim(&self, session: &SessionId, max: u32) -> Result<Vec<ClaimedTask>, FleetError> {
         self.transaction(async |db| {
+            // First without a lock, which is a write that the server would have to flush: most polls find no task.
+            if !is_any_queued(db, session).await? {
+                return Ok(Vec::new());
+            }
             // The lock prevents that the session ends, in whichever way, before the claim is committed.
             let worker = sqlx::query!(
                 r#"select s.worker, s.labels, s.is_draining or s.lease_until < now() or
@@ -162,6 +166,17 @@ impl Database {
             Ok(())
         })
     }
+}
+
+async fn is_any_queued(db: &mut Statements, session: &SessionId) -> Result<bool, FleetError> {
+    let is_any_queued = sqlx::query_scalar!(
+        r#"select exists (select from delegator.tasks where state = 'queued') as "is_any_queued!"
+         from delegator.sessions where id = $1 and ended_at is null"#,
+        session.0,
+    )
+    .fetch_optional(&mut *db)
+    .await?;
+    is_any_queued.ok_or(FleetError::SessionEnded)
 }
 
 /// The first tasks of each set of labels that the worker has; of these the first by priority and age. The sets are found by

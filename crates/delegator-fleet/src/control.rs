@@ -50,7 +50,7 @@ impl Database {
             let deleted = sqlx::query!("delete from delegator.pauses where worker = $1", worker)
                 .execute(&mut *db)
                 .await?;
-            sqlx::query!("select pg_notify('delegator', 'queued')").execute(&mut *db).await?;
+            sqlx::query!("select pg_notify('delegator', 'sessions')").execute(&mut *db).await?;
             Ok(deleted.rows_affected() == 1)
         })
     }
@@ -58,24 +58,21 @@ impl Database {
     /// Lets a running worker end when its tasks have ended. False if it is draining already.
     pub fn drain(&self, worker: &str) -> Result<bool, FleetError> {
         self.transaction(async |db| {
-            let was_draining = sqlx::query_scalar!(
-                "select is_draining from delegator.sessions where worker = $1 and ended_at is null for update",
+            let session = sqlx::query!(
+                "select id, is_draining from delegator.sessions where worker = $1 and ended_at is null for update",
                 worker,
             )
             .fetch_optional(&mut *db)
             .await?;
-            let Some(was_draining) = was_draining else {
+            let Some(session) = session else {
                 let known = live_workers(db).await?;
                 return Err(FleetError::UnknownWorker { worker: worker.to_owned(), known });
             };
-            sqlx::query!(
-                "update delegator.sessions set is_draining = true where worker = $1 and ended_at is null",
-                worker,
-            )
-            .execute(&mut *db)
-            .await?;
-            sqlx::query!("select pg_notify('delegator', 'drain')").execute(&mut *db).await?;
-            Ok(!was_draining)
+            sqlx::query!("update delegator.sessions set is_draining = true where id = $1", session.id)
+                .execute(&mut *db)
+                .await?;
+            sqlx::query!("select pg_notify('delegator', $1)", session.id).execute(&mut *db).await?;
+            Ok(!session.is_draining)
         })
     }
 

@@ -39,7 +39,7 @@ pub use delegator_domain::environment::OnLost;
 pub use error::{FleetError, SchemaProblem};
 pub use events::{EventPage, EventPosition};
 pub use grant::grant_sql;
-pub use listen::Listener;
+pub use listen::{Hints, Listener};
 pub use obstacle::Obstacle;
 pub use retention::{Pruned, Retention};
 pub use schema::Migrated;

@@ -41,10 +41,10 @@ impl Database {
         if !self.begin_pruning(retention.interval)? {
             return Ok(pruned);
         }
-        let Some(cutoff) = self.cutoff(retention)? else { return Ok(pruned) };
+        let Some(last_end) = self.last_end_to_delete(retention)? else { return Ok(pruned) };
         let started = Instant::now();
         loop {
-            let deleted = self.delete_batch(&cutoff)?;
+            let deleted = self.delete_batch(&last_end)?;
             pruned.tasks += deleted;
             if deleted < BATCH.unsigned_abs() {
                 return Ok(pruned);
@@ -89,8 +89,8 @@ impl Database {
         })
     }
 
-    /// Tasks that ended until then are deleted; `None`: nothing is due. A time as PostgreSQL writes it.
-    fn cutoff(&self, retention: &Retention) -> Result<Option<String>, FleetError> {
+    /// Tasks that ended until this time are deleted; `None`: nothing is due. A time as PostgreSQL writes it.
+    fn last_end_to_delete(&self, retention: &Retention) -> Result<Option<String>, FleetError> {
         let age = retention.max_age.map(|age| age.min(MAX_AGE).as_secs_f64());
         let bytes = retention.max_bytes.map(signed);
         self.long_transaction(BATCH_LIMIT, async |db| {
@@ -109,14 +109,14 @@ impl Database {
         })
     }
 
-    fn delete_batch(&self, cutoff: &str) -> Result<u64, FleetError> {
+    fn delete_batch(&self, last_end: &str) -> Result<u64, FleetError> {
         self.long_transaction(BATCH_LIMIT, async |db| {
             (&mut *db).execute(LONG_STATEMENTS).await?;
             let deleted = sqlx::query!(
                 "delete from delegator.tasks where id in (
                     select id from delegator.tasks where ended_at <= $1::text::timestamptz
                     order by ended_at limit $2)",
-                cutoff,
+                last_end,
                 BATCH,
             )
             .execute(&mut *db)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sqlx::postgres::PgRow;
 use sqlx::{Executor, Row};
 
-use crate::database::Database;
+use crate::database::{CALL_TIMEOUT, Database};
 use crate::error::{FleetError, SchemaProblem};
 use crate::statements::Statements;
 
@@ -45,12 +45,12 @@ struct Versions {
 impl Database {
     /// Creates or upgrades the tables, in one transaction and under a lock. Tables that are current need no right to do so.
     pub fn migrate(&self) -> Result<Migrated, FleetError> {
+        let found = self.transaction_without_check(CALL_TIMEOUT, async |db| read(db).await)?;
+        if found.tables >= NEEDED {
+            check_versions(found)?;
+            return Ok(Migrated { before: found.tables, after: found.tables });
+        }
         self.transaction_without_check(TIME_LIMIT, async |db| {
-            let found = read(db).await?;
-            if found.tables >= NEEDED {
-                check_versions(found)?;
-                return Ok(Migrated { before: found.tables, after: found.tables });
-            }
             (&mut *db).execute("set local statement_timeout = 0; set local lock_timeout = 0").await?;
             sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *db).await?;
             // Another process may have migrated meanwhile.

@@ -40,7 +40,7 @@ pub struct TaskSpec {
     /// The submitter's id of the environment.
     pub environment: String,
     pub repo_url: String,
-    /// `None`: the default branch of the repository.
+    /// A branch, tag or commit; `None`: the default branch of the repository.
     pub branch: Option<String>,
     /// A script that prepares a checkout.
     pub setup: Option<String>,

@@ -2,7 +2,8 @@
 //!
 //! Input is written and both output streams are read at the same time, so a full pipe cannot block git. On a timeout
 //! the whole process group is killed. git never gets the caller's environment, except the variables that locate the
-//! user's configuration.
+//! user's configuration. A call that reaches another repository may take long: it ends with this process, so that it does
+//! not change a mirror while another process does.
 
 #![expect(clippy::disallowed_methods, reason = "this is the module that runs git")]
 
@@ -71,6 +72,16 @@ const REMOTE_OVERRIDES: [&str; 17] = [
     "transfer.credentialsInUrl=allow",
     "safe.directory=*",
 ];
+
+/// Starts a watcher and becomes git. The watcher kills the process group when its input ends without a line, because the
+/// process that runs git was killed.
+const WITH_WATCHER: &str = r#"
+exec 3<&0 </dev/null
+{ read -r _ <&3 || kill -s KILL 0; } >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"
+"#;
+const SHELL: &str = "/bin/sh";
 
 /// The git program, the variables that locate the user's configuration, and a deadline for all calls.
 #[derive(Debug, Clone)]
@@ -196,7 +207,14 @@ impl Git {
     }
 
     fn command(&self, dir: &Path, call: &Call<'_>) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = match call.remote {
+            Some(_) => {
+                let mut command = Command::new(SHELL);
+                command.args(["-c", WITH_WATCHER, "git"]).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
         command.arg("--no-pager");
         let overrides = if call.remote.is_some() { &REMOTE_OVERRIDES[..] } else { &CONFIG_OVERRIDES[..] };
         for setting in overrides {
@@ -235,6 +253,8 @@ fn kill_group(child: &mut Child) {
 /// The three streams of a child process.
 struct Streams<'a> {
     stdin: Option<ChildStdin>,
+    /// The watcher of a remote call reads stdin, so it stays open until the end.
+    has_watcher: bool,
     pending_input: &'a [u8],
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -249,6 +269,7 @@ struct Streams<'a> {
 fn communicate(child: &mut Child, call: &Call<'_>, git: &Git) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut streams = Streams {
         stdin: child.stdin.take(),
+        has_watcher: call.remote.is_some(),
         pending_input: call.input,
         stdout: child.stdout.take(),
         stderr: child.stderr.take(),
@@ -271,6 +292,7 @@ fn communicate(child: &mut Child, call: &Call<'_>, git: &Git) -> io::Result<(Vec
         if exited || (streams.stdout.is_none() && streams.stderr.is_none()) {
             // Output written just before the exit is still in the pipes.
             streams.read_output()?;
+            streams.dismiss_watcher();
             return Ok((streams.output, streams.error_output));
         }
     }
@@ -279,13 +301,15 @@ fn communicate(child: &mut Child, call: &Call<'_>, git: &Git) -> io::Result<(Vec
 impl Streams<'_> {
     /// Waits until a stream is ready; true once the child has exited.
     fn wait(&mut self, remaining: Duration) -> io::Result<bool> {
-        if self.pending_input.is_empty() {
+        if self.pending_input.is_empty() && !self.has_watcher {
             self.stdin = None;
         }
         let mut poll_fds = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
         poll_fds.extend(self.stdout.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
         poll_fds.extend(self.stderr.as_ref().map(|stream| PollFd::new(stream, PollFlags::IN)));
-        poll_fds.extend(self.stdin.as_ref().map(|stream| PollFd::new(stream, PollFlags::OUT)));
+        let is_writing = |_: &&ChildStdin| !self.pending_input.is_empty();
+        let stdin = self.stdin.as_ref().filter(is_writing);
+        poll_fds.extend(stdin.map(|stream| PollFd::new(stream, PollFlags::OUT)));
         let timeout = Timespec::try_from(remaining).map_err(io::Error::other)?;
         match poll(&mut poll_fds, Some(&timeout)) {
             Ok(_) => Ok(!poll_fds[0].revents().is_empty()),
@@ -294,8 +318,15 @@ impl Streams<'_> {
         }
     }
 
+    /// With a line instead of the end of its input the watcher kills nothing: a credential helper may have left a daemon.
+    fn dismiss_watcher(&mut self) {
+        if let Some(stdin) = self.stdin.as_mut().filter(|_| self.has_watcher) {
+            let _ = stdin.write(b"\n");
+        }
+    }
+
     fn write_input(&mut self) {
-        let Some(stdin) = &mut self.stdin else { return };
+        let Some(stdin) = self.stdin.as_mut().filter(|_| !self.pending_input.is_empty()) else { return };
         match stdin.write(self.pending_input) {
             Ok(count) => self.pending_input = &self.pending_input[count..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -339,6 +370,9 @@ fn read_available(stream: &mut Option<impl Read>, into: &mut Vec<u8>, max_bytes:
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+
+    use rustix::process::kill_process;
 
     /// A shell script in place of git.
     fn fake_git(folder: &Path, text: &str, limit: Duration) -> Git {
@@ -377,6 +411,61 @@ mod tests {
     fn a_hanging_git_is_killed_with_its_children() {
         let result = run_script("sleep 600 & sleep 600", b"", Duration::from_millis(300));
         assert!(matches!(result, Err(GitError::TimedOut { .. })), "{result:?}");
+    }
+
+    /// The live processes of a process group.
+    fn group_members(group: i32) -> Vec<i32> {
+        let is_member = |stat: &str| {
+            let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+            fields[0] != "Z" && fields[2] == group.to_string()
+        };
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let stat = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        pids.filter(|pid| stat(pid).is_ok_and(|stat| is_member(&stat))).collect()
+    }
+
+    fn run_remote(text: &str) -> Result<Vec<u8>, GitError> {
+        let folder = tempfile::tempdir().unwrap();
+        let git = fake_git(folder.path(), text, LONG_LIMIT);
+        loop {
+            match git.run(folder.path(), &Call { remote: Some(&[]), ..Call::new(["fetch"]) }) {
+                // As above.
+                Err(GitError::Failed { stderr, .. }) if stderr.contains("busy") => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    #[test]
+    fn a_remote_call_is_killed_with_the_process_that_runs_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = fake_git(folder.path(), "sleep 600 & sleep 600", LONG_LIMIT);
+        let mut command = git.command(folder.path(), &Call { remote: Some(&[]), ..Call::new(["fetch"]) });
+        let mut child = command.spawn().unwrap();
+        // As if this process was killed.
+        drop(child.stdin.take());
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        let mut rest = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
+    }
+
+    #[test]
+    fn a_remote_call_that_ends_leaves_background_processes_alone() {
+        let output =
+            String::from_utf8(run_remote("sleep 600 >/dev/null 2>&1 & echo $$ $!").unwrap()).unwrap();
+        let pids: Vec<i32> = output.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        let (group, background) = (pids[0], pids[1]);
+        let members = loop {
+            let members = group_members(group);
+            // The watcher ends a moment later.
+            if members.len() < 2 {
+                break members;
+            }
+        };
+        assert_eq!(members, [background]);
+        kill_process(Pid::from_raw(background).unwrap(), Signal::KILL).unwrap();
+        assert!(matches!(run_remote("exit 3"), Err(GitError::Failed { exit: Some(3), .. })));
     }
 
     #[test]

@@ -40,6 +40,28 @@ impl Stamp {
         numbers.next().is_none().then_some(stamp)
     }
 
+    /// A fingerprint of all files below a directory, except git's own: their number, total size and newest time. It never
+    /// follows a symbolic link, and leaves out what cannot be read.
+    pub(crate) fn of_directory(dir: &Path) -> Stamp {
+        let mut stamp = Stamp::default();
+        let mut folders = vec![dir.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            for entry in entries.filter(|entry| entry.file_name() != ".git") {
+                let Ok(found) = entry.metadata() else { continue };
+                if found.is_dir() {
+                    folders.push(entry.path());
+                    continue;
+                }
+                stamp.inode += 1;
+                stamp.size = stamp.size.wrapping_add(found.size());
+                let newest = (stamp.seconds, stamp.nanoseconds).max((found.mtime(), found.mtime_nsec()));
+                (stamp.seconds, stamp.nanoseconds) = newest;
+            }
+        }
+        stamp
+    }
+
     /// `None` if the path does not exist.
     pub(crate) fn at(path: &Path) -> Option<Stamp> {
         fs::symlink_metadata(path).ok().as_ref().map(Stamp::of)

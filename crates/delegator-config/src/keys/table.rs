@@ -217,12 +217,12 @@ pub static KEYS: &[Key] = &[
         Integer(180),
         "A worker without a heartbeat for this long loses its tasks.",
     ),
-    key("fleet_beat_sec", seconds(1), Integer(15), "Time between two heartbeats of a worker."),
+    key("fleet_heartbeat_sec", seconds(1), Integer(15), "Time between two heartbeats of a worker."),
     key(
         "fleet_cutoff_sec",
         seconds(2),
         Integer(150),
-        "A worker without a database connection for this long stops its agents; more than `fleet_beat_sec`. Of a worker, `fleet_lease_sec` must be at least this, `interrupt_grace_sec`, `terminate_grace_sec` and 10 s together.",
+        "A worker without a database connection for this long stops its agents; more than `fleet_heartbeat_sec`. Of a worker, `fleet_lease_sec` must be at least this, `interrupt_grace_sec`, `terminate_grace_sec` and 10 s together.",
     ),
     key(
         "fleet_retention_hours",

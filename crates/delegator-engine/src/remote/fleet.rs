@@ -54,10 +54,13 @@ impl FleetProvider {
         let (diff, setup_output) = (blob(BlobName::Diff)?, blob(BlobName::Setup)?);
         let tokens = result.as_ref().and_then(FleetResult::tokens);
         let (record, facts) = match result {
-            Some(FleetResult { record, base_commit, branch, pushed_branch, worker, .. }) => {
-                (record, RemoteFacts::new(base_commit, branch, pushed_branch, Some(worker)))
+            Some(FleetResult { record, base_commit, branch, pushed_branch, worker, omissions, .. }) => {
+                (record, RemoteFacts::new(base_commit, branch, pushed_branch, Some(worker), omissions))
             }
-            None => (Default::default(), RemoteFacts::new(None, None, None, task.worker.clone())),
+            None => {
+                let worker = task.worker.clone();
+                (Default::default(), RemoteFacts::new(None, None, None, worker, Default::default()))
+            }
         };
         Ok(RemoteEnd {
             end: end.clone(),

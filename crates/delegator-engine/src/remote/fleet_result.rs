@@ -3,6 +3,7 @@
 use delegator_registry::Tokens;
 use serde::{Deserialize, Serialize};
 
+use super::remote_facts::DiffOmissions;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 use crate::supervise::task_report::{Record, tokens};
@@ -15,12 +16,14 @@ pub struct FleetResult {
     pub record: Record,
     /// The commit that the task started from; `None` if the repository could not be checked out.
     pub base_commit: Option<String>,
-    /// The branch of that commit.
+    /// The branch of that commit; `None` if the task started from a tag or a commit.
     pub branch: Option<String>,
     /// The branch to which the worker pushed the changes.
     pub pushed_branch: Option<String>,
     /// The name of the worker.
     pub worker: String,
+    /// What the diff does not have.
+    pub omissions: DiffOmissions,
 }
 
 impl FleetResult {
@@ -53,6 +56,7 @@ mod tests {
             branch: Some("main".to_owned()),
             pushed_branch: None,
             worker: "build-1".to_owned(),
+            omissions: DiffOmissions::default(),
         };
         let text = result.to_json().unwrap();
         assert_eq!(FleetResult::from_json(&text).unwrap(), result);

@@ -79,7 +79,7 @@ pub struct RemoteRequest<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// Number of solutions to try.
     pub attempts: u8,
-    /// The branch to start from; that of the environment, unless the caller named another.
+    /// The branch to start from, for the fleet also a tag or commit; that of the environment, unless the caller named another.
     pub branch: Option<&'a str>,
     pub idempotency: Option<&'a Idempotency>,
 }

@@ -1,5 +1,6 @@
 //! What a provider reports about an ended task besides its report, stored as `remote.json`.
 
+use delegator_git::LeftOut;
 use delegator_registry::{TaskDir, TaskFile};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,17 @@ pub struct RemoteFacts {
     /// The branch to which the changes were pushed.
     pub pushed_branch: Option<String>,
     pub worker: Option<String>,
+    pub omissions: DiffOmissions,
+}
+
+/// What the stored diff of a task does not have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiffOmissions {
+    /// Changed files that are not in it, up to a limit.
+    pub left_out: Vec<LeftOut>,
+    pub left_out_count: usize,
+    /// There are changes, but no diff is stored, because it is larger than this many bytes.
+    pub size_limit: Option<usize>,
 }
 
 impl RemoteFacts {
@@ -25,8 +37,9 @@ impl RemoteFacts {
         branch: Option<String>,
         pushed_branch: Option<String>,
         worker: Option<String>,
+        omissions: DiffOmissions,
     ) -> RemoteFacts {
-        RemoteFacts { version: FormatVersion, base_commit, branch, pushed_branch, worker }
+        RemoteFacts { version: FormatVersion, base_commit, branch, pushed_branch, worker, omissions }
     }
 
     pub(super) fn write(&self, dir: &TaskDir) -> Result<(), EngineError> {

@@ -14,7 +14,7 @@ use delegator_supervisor::agent::Variables;
 use super::restore::refuse_while_busy;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::remote::remote_facts::RemoteFacts;
+use crate::remote::remote_facts::{DiffOmissions, RemoteFacts};
 use crate::remote::submit_remote::provider_error;
 use crate::upkeep::restore_record::{RestorePointRecord, git, reference};
 
@@ -42,6 +42,12 @@ impl Engine {
             }
             _ => self.read_stored(&task.id, TaskFile::Diff),
         }
+    }
+
+    /// What the diff of an ended task does not have. Of hosted Codex nothing is known.
+    pub fn diff_omissions(&self, id: &TaskId) -> Result<DiffOmissions, EngineError> {
+        let Some(dir) = self.task_dir(id)? else { return Ok(DiffOmissions::default()) };
+        Ok(RemoteFacts::read(&dir)?.unwrap_or_default().omissions)
     }
 
     /// Applies a diff of an ended task to the work tree that contains `directory`; with `dry_run`, only reports

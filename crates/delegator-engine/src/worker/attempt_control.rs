@@ -59,8 +59,8 @@ impl AttemptControl {
     pub(super) fn request(&self, stop: Stop) -> bool {
         let mut state = self.state();
         // A started task is not released: it runs to its end.
-        let is_meant = stop != Stop::Release || !state.is_started;
-        if !is_meant || state.stop.as_ref().is_some_and(|known| known.rank() >= stop.rank()) {
+        let is_too_late = stop == Stop::Release && state.is_started;
+        if is_too_late || state.stop.as_ref().is_some_and(|known| known.rank() >= stop.rank()) {
             return false;
         }
         state.stop = Some(stop);

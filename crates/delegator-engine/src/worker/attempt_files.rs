@@ -24,7 +24,7 @@ pub(super) struct AttemptFiles {
 pub(super) struct PreparedAttempt {
     version: FormatVersion<1>,
     pub(super) base_commit: String,
-    pub(super) branch: String,
+    pub(super) branch: Option<String>,
 }
 
 impl PreparedAttempt {
@@ -49,6 +49,11 @@ impl AttemptFiles {
     /// The checkout in which the agent works.
     pub(super) fn work(&self) -> PathBuf {
         self.dir.join("work")
+    }
+
+    /// Contents of files as they were before the agent started.
+    pub(super) fn before(&self) -> PathBuf {
+        self.dir.join("before")
     }
 
     /// For temporary files of git.

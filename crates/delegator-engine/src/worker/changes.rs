@@ -1,7 +1,8 @@
 //! What the agent of an attempt changed: the diff, and the branch to which it is pushed.
 
+use delegator_domain::redact::Redactor;
 use delegator_fleet::{Claim, TaskSpec};
-use delegator_git::{DiffText, GitError, PushedCommit, RemoteError, RemoteUrl, WorkTreeDiff};
+use delegator_git::{DiffText, GitError, LeftOut, PushedCommit, RemoteError, RemoteUrl, WorkTreeDiff};
 
 use super::attempt_control::AttemptControl;
 use super::attempt_files::{AttemptFiles, PreparedAttempt};
@@ -9,6 +10,12 @@ use super::preparation::{git, mirror, remote_access};
 use super::shared::Shared;
 use super::workspace::file_name;
 use crate::error::EngineError;
+use crate::remote::remote_facts::DiffOmissions;
+
+/// Files that are named although they are not in the diff; the others are counted.
+const MAX_LISTED: usize = 100;
+/// Files that a warning names.
+const NAMED_FILES: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChangesError {
@@ -32,20 +39,36 @@ pub(super) fn find_changes(
     let git = git(shared, files)?;
     let mirror = mirror(shared, &git, spec)?;
     let before = files.files_before().map_err(ChangesError::Files)?;
-    let dir = files.work();
-    Ok(WorkTreeDiff::take(&git, (&dir, &base.base_commit, &mirror), &before, &files.temp())?)
+    let (dir, store) = (files.work(), files.before());
+    let checkout = (dir.as_path(), base.base_commit.as_str(), &mirror);
+    Ok(WorkTreeDiff::take(&git, checkout, (&before, &store), &files.temp())?)
 }
 
-/// What is missing in the diff.
-pub(super) fn omissions(found: &WorkTreeDiff) -> Vec<String> {
-    let left_out = found.left_out.iter();
-    let mut omissions: Vec<String> = left_out
-        .map(|path| format!("{path} is too large or unreadable and is not part of the diff"))
-        .collect();
-    if let DiffText::TooLarge(limit) = found.diff {
-        omissions.push(format!("The diff is not stored: it is larger than {} MiB", limit >> 20));
+/// What is missing in the diff. File names may contain secrets of this machine.
+pub(super) fn omissions(found: &WorkTreeDiff, redactor: &Redactor) -> DiffOmissions {
+    let redacted =
+        |file: &LeftOut| LeftOut { path: redactor.redact_str(&file.path).into_owned(), ..file.clone() };
+    DiffOmissions {
+        left_out: found.left_out.iter().take(MAX_LISTED).map(redacted).collect(),
+        left_out_count: found.left_out.len(),
+        size_limit: match found.diff {
+            DiffText::TooLarge(limit) => Some(limit),
+            DiffText::Complete(_) => None,
+        },
     }
-    omissions
+}
+
+/// Names the files in which the diff has edits of the setup script.
+pub(super) fn setup_warning(found: &WorkTreeDiff) -> Option<String> {
+    let files = &found.with_setup_edits;
+    let more = match files.len().saturating_sub(NAMED_FILES) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let named = files.iter().take(NAMED_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    (!files.is_empty()).then(|| {
+        format!("The diff also has what the setup script changed in {named}{more}: the agent changed the same lines")
+    })
 }
 
 /// Pushes the changes and returns the branch. A stop of the attempt ends the push.

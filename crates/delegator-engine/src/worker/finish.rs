@@ -4,15 +4,16 @@ use delegator_domain::redact::Redactor;
 use delegator_domain::task::TaskEnd;
 use delegator_fleet::{BlobName, FinishedTask, FleetError, TaskSpec};
 
-use super::attempt::{Ended, Outcome};
 use super::attempt_control::AttemptControl;
 use super::attempt_files::AttemptFiles;
-use super::changes::{find_changes, omissions, push_changes};
+use super::changes::{find_changes, omissions, push_changes, setup_warning};
+use super::outcome::{Ended, Outcome};
 use super::port::WorkerEvent;
 use super::shared::Shared;
 use crate::error::EngineError;
 use crate::format_version::FormatVersion;
 use crate::remote::fleet_result::FleetResult;
+use crate::remote::remote_facts::DiffOmissions;
 use crate::results::task_queries::TaskFiles;
 use crate::supervise::task_report::Record;
 
@@ -114,11 +115,12 @@ fn finish(
     let stored = ended.local.as_ref().map(|local| shared.engine.files(local)).transpose();
     let (mut record, mut warnings) = record_of(stored);
     warnings.extend(ended.warnings);
-    let mut changes = None;
+    let (mut changes, mut missing) = (None, DiffOmissions::default());
     if let (Some(base), Some(_)) = (&ended.base, &ended.local) {
         match find_changes(shared, spec, files, base) {
             Ok(found) => {
-                warnings.extend(omissions(&found));
+                missing = omissions(&found, &shared.settings.redactor);
+                warnings.extend(setup_warning(&found));
                 changes = Some((base, found)).filter(|(_, found)| found.diff.has_changes());
             }
             Err(error) => warnings.push(format!("The changes of the task could not be read: {error}")),
@@ -148,9 +150,10 @@ fn finish(
         version: FormatVersion,
         record,
         base_commit: ended.base.as_ref().map(|base| base.base_commit.clone()),
-        branch: ended.base.as_ref().map(|base| base.branch.clone()),
+        branch: ended.base.as_ref().and_then(|base| base.branch.clone()),
         pushed_branch,
         worker: shared.settings.name.clone(),
+        omissions: missing,
     };
     let result = result.to_json()?;
     let names = blobs.iter().map(|(name, _)| *name).collect();
@@ -170,7 +173,7 @@ fn record_of(stored: Result<Option<TaskFiles>, EngineError>) -> (Record, Vec<Str
 mod tests {
     use delegator_domain::task::FailureKind;
 
-    use super::super::preparation::failed;
+    use super::super::outcome::failed;
     use super::*;
 
     #[test]

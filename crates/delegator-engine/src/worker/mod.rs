@@ -1,11 +1,11 @@
 //! The worker: claims tasks of the fleet and runs them on this machine.
 //!
 //! ```text
-//! session: open ─▶ heartbeat, claim ─▶ … ─▶ drain ─▶ close
+//! session: wait for the database ─▶ open ─▶ heartbeat, claim ─▶ … ─▶ drain ─▶ close
 //! attempt: claim ─▶ checkout ─▶ start ─▶ setup ─▶ submit here ─▶ events ─▶ diff, result ─▶ finish
 //! ```
 //!
-//! One thread controls the session ([`control`]), one watches the cutoff, and each attempt has a thread. The task itself runs
+//! One thread runs the session ([`session`]), one watches the cutoff, and each attempt has a thread. The task itself runs
 //! through the registry and supervisor of this machine, so it survives this process: a restarted worker submits the same
 //! idempotency key and finds it again. What a worker does with a heartbeat is decided in [`decisions`], without I/O.
 //!
@@ -15,17 +15,25 @@ mod attempt;
 mod attempt_control;
 mod attempt_files;
 mod changes;
+mod checkouts;
+mod claim_pace;
 mod control;
+mod cutoff;
 mod decisions;
 mod directories;
 mod events_upload;
 mod finish;
+mod following;
 mod local_tasks;
+mod outcome;
 mod port;
 mod preparation;
 mod pruning;
+mod session;
 mod setup;
+mod setup_locks;
 mod shared;
+mod submission;
 #[cfg(test)]
 mod tests;
 mod workspace;

@@ -24,7 +24,7 @@ pub struct WorkerSettings {
     /// Version of the program, for display.
     pub version: String,
     pub lease: Duration,
-    pub beat: Duration,
+    pub heartbeat_interval: Duration,
     /// Without a successful heartbeat for this long, the worker stops its agents.
     pub cutoff: Duration,
     pub retention: Retention,
@@ -103,7 +103,9 @@ pub enum WorkerEvent {
     Unpaused,
     Draining,
     DatabaseError { message: String },
+    Waiting { message: String },
     DatabaseBack,
+    Migrated { version: i32 },
     CutOff { seconds: u64 },
     SessionLost,
     Problem { message: String },
@@ -117,6 +119,7 @@ impl WorkerEvent {
             self,
             WorkerEvent::Lost { .. }
                 | WorkerEvent::DatabaseError { .. }
+                | WorkerEvent::Waiting { .. }
                 | WorkerEvent::CutOff { .. }
                 | WorkerEvent::SessionLost
                 | WorkerEvent::Problem { .. }
@@ -150,7 +153,13 @@ impl fmt::Display for WorkerEvent {
             WorkerEvent::Unpaused => f.write_str("claiming tasks again"),
             WorkerEvent::Draining => f.write_str("draining: no task is claimed, running tasks continue"),
             WorkerEvent::DatabaseError { message } => write!(f, "{message}; running tasks continue"),
+            WorkerEvent::Waiting { message } => {
+                write!(f, "{message}; the worker waits and tries again")
+            }
             WorkerEvent::DatabaseBack => f.write_str("the fleet's database answers again"),
+            WorkerEvent::Migrated { version } => {
+                write!(f, "created or upgraded the tables of the fleet to version {version}")
+            }
             WorkerEvent::CutOff { seconds } => {
                 write!(f, "no connection to the fleet's database for {seconds} s: stopping all tasks")
             }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use delegator_domain::task::{FailureKind, TaskEnd};
+use delegator_domain::task::FailureKind;
 use delegator_fleet::TaskSpec;
 use delegator_git::{BaseCommit, Git, Mirror, RemoteAccess, RemoteError, RemoteUrl, TreeListing};
 
-use super::attempt::{Ended, Outcome};
 use super::attempt_control::{AttemptControl, Stop};
 use super::attempt_files::{AttemptFiles, PreparedAttempt};
+use super::outcome::{Ended, Outcome, failed, stopped};
 use super::setup::{SetupError, create_prepared_checkout};
 use super::shared::Shared;
 use crate::error::EngineError;
@@ -51,14 +51,15 @@ pub(super) fn prepare(
         let output = run_setup(shared, control, spec, script, (&mirror, &base), files)?;
         files.write_setup_output(&output).map_err(io("store the output of a setup script"))?;
     }
-    let listing = TreeListing::take(&git.with_limit(LIST_LIMIT), &files.work(), &files.temp());
+    let (git, work) = (git.with_limit(LIST_LIMIT), files.work());
+    let listing = TreeListing::take(&git, (&work, &base.commit), &files.before(), &files.temp());
     let listing = listing.map_err(|error| checkout_failure(control, &error.into(), Some(&base)))?;
     let prepared = PreparedAttempt::new(&base);
     files.write_prepared(&prepared, &listing).map_err(io("store the state of an attempt"))?;
     Ok(prepared)
 }
 
-/// Resolves the branch, and checks it out if there is no setup script, whose checkout is copied instead.
+/// Resolves what the task starts from, and checks it out if there is no setup script, whose checkout is copied instead.
 fn check_out(
     shared: &Shared<'_>,
     control: &AttemptControl,
@@ -124,18 +125,4 @@ fn checkout_failure(control: &AttemptControl, error: &RemoteError, base: Option<
             ..Ended::new(failed(FailureKind::CheckoutFailed, error.to_string()))
         })),
     }
-}
-
-/// The outcome of an attempt that was stopped before its agent was started.
-pub(super) fn stopped(control: &AttemptControl) -> Outcome {
-    match control.stop() {
-        Some(Stop::Cancel { reason }) => Outcome::Ended(Box::new(Ended::new(TaskEnd::Cancelled { reason }))),
-        Some(Stop::CutOff) => Outcome::GivenUp("the worker had no connection to the database".to_owned()),
-        Some(Stop::Lost) => Outcome::Dropped,
-        Some(Stop::Release) | None => Outcome::Released,
-    }
-}
-
-pub(super) fn failed(kind: FailureKind, message: String) -> TaskEnd {
-    TaskEnd::Failed { kind, message, retry_at_ms: None }
 }

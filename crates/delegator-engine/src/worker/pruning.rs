@@ -1,16 +1,31 @@
-//! Deletes old tasks from the database, beside the heartbeats: deleting many takes longer than a heartbeat may wait.
+//! Deletes old tasks from the database, and unused mirrors and prepared checkouts from the workspace.
+//!
+//! It works beside the heartbeats: deleting much takes longer than a heartbeat may wait.
 
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant, SystemTime};
 
-use delegator_fleet::FleetError;
+use delegator_git::{GitError, delete_unused_mirrors};
 
 use super::port::WorkerEvent;
+use super::setup::remove_unused;
+use super::setup_locks::SetupLocks;
 use super::shared::Shared;
+use super::workspace::Workspace;
+
+/// A mirror or prepared checkout that no task used for so long is deleted.
+const UNUSED_AFTER: Duration = Duration::from_secs(14 * 24 * 3600);
+const WORKSPACE_INTERVAL: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Default)]
 pub(super) struct Pruning {
-    /// The result of the thread that runs.
-    running: Option<Receiver<Result<(), FleetError>>>,
+    /// The problems of the thread that runs.
+    running: Option<Receiver<Vec<String>>>,
+    /// When the workspace was pruned last.
+    workspace_at: Option<Instant>,
     has_failed: bool,
 }
 
@@ -20,33 +35,115 @@ impl Pruning {
         if let Some(running) = &self.running {
             match running.try_recv() {
                 Err(TryRecvError::Empty) => return,
-                Ok(Err(error)) => self.note_failure(shared, &error.to_string()),
-                Ok(Ok(())) => self.has_failed = false,
+                Ok(problems) => self.note_problems(shared, &problems),
                 Err(TryRecvError::Disconnected) => {}
             }
         }
         let (sender, receiver) = channel();
-        let (database, retention) = (shared.database.clone(), shared.settings.retention);
+        let (database, retention, now) = (shared.database.clone(), shared.settings.retention, shared.now());
+        let files = self.is_workspace_due().then(|| WorkspaceFiles::of(shared.workspace, &shared.setups));
         let spawned = std::thread::Builder::new().name("prune".to_owned()).spawn(move || {
-            let pruned = database.prune(&retention).map(drop);
+            let pruned = database.prune(&retention).err();
+            let mut problems: Vec<String> = pruned
+                .iter()
+                .map(|error| format!("could not delete old tasks from the fleet's database: {error}"))
+                .collect();
+            let pruned = files.and_then(|files| files.delete_unused(now).err());
+            problems.extend(
+                pruned.map(|error| format!("could not delete unused files of the workspace: {error}")),
+            );
             // The session may have ended meanwhile.
-            let _ = sender.send(pruned);
+            let _ = sender.send(problems);
         });
         match spawned {
             Ok(_) => self.running = Some(receiver),
             Err(error) => {
                 self.running = None;
-                self.note_failure(shared, &error.to_string());
+                self.note_problems(shared, &[format!("could not start to delete old tasks: {error}")]);
             }
         }
     }
 
-    /// Another worker, or this one later, deletes what is due; but the operator should know.
-    fn note_failure(&mut self, shared: &Shared<'_>, problem: &str) {
-        if !self.has_failed {
-            let message = format!("could not delete old tasks from the fleet's database: {problem}");
-            shared.report(&WorkerEvent::Problem { message });
+    fn is_workspace_due(&mut self) -> bool {
+        let is_due = self.workspace_at.is_none_or(|last| last.elapsed() >= WORKSPACE_INTERVAL);
+        if is_due {
+            self.workspace_at = Some(Instant::now());
         }
-        self.has_failed = true;
+        is_due
+    }
+
+    /// Another worker, or this one later, deletes what is due; but the operator should know.
+    fn note_problems(&mut self, shared: &Shared<'_>, problems: &[String]) {
+        if !self.has_failed {
+            for message in problems {
+                shared.report(&WorkerEvent::Problem { message: message.clone() });
+            }
+        }
+        self.has_failed = !problems.is_empty();
+    }
+}
+
+/// The parts of a workspace that grow with the repositories and environments that its worker has ever used.
+struct WorkspaceFiles {
+    mirrors: PathBuf,
+    setups: PathBuf,
+    tasks: PathBuf,
+    locks: Arc<SetupLocks>,
+}
+
+impl WorkspaceFiles {
+    fn of(workspace: &Workspace, locks: &Arc<SetupLocks>) -> WorkspaceFiles {
+        WorkspaceFiles {
+            mirrors: workspace.mirrors(),
+            setups: workspace.setups(),
+            tasks: workspace.tasks(),
+            locks: Arc::clone(locks),
+        }
+    }
+
+    /// Checkouts read the objects of their mirror, and each of them begins with a use of it. So the mirrors that were not
+    /// used are free, unless there is a task that is as old.
+    fn delete_unused(&self, now: SystemTime) -> Result<(), GitError> {
+        let Some(used_before) = now.checked_sub(UNUSED_AFTER) else { return Ok(()) };
+        let failed = |dir: &PathBuf| {
+            let path = dir.clone();
+            move |source| GitError::Io { doing: "delete unused files of", path, source }
+        };
+        remove_unused(&self.setups, &self.locks, used_before).map_err(failed(&self.setups))?;
+        let tasks = fs::read_dir(&self.tasks).map_err(failed(&self.tasks))?.flatten();
+        let mut begun_at = tasks.map(|task| task.metadata().and_then(|found| found.modified()));
+        // What cannot be examined counts as old.
+        match begun_at.any(|time| !time.is_ok_and(|time| time >= used_before)) {
+            true => Ok(()),
+            false => delete_unused_mirrors(&self.mirrors, used_before),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn unused_mirrors_are_deleted_unless_a_task_is_as_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(folder.path()).unwrap();
+        let mirror = workspace.mirrors().join("app-1.git");
+        fs::create_dir(&mirror).unwrap();
+        fs::write(mirror.with_extension("lock"), "").unwrap();
+        let task = workspace.tasks().join("t-1");
+        fs::create_dir(&task).unwrap();
+        let files = WorkspaceFiles::of(&workspace, &Arc::default());
+        let now = fs::metadata(&task).unwrap().modified().unwrap();
+        files.delete_unused(now).unwrap();
+        assert!(mirror.exists(), "it was used today");
+        let later = now + UNUSED_AFTER + Duration::from_secs(1);
+        files.delete_unused(later).unwrap();
+        assert!(mirror.exists(), "the task may still read its objects");
+        File::open(&task).unwrap().set_modified(later).unwrap();
+        files.delete_unused(later).unwrap();
+        assert!(!mirror.exists());
     }
 }

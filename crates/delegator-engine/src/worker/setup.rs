@@ -1,18 +1,16 @@
 //! The setup script of an environment, run once for each revision.
 //!
-//! A revision is an environment, its repository, its script, and the commit: what a script installs depends on the files of
-//! the commit, so another commit needs another run. The script runs in a checkout of its own, which is then copied for each
+//! A revision is an environment, its repository, its script, the branch and the commit: what a script installs depends on the
+//! files of the commit, so another commit needs another run. The script runs in a checkout of its own, which is then copied for each
 //! task; so its effect is in the work tree of the task, and tasks do not see each other's changes. Older revisions of the
-//! environment are deleted.
+//! environment are deleted, and those that are not used for long.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
 
 use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
 use delegator_fleet::TaskSpec;
@@ -21,13 +19,13 @@ use delegator_supervisor::agent::{Variables, locate};
 use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
 use super::directories::{copy_directory, remove_directory};
+use super::setup_locks::SetupLocks;
 use super::shared::Shared;
 use super::workspace::{file_name, hash};
 use crate::error::EngineError;
 
 /// Installing the dependencies of a large project takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Length of the line of output that is part of the failure's message.
 const QUOTED_CHARS: usize = 300;
 
@@ -43,49 +41,6 @@ pub(super) enum SetupError {
     Cancelled,
     #[error(transparent)]
     Engine(#[from] EngineError),
-}
-
-/// Revisions that a thread is preparing or copying.
-#[derive(Debug, Default)]
-pub(super) struct SetupLocks {
-    held: Mutex<BTreeSet<PathBuf>>,
-    released: Condvar,
-}
-
-struct SetupLock<'a> {
-    locks: &'a SetupLocks,
-    dir: PathBuf,
-}
-
-impl SetupLocks {
-    fn try_lock(&self, dir: &Path) -> Option<SetupLock<'_>> {
-        let is_new = self.held().insert(dir.to_owned());
-        is_new.then(|| SetupLock { locks: self, dir: dir.to_owned() })
-    }
-
-    /// `None` if the wait was cancelled.
-    fn lock(&self, dir: &Path, cancel: &AtomicBool) -> Option<SetupLock<'_>> {
-        loop {
-            if let Some(lock) = self.try_lock(dir) {
-                return Some(lock);
-            }
-            if cancel.load(Ordering::Relaxed) {
-                return None;
-            }
-            drop(self.released.wait_timeout_while(self.held(), POLL_INTERVAL, |held| held.contains(dir)));
-        }
-    }
-
-    fn held(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for SetupLock<'_> {
-    fn drop(&mut self) {
-        self.locks.held().remove(&self.dir);
-        self.locks.released.notify_all();
-    }
 }
 
 /// The directory of one revision: `work` is the checkout, `output` what the script printed; `output` exists only if the
@@ -107,11 +62,25 @@ impl Revision {
     fn mark(&self) -> PathBuf {
         self.dir.join("mark")
     }
+
+    /// The modification time of the output is when the revision was used last.
+    fn record_use(&self, now: SystemTime) -> io::Result<()> {
+        File::options().append(true).open(self.output())?.set_modified(now)
+    }
+
+    /// Deletes the output first: what an interrupted deletion leaves is no prepared checkout.
+    fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(self.output()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        remove_directory(&self.dir)
+    }
 }
 
 /// The name of a revision; that of another revision of the same environment begins with the same text.
 fn revision_name(spec: &TaskSpec, base: &BaseCommit, script: &str) -> String {
-    let parts = [spec.repo_url.as_str(), script, &base.commit];
+    let parts = [spec.repo_url.as_str(), script, &base.commit, base.branch.as_deref().unwrap_or_default()];
     let joined: Vec<String> = parts.iter().map(|part| format!("{}:{part}", part.len())).collect();
     format!("{}{}", environment_prefix(&spec.environment), hash(joined.concat().as_bytes()))
 }
@@ -145,6 +114,8 @@ pub(super) fn create_prepared_checkout(
         remove_older(shared, &environment_prefix(&spec.environment), &name);
     }
     let output = fs::read(revision.output()).map_err(EngineError::io("read the output of a setup script"))?;
+    let used = revision.record_use(shared.now());
+    used.map_err(EngineError::io("record the use of a prepared checkout"))?;
     copy_directory(&revision.work(), to).map_err(EngineError::io("copy a prepared checkout"))?;
     Ok(output)
 }
@@ -234,9 +205,22 @@ fn remove_older(shared: &Shared<'_>, prefix: &str, current: &str) {
             continue;
         }
         if let Some(_lock) = shared.setups.try_lock(&entry.path()) {
-            let _ = remove_directory(&entry.path());
+            let _ = Revision { dir: entry.path() }.remove();
         }
     }
+}
+
+/// Deletes the revisions that were used last before this time, unless a thread uses them.
+pub(super) fn remove_unused(setups: &Path, locks: &SetupLocks, used_before: SystemTime) -> io::Result<()> {
+    for entry in fs::read_dir(setups)?.flatten() {
+        let revision = Revision { dir: entry.path() };
+        let Some(_lock) = locks.try_lock(&revision.dir) else { continue };
+        let used_at = fs::metadata(revision.output()).and_then(|found| found.modified());
+        if used_at.is_ok_and(|used_at| used_at < used_before) {
+            revision.remove()?;
+        }
+    }
+    Ok(())
 }
 
 /// Ends scripts that a killed worker has left, and deletes what they have not finished.
@@ -278,11 +262,12 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_is_environment_repository_script_and_commit() {
-        let base = |commit: &str| BaseCommit { commit: commit.to_owned(), branch: "main".to_owned() };
+    fn a_revision_is_environment_repository_script_branch_and_commit() {
+        let base = |commit: &str| BaseCommit { commit: commit.to_owned(), branch: None };
         let name = |environment: &str, url: &str, script: &str, commit: &str| {
             revision_name(&spec(environment, url), &base(commit), script)
         };
+        let on_branch = BaseCommit { branch: Some("main".to_owned()), ..base("c1") };
         let first = name("e", "/r", "make", "c1");
         assert_eq!(name("e", "/r", "make", "c1"), first);
         for other in [
@@ -291,10 +276,33 @@ mod tests {
             name("e", "/r", "make all", "c1"),
             name("e", "/r", "make", "c2"),
             name("e", "/rm", "ake", "c1"),
+            revision_name(&spec("e", "/r"), &on_branch, "make"),
         ] {
             assert_ne!(other, first);
         }
         assert!(first.starts_with("e.") && !name("e2", "/r", "make", "c1").starts_with("e."));
+    }
+
+    #[test]
+    fn only_revisions_that_are_not_used_are_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let revision = |name: &str| Revision { dir: folder.path().join(name) };
+        let now = fs::metadata(folder.path()).unwrap().modified().unwrap();
+        let old = now - Duration::from_secs(61);
+        for name in ["old.1", "busy.1", "used.1", "new.1"] {
+            fs::create_dir_all(revision(name).work()).unwrap();
+            fs::write(revision(name).output(), "x").unwrap();
+            File::options().append(true).open(revision(name).output()).unwrap().set_modified(old).unwrap();
+        }
+        // Its script still runs.
+        fs::remove_file(revision("new.1").output()).unwrap();
+        revision("used.1").record_use(now).unwrap();
+        let locks = SetupLocks::default();
+        let busy = locks.try_lock(&revision("busy.1").dir);
+        remove_unused(folder.path(), &locks, now - Duration::from_secs(60)).unwrap();
+        drop(busy);
+        let exists = ["old.1", "busy.1", "used.1", "new.1"].map(|name| revision(name).dir.exists());
+        assert_eq!(exists, [false, true, true, true]);
     }
 
     #[test]

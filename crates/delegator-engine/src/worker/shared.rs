@@ -1,15 +1,16 @@
 //! What the threads of a worker share.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use delegator_fleet::{Claim, Database, FleetError};
 
 use super::attempt_control::{AttemptControl, Stop};
 use super::decisions::{AttemptKey, back_off};
 use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
-use super::setup::SetupLocks;
+use super::setup_locks::SetupLocks;
 use super::workspace::Workspace;
 use crate::Engine;
 use crate::submit::worker_contact::{BootTime, WorkerContact, record_contact};
@@ -24,11 +25,12 @@ pub(super) struct Shared<'a> {
     pub(super) settings: &'a WorkerSettings,
     pub(super) workspace: &'a Workspace,
     pub(super) signals: &'a StopSignals,
-    pub(super) setups: SetupLocks,
+    pub(super) setups: Arc<SetupLocks>,
     attempts: Mutex<BTreeMap<AttemptKey, Arc<AttemptControl>>>,
     attempt_ended: Condvar,
+    ended_attempts: AtomicU64,
     /// When the last successful heartbeat was sent.
-    last_beat: Mutex<BootTime>,
+    last_heartbeat: Mutex<BootTime>,
 }
 
 pub(super) fn key_of(claim: &Claim) -> AttemptKey {
@@ -50,11 +52,17 @@ impl<'a> Shared<'a> {
             settings,
             workspace,
             signals,
-            setups: SetupLocks::default(),
+            setups: Arc::default(),
             attempts: Mutex::default(),
             attempt_ended: Condvar::new(),
-            last_beat: Mutex::new(BootTime::now()),
+            ended_attempts: AtomicU64::new(0),
+            last_heartbeat: Mutex::new(BootTime::now()),
         }
+    }
+
+    pub(super) fn now(&self) -> SystemTime {
+        let since_1970 = u64::try_from(self.engine.now_ms()).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + Duration::from_millis(since_1970)
     }
 
     pub(super) fn report(&self, event: &WorkerEvent) {
@@ -88,7 +96,13 @@ impl<'a> Shared<'a> {
 
     pub(super) fn unregister(&self, claim: &Claim) {
         self.attempts().remove(&key_of(claim));
+        self.ended_attempts.fetch_add(1, Ordering::Relaxed);
         self.attempt_ended.notify_all();
+    }
+
+    /// How many attempts have ended so far: their slots are free.
+    pub(super) fn ended_attempts(&self) -> u64 {
+        self.ended_attempts.load(Ordering::Relaxed)
     }
 
     pub(super) fn known(&self) -> BTreeSet<AttemptKey> {
@@ -112,6 +126,12 @@ impl<'a> Shared<'a> {
         drop(waited);
     }
 
+    /// A random number from 0 to 1.
+    pub(super) fn random_fraction(&self) -> f64 {
+        let [first, second, ..] = self.engine.system.random_bytes().unwrap_or_default();
+        f64::from(u16::from_le_bytes([first, second])) / f64::from(u16::MAX)
+    }
+
     /// Waits for this time, or until the next signal.
     pub(super) fn pause(&self, length: Duration) {
         let (signals, deadline) = (self.signals.count(), Instant::now() + length);
@@ -122,13 +142,13 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The worker was stopped for good: attempts that wait shall find out.
-    pub(super) fn wake_attempts(&self) {
+    /// Ends all waits of the attempts: the worker exits and leaves their tasks to the next process.
+    pub(super) fn abandon_attempts(&self) {
         self.attempts().values().for_each(|control| control.abandon());
     }
 
-    pub(super) fn beat_succeeded(&self, sent_at: BootTime) {
-        *self.last_beat.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
+    pub(super) fn heartbeat_succeeded(&self, sent_at: BootTime) {
+        *self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
         if let Err(error) = record_contact(&self.workspace.contact(), sent_at) {
             let message = format!("could not write {}: {error}", self.workspace.contact().display());
             self.report(&WorkerEvent::Problem { message });
@@ -140,8 +160,8 @@ impl<'a> Shared<'a> {
         WorkerContact { file: self.workspace.contact(), limit: self.settings.cutoff }
     }
 
-    pub(super) fn since_last_beat(&self) -> Duration {
-        self.last_beat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    pub(super) fn since_last_heartbeat(&self) -> Duration {
+        self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Repeats a call of an attempt until it succeeds. An error means that the task is lost, that the worker was stopped for

@@ -16,12 +16,17 @@ use delegator_registry::{Idempotency, NewTask, OpenOptions, Registry, StateDir, 
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::attempt::{Followed, NotSubmitted, Work, find_or_submit, follow, lost_contact, run_attempt};
+use super::attempt::{Work, run_attempt};
 use super::attempt_control::AttemptControl;
-use super::control::{SessionEnd, WorkerError, remove_leftover, run_session, with_cutoff_watch};
+use super::checkouts::remove_leftover;
+use super::control::{WorkerError, run_sessions};
+use super::cutoff::with_cutoff_watch;
 use super::events_upload::EventsUpload;
+use super::following::{Followed, follow, lost_contact};
 use super::port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use super::session::{SessionEnd, run_session};
 use super::shared::Shared;
+use super::submission::{NotSubmitted, find_or_submit};
 use super::workspace::Workspace;
 use crate::Engine;
 use crate::submit::submission::Submission;
@@ -82,7 +87,7 @@ impl World {
                 labels: [].into(),
                 version: String::new(),
                 lease: 180 * second,
-                beat: 15 * second,
+                heartbeat_interval: 15 * second,
                 cutoff: 150 * second,
                 retention: Retention::default(),
                 exit_when_idle: false,
@@ -117,10 +122,16 @@ impl World {
         LocalRequest::new(control, &spec(), self.workspace.attempt(&control.claim).join("work"))
     }
 
-    fn run_session(&self) -> Result<SessionEnd, WorkerError> {
+    fn run_session(&self) -> Result<SessionEnd, FleetError> {
         let shared = self.shared();
         let is_over = AtomicBool::new(false);
         with_cutoff_watch(&shared, &is_over, |scope| run_session(&shared, scope, SessionId::random()))
+    }
+
+    /// Everything from the first contact with the database.
+    fn run_sessions(&self) -> Result<(), WorkerError> {
+        let shared = self.shared();
+        with_cutoff_watch(&shared, &AtomicBool::new(false), |scope| run_sessions(&shared, scope))
     }
 
     fn problems(&self) -> usize {
@@ -197,7 +208,7 @@ fn the_task_of_an_attempt_that_is_given_up_ends_before_the_fleet_knows() {
             shared.engine.system.sleep(Duration::from_millis(10));
         }
         world.signals.abandon();
-        shared.wake_attempts();
+        shared.abandon_attempts();
         control.abandon();
     });
 }
@@ -266,15 +277,43 @@ fn refuse_passwords(listener: &TcpListener) {
     }
 }
 
-#[test]
-fn a_worker_that_is_not_admitted_ends_with_the_error_at_its_cutoff() {
+/// A worker whose password is wrong.
+fn refused_world() -> World {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || refuse_passwords(&listener));
-    let mut world = World::with_database(&format!("postgres://me@127.0.0.1:{port}/fleet?sslmode=disable"));
+    World::with_database(&format!("postgres://me@127.0.0.1:{port}/fleet?sslmode=disable"))
+}
+
+#[test]
+fn a_worker_waits_for_a_database_that_is_away_until_it_is_stopped() {
+    let world = World::new();
+    std::thread::scope(|scope| {
+        let sessions = scope.spawn(|| world.run_sessions());
+        world.log.wait_for(|event| matches!(event, WorkerEvent::Waiting { .. }));
+        world.signals.add();
+        sessions.join().unwrap().unwrap();
+    });
+    assert_eq!(world.log.events.lock().unwrap().len(), 1, "one line, however often it tried");
+}
+
+#[test]
+fn a_worker_that_waiting_does_not_help_ends_with_the_error() {
+    let outcome = refused_world().run_sessions();
+    assert!(matches!(outcome, Err(WorkerError::Fleet(FleetError::NotAdmitted { .. }))), "{outcome:?}");
+    // One that ends when there are no tasks does not wait for a database either.
+    let mut world = World::new();
+    world.settings.exit_when_idle = true;
+    let outcome = world.run_sessions();
+    assert!(matches!(outcome, Err(WorkerError::Fleet(FleetError::Unreachable { .. }))), "{outcome:?}");
+}
+
+#[test]
+fn a_worker_that_is_not_admitted_ends_with_the_error_at_its_cutoff() {
+    let mut world = refused_world();
     world.settings.cutoff = Duration::from_millis(300);
     let outcome = world.run_session();
-    assert!(matches!(outcome, Err(WorkerError::Fleet(FleetError::NotAdmitted { .. }))), "{outcome:?}");
+    assert!(matches!(outcome, Err(FleetError::NotAdmitted { .. })), "{outcome:?}");
 }
 
 #[test]

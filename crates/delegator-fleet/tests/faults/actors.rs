@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskEnd;
 use delegator_fleet::{
-    Claim, ClaimedTask, Database, FinishedTask, FleetEnd, FleetError, FleetState, FleetTask, NewSession,
-    NewTask, OwnedTask, SessionId, Submitted,
+    Claim, ClaimedTask, Database, FinishedTask, FleetEnd, FleetError, FleetState, FleetTask, Listener,
+    NewSession, NewTask, OwnedTask, SessionId, Submitted,
 };
 use delegator_testkit::fleet_history::{Ack, Owner, result_of};
 use delegator_testkit::stage::wait_until;
@@ -70,6 +70,10 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn database(&self) -> &Database {
         &self.client.database
+    }
+
+    pub(crate) fn listener(&self) -> Listener {
+        self.database().listener(&self.session, Duration::from_secs(15))
     }
 
     pub(crate) fn claim(&self, max: u32) -> Result<Vec<ClaimedTask>, FleetError> {

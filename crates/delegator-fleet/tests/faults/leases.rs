@@ -1,7 +1,7 @@
 //! Sessions that expire, sessions that are replaced, and databases that were away.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use delegator_domain::task::{FailureKind, TaskEnd};
 use delegator_fleet::{EventPosition, FleetError, FleetState, NewTask, OnLost};
@@ -161,6 +161,42 @@ fn a_database_that_was_away_for_longer_than_the_lease_expires_nothing_at_once() 
         where new_state = 'failed'";
     assert_eq!(fleet.server.value(granted), "t");
     fleet.check(Unfinished::Forbidden);
+}
+
+/// A standby has been running for long when it is promoted, so the start of the server does not tell.
+#[test]
+fn a_promoted_standby_or_a_restored_database_expires_nothing_for_one_lease() {
+    let fleet = Fleet::new();
+    let id = fleet.submit();
+    fleet.worker("silent", SHORT).run_one();
+    // What the other server has replicated, or what was in the backup.
+    fleet.server.execute(
+        "update delegator.sessions set lease_until = now() - interval '1 s';
+         update delegator.server set identity = 'another server'",
+    );
+    let promoted_at = Instant::now();
+    assert_eq!(fleet.task(&id).state, FleetState::Running);
+    wait_until("the worker is lost", || fleet.task(&id).state != FleetState::Running);
+    assert!(promoted_at.elapsed() >= SHORT, "{:?}", promoted_at.elapsed());
+    assert!(is_lost(&end_of(fleet.task(&id))));
+    fleet.check(Unfinished::Forbidden);
+}
+
+#[test]
+fn each_copy_of_the_tables_has_its_own_identity() {
+    let fleet = Fleet::new();
+    let identity = || fleet.server.value("select delegator.server_identity()");
+    let before = identity();
+    assert_eq!(fleet.server.value("select identity from delegator.server"), before);
+    // As a restore does.
+    fleet.server.execute(
+        "create table delegator.copy as table delegator.server; drop table delegator.server;
+         alter table delegator.copy rename to server",
+    );
+    let copied = identity();
+    assert_ne!(copied, before);
+    fleet.server.restart();
+    assert_ne!(identity(), copied);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod claims;
 mod crashes;
 mod disk;
 mod fleet;
+mod hints;
 mod leases;
 mod lost_replies;
 mod pooler;

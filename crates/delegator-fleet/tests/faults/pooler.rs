@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use delegator_domain::task::TaskEnd;
-use delegator_fleet::{BlobName, EventPosition};
+use delegator_fleet::{BlobName, EventPosition, Hints};
 use delegator_testkit::fleet_history::Unfinished;
 use delegator_testkit::postgres::{PgBouncer, PostgresServer};
-use delegator_testkit::stage::wait_until;
 
 use crate::actors::end_of;
 use crate::fleet::{Fleet, LONG, database, new_task};
@@ -24,11 +23,11 @@ fn the_whole_life_of_a_task_runs_through_a_pooler() {
             scope.spawn(move || {
                 let worker = worker.worker(&format!("worker-{number}"), LONG);
                 // A hint of one client must not reach another one.
-                let mut listener = worker.database().listener();
-                assert!(!listener.wait(Duration::from_millis(20)));
+                let mut listener = worker.listener();
+                assert_eq!(listener.wait(Duration::from_millis(20)), Hints::default());
                 for _ in 0..10 {
                     submitter.submit(&new_task()).unwrap();
-                    assert!(!listener.wait(Duration::from_millis(1)));
+                    assert_eq!(listener.wait(Duration::from_millis(1)), Hints::default());
                     let claim = worker.run_one();
                     worker.append(&claim, 0, b"event\n").unwrap();
                     worker.database().heartbeat(&worker.session).unwrap();
@@ -55,30 +54,12 @@ fn a_pooler_that_ignores_unknown_parameters_passes_no_hints_either() {
     let fleet = Fleet::new();
     let pooler =
         PgBouncer::start_with(&fleet.server, 1, "ignore_startup_parameters = options, extra_float_digits\n");
-    let client = fleet.client_at(&fleet.server.url_through(pooler.port()));
-    let mut listener = client.database.listener();
+    let worker = fleet.client_at(&fleet.server.url_through(pooler.port())).worker("worker", LONG);
+    let mut listener = worker.listener();
     for _ in 0..3 {
-        assert!(!listener.wait(Duration::from_millis(20)));
-        client.submit(&new_task()).unwrap();
+        assert_eq!(listener.wait(Duration::from_millis(20)), Hints::default());
+        worker.client.submit(&new_task()).unwrap();
         fleet.client().submit(&new_task()).unwrap();
     }
     assert_eq!(fleet.check(Unfinished::Allowed).changes.len(), 6);
-}
-
-#[test]
-fn hints_arrive_without_a_pooler_also_after_a_crash_of_the_database() {
-    let fleet = Fleet::new();
-    let client = fleet.client();
-    let mut listener = client.database.listener();
-    wait_until("a connection, which counts as a hint", || listener.wait(Duration::from_millis(100)));
-    for _ in 0..2 {
-        wait_until("a hint", || {
-            fleet.submit();
-            listener.wait(Duration::from_millis(100))
-        });
-        fleet.server.kill_now();
-        assert!(!listener.wait(Duration::from_millis(20)));
-        fleet.server.restart();
-    }
-    fleet.check(Unfinished::Allowed);
 }

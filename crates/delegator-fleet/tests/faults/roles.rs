@@ -57,6 +57,7 @@ fn a_submitter_cannot_end_claim_or_change_tasks() {
     let worker = fleet.worker("worker", LONG);
     fleet.submit();
     let claim = worker.run_one();
+    fleet.submit();
     let submitter = fleet.client_at(&fleet.server.url_for("submitter")).database;
     let end = submitter.finish(&claim, &crate::actors::finished(&claim, TaskEnd::Completed));
     for denied in [
@@ -88,6 +89,7 @@ fn a_submitter_cannot_end_claim_or_change_tasks() {
         );
     }
     worker.finish(&claim, TaskEnd::Completed).unwrap();
+    assert_eq!(worker.work(1).unwrap(), 1);
     fleet.check(Unfinished::Forbidden);
 }
 

@@ -1,7 +1,8 @@
 //! Creates the checkout of a task: a git directory of its own that borrows the objects of the mirror.
 //!
 //! The configuration of the checkout is written here, so git finds no hook, filter or other command in it, whatever the
-//! files of the repository contain. Files are written byte for byte; submodules are not checked out.
+//! files of the repository contain. Files are written byte for byte; submodules are not checked out. HEAD is detached
+//! unless the task starts from a branch.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,10 +26,10 @@ pub(super) fn create_checkout(
     let BaseCommit { commit, branch } = base;
     let format = format!("--object-format={}", object_format(git, mirror)?);
     fs::create_dir(dir).map_err(GitError::io("create", dir))?;
-    let initial = format!("--initial-branch={branch}");
+    let initial = format!("--initial-branch={}", branch.as_deref().unwrap_or("main"));
     git.run(dir, &Call::new(["init", "--quiet", "--template=", &format, &initial, "."]))?;
     let git_dir = dir.join(".git");
-    configure(&git_dir, mirror, url, branch).map_err(GitError::io("configure", &git_dir))?;
+    configure(&git_dir, mirror, url, branch.as_deref()).map_err(GitError::io("configure", &git_dir))?;
     let in_checkout = |args: &[&str]| {
         let mut work_tree = OsString::from("--work-tree=");
         work_tree.push(dir);
@@ -36,8 +37,12 @@ pub(super) fn create_checkout(
         call.options.push(work_tree);
         git.run(dir, &call)
     };
-    for reference in [format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")] {
-        in_checkout(&["update-ref", &reference, commit])?;
+    let references = match branch {
+        Some(branch) => vec![format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")],
+        None => vec!["HEAD".to_owned()],
+    };
+    for reference in references {
+        in_checkout(&["update-ref", "--no-deref", &reference, commit])?;
     }
     let attributes = git_dir.join("info/attributes");
     fs::write(&attributes, ATTRIBUTES).map_err(GitError::io("write", &attributes))?;
@@ -64,16 +69,17 @@ pub(super) fn borrow_objects(git_dir: &Path, mirror: &Path) -> io::Result<()> {
 }
 
 /// Size and time alone identify an unchanged file, so that a copy of the checkout needs no new index.
-fn configure(git_dir: &Path, mirror: &Path, url: &RemoteUrl, branch: &str) -> io::Result<()> {
+fn configure(git_dir: &Path, mirror: &Path, url: &RemoteUrl, branch: Option<&str>) -> io::Result<()> {
     let quote = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
-    let config = format!(
+    let mut config = format!(
         "[core]\n\ttrustctime = false\n\tcheckStat = minimal\n\
-         [remote \"origin\"]\n\turl = {}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
-         [branch {name}]\n\tremote = origin\n\tmerge = {}\n",
+         [remote \"origin\"]\n\turl = {}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
         quote(&url.to_string()),
-        quote(&format!("refs/heads/{branch}")),
-        name = quote(branch),
     );
+    if let Some(branch) = branch {
+        let (name, merged) = (quote(branch), quote(&format!("refs/heads/{branch}")));
+        config.push_str(&format!("[branch {name}]\n\tremote = origin\n\tmerge = {merged}\n"));
+    }
     let path = git_dir.join("config");
     let existing = fs::read_to_string(&path)?;
     fs::write(path, existing + &config)?;

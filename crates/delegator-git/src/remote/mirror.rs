@@ -8,13 +8,14 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
 use super::access::REMOTE;
 use super::checkout::{borrow_objects, create_checkout, object_format};
-use super::lock::lock;
-use super::refs::RemoteRefs;
+use super::lock::{lock, lock_unused};
+use super::refs::{RemoteRefs, object_format_of, patterns};
 use super::{RemoteAccess, RemoteError, RemoteUrl};
 use crate::error::GitError;
 use crate::listing::single_line;
@@ -34,8 +35,8 @@ pub struct Mirror {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseCommit {
     pub commit: String,
-    /// The name of its branch, without `refs/heads/`.
-    pub branch: String,
+    /// The name of its branch, without `refs/heads/`; `None` if a tag or a commit was requested.
+    pub branch: Option<String>,
 }
 
 impl Mirror {
@@ -45,30 +46,27 @@ impl Mirror {
         Mirror { access, url, dir }
     }
 
-    /// The latest commit of a branch, or of the default branch, which is in the mirror afterwards.
-    pub fn resolve(&self, branch: Option<&str>) -> Result<BaseCommit, RemoteError> {
+    /// The latest commit of a branch, the commit of a tag, or a commit by its id; by default that of the default branch. It
+    /// is in the mirror afterwards.
+    pub fn resolve(&self, wanted: Option<&str>) -> Result<BaseCommit, RemoteError> {
         let git = self.access.git();
-        let refs = self.list_remote(&git, branch)?;
+        let refs = self.list_remote(&git, wanted)?;
         let url = || self.url.to_string();
-        let branch = match branch {
-            Some(branch) => branch.to_owned(),
+        let unknown = |wanted: &str| RemoteError::NoRevision { url: url(), revision: wanted.to_owned() };
+        let found = match wanted {
+            Some(wanted) => refs.find(wanted).ok_or_else(|| unknown(wanted))?,
             None if refs.refs.is_empty() => return Err(RemoteError::Empty { url: url() }),
-            None => refs.default_branch.clone().ok_or_else(|| RemoteError::NoDefaultBranch { url: url() })?,
+            None => refs.default_revision().ok_or_else(|| RemoteError::NoDefaultBranch { url: url() })?,
         };
-        let name = format!("refs/heads/{branch}");
-        // The name of the default branch was not queried, but HEAD has its commit.
-        let commit = refs
-            .get(&name)
-            .or_else(|| refs.get("HEAD").filter(|_| refs.default_branch.as_ref() == Some(&branch)));
-        let Some(commit) = commit else { return Err(RemoteError::NoBranch { url: url(), branch }) };
         let _lock = lock(&self.lock_path(), &git)?;
-        if self.read_ref(&git, &name)?.as_deref() != Some(commit) {
+        let present = self.read_commit(&git, &found.name)?;
+        if present.is_none() || found.commit.is_some() && present != found.commit {
             self.update(&git, refs.object_format())?;
         }
-        // The branch may have advanced between the two calls.
-        match self.read_ref(&git, &name)? {
-            Some(commit) => Ok(BaseCommit { commit, branch }),
-            None => Err(RemoteError::NoBranch { url: url(), branch }),
+        // A branch may have advanced between the two calls.
+        match self.read_commit(&git, &found.name)? {
+            Some(commit) => Ok(BaseCommit { commit, branch: found.branch }),
+            None => Err(unknown(wanted.unwrap_or(&found.name))),
         }
     }
 
@@ -80,8 +78,7 @@ impl Mirror {
         match create() {
             Err(GitError::Failed { stderr, .. }) if names_damage(&stderr) => {
                 let _lock = lock(&self.lock_path(), &git)?;
-                let refs = self.list_remote(&git, Some(&base.branch))?;
-                self.rebuild(&git, refs.object_format())?;
+                self.rebuild(&git, object_format_of(&base.commit))?;
                 remove_if_exists(dir)?;
                 Ok(create()?)
             }
@@ -119,16 +116,16 @@ impl Mirror {
         self.dir.with_extension("lock")
     }
 
-    fn list_remote(&self, git: &Git, branch: Option<&str>) -> Result<RemoteRefs, RemoteError> {
+    fn list_remote(&self, git: &Git, wanted: Option<&str>) -> Result<RemoteRefs, RemoteError> {
         let mut args =
             vec!["ls-remote".to_owned(), "--symref".to_owned(), REMOTE.to_owned(), "HEAD".to_owned()];
-        args.extend(branch.map(|branch| format!("refs/heads/{branch}")));
+        args.extend(wanted.into_iter().flat_map(patterns));
         let output = self.access.run(git, Path::new("/"), ("read", &self.url), Call::new(args))?;
         Ok(RemoteRefs::parse(&output)?)
     }
 
-    /// The commit of a ref in the mirror; `None` also if there is no usable mirror.
-    fn read_ref(&self, git: &Git, name: &str) -> Result<Option<String>, GitError> {
+    /// The commit of a ref or of an id in the mirror; `None` also if there is no usable mirror.
+    fn read_commit(&self, git: &Git, name: &str) -> Result<Option<String>, GitError> {
         let commit = format!("{name}^{{commit}}");
         let call = Call::in_git_dir(&self.dir, ["rev-parse", "--verify", "--quiet", commit.as_str()]);
         match git.run(Path::new("/"), &call) {
@@ -179,6 +176,33 @@ impl Mirror {
         }
         Ok(fs::rename(&new, &self.dir).map_err(GitError::io("replace", &self.dir))?)
     }
+}
+
+/// Deletes the mirrors that were used last before this time. No checkout may read their objects any more.
+pub fn delete_unused_mirrors(mirrors: &Path, used_before: SystemTime) -> Result<(), GitError> {
+    for entry in fs::read_dir(mirrors).map_err(GitError::io("read", mirrors))?.flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "lock") {
+            continue;
+        }
+        let lock = lock_unused(&path, used_before).map_err(GitError::io("lock", &path))?;
+        let mirror = path.with_extension("git");
+        if lock.is_none() {
+            continue;
+        }
+        // An interrupted deletion must not leave a part of a mirror in its place.
+        let removed = mirror.with_extension("new");
+        remove_if_exists(&removed)?;
+        match fs::rename(&mirror, &removed) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(GitError::io("delete", mirror)(error));
+            }
+            _ => {}
+        }
+        remove_if_exists(&removed)?;
+        remove_if_exists(&old_mirror(&mirror))?;
+    }
+    Ok(())
 }
 
 /// Where the objects of the previous mirror are, which running checkouts may need.

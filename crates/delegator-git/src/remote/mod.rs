@@ -1,4 +1,4 @@
-//! Repositories elsewhere: a cached mirror of each, checkouts of their branches, and pushes.
+//! Repositories elsewhere: a cached mirror of each, checkouts of their commits, and pushes.
 //!
 //! ```text
 //! RemoteUrl ─▶ Mirror (bare, locked) ─ resolve ─▶ BaseCommit ─ check_out ─▶ a work tree with a git directory of its own
@@ -17,7 +17,7 @@ mod refs;
 mod url;
 
 pub use access::RemoteAccess;
-pub use mirror::{BaseCommit, Mirror};
+pub use mirror::{BaseCommit, Mirror, delete_unused_mirrors};
 pub(crate) use refs::is_object_id;
 pub use url::RemoteUrl;
 
@@ -30,8 +30,8 @@ pub enum RemoteError {
     InvalidUrl { url: String, problem: &'static str },
     #[error("could not {doing} {url}: {message}")]
     Failed { doing: &'static str, url: String, message: String },
-    #[error("{url} has no branch '{branch}'")]
-    NoBranch { url: String, branch: String },
+    #[error("{url} has no branch, tag or commit '{revision}'")]
+    NoRevision { url: String, revision: String },
     #[error("{url} has no default branch; name a branch in the environment")]
     NoDefaultBranch { url: String },
     #[error("{url} has no commits")]

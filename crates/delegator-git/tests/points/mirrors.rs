@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use delegator_git::{
-    BaseCommit, Git, GitError, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl, TreeListing,
-    WorkTreeDiff,
+    BaseCommit, Git, GitError, LeftOutReason, Mirror, PushedCommit, RemoteAccess, RemoteError, RemoteUrl,
+    TreeListing, WorkTreeDiff, delete_unused_mirrors,
 };
 
 use crate::world::{GIT, World};
@@ -68,13 +68,17 @@ impl Fleet {
         (base, dir)
     }
 
-    fn listing(&self, dir: &Path) -> TreeListing {
-        TreeListing::take(&self.git(), dir, &self.world.temp_dir()).unwrap()
+    /// The listing as a restarted worker reads it.
+    fn listing(&self, base: &BaseCommit, dir: &Path) -> TreeListing {
+        let store = dir.with_extension("before");
+        let taken = TreeListing::take(&self.git(), (dir, &base.commit), &store, &self.world.temp_dir());
+        TreeListing::from_bytes(&taken.unwrap().to_bytes()).unwrap()
     }
 
     fn diff(&self, base: &BaseCommit, dir: &Path, before: &TreeListing) -> WorkTreeDiff {
         let checkout = (dir, base.commit.as_str(), &self.mirror());
-        WorkTreeDiff::take(&self.git(), checkout, before, &self.world.temp_dir()).unwrap()
+        let store = dir.with_extension("before");
+        WorkTreeDiff::take(&self.git(), checkout, (before, &store), &self.world.temp_dir()).unwrap()
     }
 }
 
@@ -99,8 +103,8 @@ fn the_latest_commit_is_checked_out_and_the_mirror_is_reused() {
     let fleet = Fleet::new();
     let (first, dir) = fleet.check_out("one");
     assert_eq!(
-        (first.branch.as_str(), fs::read_to_string(dir.join("a")).unwrap()),
-        ("main", "a1\n".to_owned())
+        (first.branch.as_deref(), fs::read_to_string(dir.join("a")).unwrap()),
+        (Some("main"), "a1\n".to_owned())
     );
     assert_eq!(git_in(&dir, &["status", "--porcelain", "--branch"]), "## main...origin/main\n");
     let mirror = fs::metadata(fleet.mirror_dir()).unwrap().ino();
@@ -121,7 +125,34 @@ fn branches_are_resolved_and_unknown_ones_are_errors() {
     let base = fleet.mirror().resolve(Some("feature/x")).unwrap();
     assert_eq!(base.commit, fleet.world.git(&["rev-parse", "feature/x"]).trim());
     let missing = fleet.mirror().resolve(Some("nowhere")).unwrap_err();
-    assert!(matches!(missing, RemoteError::NoBranch { branch, .. } if branch == "nowhere"));
+    assert!(matches!(missing, RemoteError::NoRevision { revision, .. } if revision == "nowhere"));
+}
+
+#[test]
+fn tags_and_commits_are_checked_out_without_a_branch() {
+    let fleet = Fleet::new();
+    let first = fleet.world.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    fleet.world.git(&["tag", "-a", "v1", "-m", "release"]);
+    fleet.world.git(&["tag", "light"]);
+    fleet.world.write("a", "a2\n");
+    fleet.world.git(&["commit", "--quiet", "-am", "second"]);
+    for (number, wanted) in ["v1", "light", "refs/tags/v1", &first, &first[..10]].iter().enumerate() {
+        let base = fleet.mirror().resolve(Some(wanted)).unwrap();
+        assert_eq!((&base.commit, &base.branch), (&first, &None), "{wanted}");
+        let dir = fleet.world.root.path().join(number.to_string());
+        fleet.mirror().check_out(&base, &dir).unwrap();
+        assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "a1\n");
+        assert_eq!(git_in(&dir, &["status", "--porcelain", "--branch"]), "## HEAD (no branch)\n");
+    }
+    // A tag that moved, and a commit that the mirror does not have yet.
+    fleet.world.git(&["tag", "-f", "light"]);
+    let second = fleet.world.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    assert_eq!(fleet.mirror().resolve(Some("light")).unwrap().commit, second);
+    fleet.world.commit("third");
+    let third = fleet.world.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    assert_eq!(fleet.mirror().resolve(Some(&third)).unwrap().commit, third);
+    let missing = fleet.mirror().resolve(Some(&"a".repeat(40))).unwrap_err();
+    assert!(matches!(missing, RemoteError::NoRevision { .. }), "{missing}");
 }
 
 #[test]
@@ -134,7 +165,7 @@ fn a_deleted_and_a_rewritten_branch_are_followed() {
     fleet.world.git(&["commit", "--quiet", "--amend", "-m", "rewritten"]);
     assert_eq!(fleet.mirror().resolve(None).unwrap().commit, fleet.world.git(&["rev-parse", "HEAD"]).trim());
     fleet.mirror().resolve(Some("old/nested")).unwrap();
-    assert!(matches!(fleet.mirror().resolve(Some("old")), Err(RemoteError::NoBranch { .. })));
+    assert!(matches!(fleet.mirror().resolve(Some("old")), Err(RemoteError::NoRevision { .. })));
 }
 
 #[test]
@@ -179,10 +210,33 @@ fn a_broken_mirror_is_rebuilt() {
 }
 
 #[test]
+fn only_a_mirror_that_was_not_used_is_deleted() {
+    let fleet = Fleet::new();
+    fleet.check_out("one");
+    let mirror = fleet.mirror_dir();
+    let lock = mirror.with_extension("lock");
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    delete_unused_mirrors(&fleet.mirrors, old).unwrap();
+    assert!(mirror.join("HEAD").is_file());
+    let file = fs::File::options().write(true).open(&lock).unwrap();
+    file.set_modified(old - Duration::from_secs(1)).unwrap();
+    file.lock().unwrap();
+    delete_unused_mirrors(&fleet.mirrors, old).unwrap();
+    assert!(mirror.join("HEAD").is_file(), "another process uses it");
+    drop(file);
+    fs::create_dir_all(mirror.with_extension("old").join("objects")).unwrap();
+    delete_unused_mirrors(&fleet.mirrors, old).unwrap();
+    let rest: Vec<_> = fs::read_dir(&fleet.mirrors).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(rest.as_slice(), std::slice::from_ref(&lock));
+    fleet.check_out("two");
+    assert!(fs::metadata(&lock).unwrap().modified().unwrap() > old, "it was used");
+}
+
+#[test]
 fn a_running_checkout_retains_its_objects_when_the_mirror_is_rebuilt() {
     let fleet = Fleet::new();
     let (base, dir) = fleet.check_out("one");
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fleet.world.write("a", "rewritten\n");
     fleet.world.git(&["commit", "--quiet", "--amend", "-am", "rewritten"]);
     let damage = || fs::write(fleet.mirror_dir().join("config"), "[broken").unwrap();
@@ -214,7 +268,7 @@ fn the_diff_does_not_need_the_git_directory_that_the_agent_owns() {
         ("elsewhere", &["git", "config", "core.worktree", "/tmp"]),
     ] {
         let (base, dir) = fleet.check_out(name);
-        let before = fleet.listing(&dir);
+        let before = fleet.listing(&base, &dir);
         fs::write(dir.join("a"), "changed\n").unwrap();
         fs::write(dir.join("new"), "x\n").unwrap();
         let status = Command::new(destroy[0]).args(&destroy[1..]).current_dir(&dir).status().unwrap();
@@ -262,7 +316,7 @@ fn a_checkout_executes_nothing_of_the_repository() {
     for key in ["filter.evil.clean", "core.fsmonitor", "diff.external", "core.sshCommand"] {
         git_in(&dir, &["config", key, &command]);
     }
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fs::write(dir.join("a"), "changed\n").unwrap();
     assert!(text(&fleet.diff(&base, &dir, &before)).contains("+changed"));
     assert!(!evidence.exists());
@@ -276,7 +330,7 @@ fn the_diff_has_all_changes_of_the_agent_and_none_of_the_setup() {
     fs::write(dir.join("b"), "setup changed this\n").unwrap();
     fs::create_dir(dir.join("build")).unwrap();
     fs::write(dir.join("build/ignored"), "x\n").unwrap();
-    let before = TreeListing::from_bytes(&fleet.listing(&dir).to_bytes()).unwrap();
+    let before = fleet.listing(&base, &dir);
     assert!(text(&fleet.diff(&base, &dir, &before)).is_empty());
     fs::write(dir.join("a"), "a1\ncommitted\n").unwrap();
     git_in(&dir, &["commit", "--quiet", "-am", "by the agent"]);
@@ -300,13 +354,77 @@ fn the_diff_has_all_changes_of_the_agent_and_none_of_the_setup() {
 }
 
 #[test]
+fn edits_of_the_setup_are_removed_from_files_that_the_agent_edits_too() {
+    let fleet = Fleet::new();
+    let lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    for name in ["separate", "same", "mode", "deleted"] {
+        fleet.world.write(name, lines);
+    }
+    fleet.world.git(&["add", "."]);
+    fleet.world.commit("lines");
+    let (base, dir) = fleet.check_out("one");
+    let edit = |name: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(dir.join(name)).unwrap();
+        fs::write(dir.join(name), text.replacen(from, to, 1)).unwrap();
+    };
+    for name in ["separate", "same", "mode", "deleted"] {
+        edit(name, "2\n", "setup\n");
+    }
+    fs::write(dir.join("created"), "by the setup\n").unwrap();
+    let before = fleet.listing(&base, &dir);
+    edit("separate", "8\n", "agent\n");
+    edit("same", "setup\n", "agent\n");
+    edit("created", "by", "agent, by");
+    fs::set_permissions(dir.join("mode"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(dir.join("deleted")).unwrap();
+    // The agent owns the git directory, not what is stored.
+    fs::remove_dir_all(dir.join(".git")).unwrap();
+    let diff = fleet.diff(&base, &dir, &before);
+    assert_eq!(diff.with_setup_edits, ["same"]);
+    let (_, other) = fleet.check_out("two");
+    fs::write(fleet.world.temp_dir().join("diff"), diff.diff.bytes()).unwrap();
+    git_in(&other, &["apply", fleet.world.temp_dir().join("diff").to_str().unwrap()]);
+    let text = |name: &str| fs::read_to_string(other.join(name)).unwrap();
+    assert_eq!(text("separate"), lines.replace("8\n", "agent\n"));
+    assert_eq!(text("same"), lines.replace("2\n", "agent\n"));
+    assert_eq!(text("mode"), lines);
+    assert_eq!(fs::metadata(other.join("mode")).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(text("created"), "agent, by the setup\n");
+    assert!(!other.join("deleted").exists());
+}
+
+#[test]
+fn changes_that_are_not_in_the_diff_are_named() {
+    let fleet = Fleet::new();
+    let (base, dir) = fleet.check_out("one");
+    let large = |name: &str, bytes| fs::File::create(dir.join(name)).unwrap().set_len(bytes).unwrap();
+    for name in ["cache", "rewritten", "shrunk"] {
+        large(name, 21 << 20);
+    }
+    git_in(&dir, &["init", "--quiet", "vendor"]);
+    fs::write(dir.join("vendor/x"), "x").unwrap();
+    let before = fleet.listing(&base, &dir);
+    assert!(fleet.diff(&base, &dir, &before).left_out.is_empty());
+    large("rewritten", 22 << 20);
+    large("new", 23 << 20);
+    fs::write(dir.join("shrunk"), "small\n").unwrap();
+    fs::write(dir.join("vendor/x"), "changed").unwrap();
+    let diff = fleet.diff(&base, &dir, &before);
+    let named: Vec<_> = diff.left_out.iter().map(|file| (file.path.as_str(), file.reason)).collect();
+    let (too_large, repository) = (LeftOutReason::TooLarge, LeftOutReason::Repository);
+    assert_eq!(named, [("new", too_large), ("rewritten", too_large), ("vendor/", repository)]);
+    let shown = text(&diff);
+    assert!(shown.contains("+small") && shown.matches("diff --git").count() == 1, "{shown}");
+}
+
+#[test]
 fn files_that_replace_directories_and_deletions_are_in_the_diff() {
     let fleet = Fleet::new();
     fleet.world.write("dir/inner", "x\n");
     fleet.world.git(&["add", "."]);
     fleet.world.commit("directory");
     let (base, dir) = fleet.check_out("one");
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fs::remove_dir_all(dir.join("dir")).unwrap();
     fs::write(dir.join("dir"), "now a file\n").unwrap();
     fs::remove_file(dir.join("b")).unwrap();
@@ -320,7 +438,7 @@ fn files_that_replace_directories_and_deletions_are_in_the_diff() {
 fn changes_are_pushed_as_one_commit_to_a_branch_of_their_own() {
     let fleet = Fleet::new();
     let (base, dir) = fleet.check_out("one");
-    let before = fleet.listing(&dir);
+    let before = fleet.listing(&base, &dir);
     fs::write(dir.join("a"), "pushed\n").unwrap();
     let diff = fleet.diff(&base, &dir, &before);
     let push = |message: &str| {
@@ -339,6 +457,49 @@ fn changes_are_pushed_as_one_commit_to_a_branch_of_their_own() {
     assert!(diff.push(&access, &fleet.url(), &base.commit, commit).unwrap_err().is_cancelled());
     assert_eq!(fleet.world.git(&["show", "mcp-delegator/T-1:a"]), "pushed\n");
     assert_eq!(fleet.world.git(&["rev-parse", "main"]).trim(), base.commit);
+}
+
+#[test]
+fn commits_of_the_agent_are_pushed_if_they_continue_the_history() {
+    let fleet = Fleet::new();
+    let push = |name: &str, work: &dyn Fn(&Path)| {
+        let (base, dir) = fleet.check_out(name);
+        fs::write(dir.join("from-setup"), "x\n").unwrap();
+        let before = fleet.listing(&base, &dir);
+        work(&dir);
+        let diff = fleet.diff(&base, &dir, &before);
+        for _ in 0..2 {
+            let commit = PushedCommit { branch: name, message: "the rest", time_sec: 0 };
+            diff.push(&fleet.access(), &fleet.url(), &base.commit, commit).unwrap();
+        }
+        let subjects = fleet.world.git(&["log", "--format=%s", name]);
+        (subjects, fleet.world.git(&["ls-tree", "--name-only", name]))
+    };
+    let commit = |dir: &Path, message: &str| {
+        fs::write(dir.join(message), "x\n").unwrap();
+        git_in(dir, &["add", message]);
+        git_in(dir, &["commit", "--quiet", "-m", message]);
+    };
+    let (subjects, _) = push("complete", &|dir| {
+        git_in(dir, &["checkout", "--quiet", "-b", "topic"]);
+        commit(dir, "one");
+        commit(dir, "two");
+    });
+    assert_eq!(subjects, "two\none\nfirst\n");
+    let (subjects, files) = push("partial", &|dir| {
+        commit(dir, "one");
+        git_in(dir, &["add", "from-setup"]);
+        git_in(dir, &["commit", "--quiet", "-m", "what the setup made"]);
+        fs::write(dir.join("uncommitted"), "x\n").unwrap();
+    });
+    assert_eq!(subjects, "the rest\nwhat the setup made\none\nfirst\n");
+    assert_eq!(files, ".gitignore\na\nb\none\nuncommitted\n", "the branch ends in the state of the diff");
+    let (subjects, _) = push("rewritten", &|dir| {
+        commit(dir, "one");
+        git_in(dir, &["reset", "--quiet", "--soft", "HEAD~1"]);
+        git_in(dir, &["commit", "--quiet", "--amend", "-m", "another first"]);
+    });
+    assert_eq!(subjects, "the rest\nfirst\n");
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::commands::cloud::AttemptInput;
+use crate::commands::cloud::{AttemptInput, stored_diff};
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{ended, engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::diff_omissions::omission_warnings;
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, RawOutput, Shape};
 
@@ -45,5 +46,8 @@ fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
             .suggest(format!("Run 'git diff' in {}.", task.working_dir)));
     }
     let task = ended(task)?;
-    Ok(raw_text(engine.remote_diff(&task, input.attempt.attempt)?))
+    let (diff, omissions) = stored_diff(&engine, &task, input.attempt.attempt)?;
+    let mut output = raw_text(diff);
+    output.warnings.extend(omission_warnings(&omissions));
+    Ok(output)
 }

@@ -55,7 +55,7 @@ pub struct Worker {
     /// Directory for mirrors and checkouts (default: beside the state directory)
     #[schemars(length(min = 1, max = 4096), extend("x-path" = true))]
     pub workspace: Option<PathBuf>,
-    /// Exit when no task is queued or running
+    /// Exit when no task is queued or running, or if the database is away
     #[serde(default)]
     pub once: bool,
 }
@@ -114,10 +114,6 @@ fn run(context: &Context<'_>, input: Worker) -> Result<CommandOutput, AppError> 
     };
     let workspace = Workspace::open(&workspace_dir)?;
     let settings = settings(context, &input);
-    let migrated = database.migrate()?;
-    if migrated.before != migrated.after {
-        tracing::info!("created or upgraded the tables of the fleet to version {}", migrated.after);
-    }
     let signals = StopSignals::default();
     receive_signals(signals.clone())?;
     let port = Port { context, engine: &engine, workspace: &workspace };
@@ -133,7 +129,7 @@ fn settings(context: &Context<'_>, input: &Worker) -> WorkerSettings {
         labels: input.labels.clone(),
         version: PRODUCT_VERSION.to_owned(),
         lease: config.fleet_lease,
-        beat: config.fleet_beat,
+        heartbeat_interval: config.fleet_heartbeat,
         cutoff: config.fleet_cutoff,
         retention: Retention {
             max_age: Some(config.fleet_retention),

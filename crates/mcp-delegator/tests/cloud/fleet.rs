@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use delegator_domain::task::{FailureKind, TaskEnd};
-use delegator_engine::{FleetResult, FormatVersion, Record};
+use delegator_engine::{DiffOmissions, FleetResult, FormatVersion, LeftOut, LeftOutReason, Record};
 use delegator_fleet::{
     BlobName, Claim, Database, DatabaseUrl, FinishedTask, NewSession, SessionId, TaskSpec,
 };
@@ -91,7 +92,11 @@ impl Fleet {
     }
 
     fn finish(&self, task: &RunningTask, end: TaskEnd) {
-        self.database.put_blob(&task.claim, BlobName::Diff, DIFF.as_bytes()).unwrap();
+        self.finish_with(task, end, DIFF, DiffOmissions::default());
+    }
+
+    fn finish_with(&self, task: &RunningTask, end: TaskEnd, diff: &str, omissions: DiffOmissions) {
+        self.database.put_blob(&task.claim, BlobName::Diff, diff.as_bytes()).unwrap();
         self.database.put_blob(&task.claim, BlobName::Setup, b"installed\n").unwrap();
         let result = FleetResult {
             version: FormatVersion,
@@ -100,6 +105,7 @@ impl Fleet {
             branch: Some("main".to_owned()),
             pushed_branch: None,
             worker: "build-1".to_owned(),
+            omissions,
         };
         let result = result.to_json().unwrap();
         let finished = FinishedTask { end, result, blobs: vec![BlobName::Diff, BlobName::Setup] };
@@ -337,7 +343,8 @@ fn a_wait_outlasts_a_restart_of_the_database() {
     assert_eq!(error["error"]["code"], "NETWORK_ERROR", "{error}");
     let undecided = error["meta"]["error_context"]["task_id"].as_str().unwrap().to_owned();
     assert!(error["error"]["message"].as_str().unwrap().contains(&undecided), "{error}");
-    let next = format!("see whether it was accepted: mcp-delegator status {undecided}");
+    let next =
+        format!("whether it was accepted, before you submit it again: mcp-delegator status {undecided}");
     assert!(error["error"]["suggestion"].as_str().unwrap().ends_with(&next), "{error}");
     std::thread::scope(|scope| {
         let wait = scope.spawn(|| fleet.data(&["wait", &id]));
@@ -366,4 +373,45 @@ fn what_cannot_work_is_refused_with_what_to_do() {
     assert_eq!(refused["error"]["code"], "DEPENDENCY_MISSING", "{refused}");
     assert!(refused.to_string().contains("fleet migrate"), "{refused}");
     assert_eq!(fleet.data(&["cloud", "status"])["summary"]["queued"], 0);
+}
+
+#[test]
+fn changes_that_are_not_in_the_diff_are_named_everywhere() {
+    let fleet = Fleet::new();
+    let session = fleet.session("build-1");
+    let ended = |diff: &str, omissions| {
+        let id = fleet.submit(&[]);
+        fleet.finish_with(&fleet.start(&session), TaskEnd::Completed, diff, omissions);
+        fleet.data(&["wait", &id]);
+        id
+    };
+    let large = LeftOut { path: "big.bin".to_owned(), reason: LeftOutReason::TooLarge, bytes: 40 << 20 };
+    let omissions = DiffOmissions { left_out: vec![large], left_out_count: 1, size_limit: None };
+    fleet.world.write("project/seed.txt", "seed\n");
+    let git = fleet.world.run_as(Path::new("/usr/bin/git"), ["init", "--quiet"]);
+    assert_eq!(git.exit, Some(0), "{git:?}");
+
+    let id = ended(DIFF, omissions.clone());
+    let diff = fleet.run(&["diff", &id]);
+    assert!(diff.stdout == DIFF && diff.stderr.contains("big.bin (40 MiB"), "{diff:?}");
+    for args in [&["results", &id] as &[&str], &["cloud", "apply", &id, "--dry-run"]] {
+        let answer = fleet.run(args).json();
+        assert!(
+            answer["warnings"].to_string().contains("W_CLOUD_003: 1 change is not in the diff: big.bin"),
+            "{answer}"
+        );
+        let data = &answer["data"];
+        let left_out = data["remote"].get("left_out").unwrap_or(&data["left_out"]);
+        assert_eq!(left_out[0]["reason"], "too_large", "{answer}");
+    }
+
+    let only_large = ended("", omissions);
+    let refused = fleet.error(&["cloud", "apply", &only_large]);
+    assert!(refused.to_string().contains("big.bin"), "{refused}");
+
+    let too_large = ended("", DiffOmissions { size_limit: Some(256 << 20), ..DiffOmissions::default() });
+    for command in [&["diff"] as &[&str], &["cloud", "apply"]] {
+        let refused = fleet.run(&[command, &[&too_large]].concat());
+        assert!(format!("{refused:?}").contains("larger than 256 MiB"), "{refused:?}");
+    }
 }

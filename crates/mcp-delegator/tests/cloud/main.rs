@@ -113,6 +113,11 @@ fn without_a_sign_in_there_is_no_task() {
         cloud.data(&["cloud", "status"])["summary"],
         json!({"running": 0, "queued": 0, "recently_completed": 0})
     );
+    let text = cloud.run(&["cloud", "status", "--format", "human"]).stdout;
+    assert!(
+        text.ends_with("environments for cloud tasks: mcp-delegator cloud list-environments\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -138,7 +138,6 @@ fn every_task_runs_once_while_the_database_is_killed_and_answers_are_lost() {
     let proxy = Proxy::start(fleet.server.port());
     let url = fleet.server.url_through(proxy.port());
     let workers = ["one", "two"].map(|name| fleet.worker_at(&url, name, &["--slots", "2"]));
-    // A worker that cannot open its first session exits.
     workers.iter().for_each(|worker| worker.wait_for_log("is ready"));
     let ids: Vec<String> = (0..6).map(|_| fleet.submit(fleet.spec())).collect();
     for loss in [Loss::Reply, Loss::Request, Loss::Reply, Loss::Reply] {

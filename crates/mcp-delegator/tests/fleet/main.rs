@@ -121,7 +121,7 @@ fn a_repository_that_cannot_be_cloned_fails_the_task_with_gits_message() {
     assert_eq!(kind, "checkout_failed");
     assert!(message.contains("does not appear to be a git repository"), "{message}");
     let (kind, message) = failure(&fleet.wait_for_end(&branch));
-    assert!(kind == "checkout_failed" && message.contains("no branch 'nope'"), "{message}");
+    assert!(kind == "checkout_failed" && message.contains("no branch, tag or commit 'nope'"), "{message}");
     assert_eq!(fleet.checkouts("one"), 0);
 }
 

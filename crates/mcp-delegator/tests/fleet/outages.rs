@@ -20,6 +20,21 @@ fn agent_command(fleet: &Fleet) -> i32 {
 }
 
 #[test]
+fn a_worker_waits_for_its_database() {
+    let fleet = Fleet::new(&[]);
+    fleet.server.shut_down();
+    let worker = fleet.worker("one", &[]);
+    let mut stopped = fleet.worker("two", &[]);
+    stopped.wait_for_log("the worker waits and tries again");
+    stopped.signal(Signal::TERM);
+    stopped.assert_success();
+    worker.wait_for_log("the worker waits and tries again");
+    fleet.server.restart();
+    worker.wait_for_log("answers again");
+    worker.wait_for_log("is ready");
+}
+
+#[test]
 fn an_agent_survives_a_short_outage_of_the_database() {
     let fleet = Fleet::new(&[]);
     set_waiting_agent(&fleet);

@@ -35,14 +35,14 @@ impl Fleet {
     }
 
     /// Lease, interval of heartbeats and cutoff, in seconds.
-    pub(crate) fn with_times(commands: &[&str], [lease, beat, cutoff]: [u32; 3]) -> Fleet {
+    pub(crate) fn with_times(commands: &[&str], [lease, heartbeat, cutoff]: [u32; 3]) -> Fleet {
         let server = PostgresServer::options().fast().start();
         let database = Database::new(&DatabaseUrl::parse(&server.url()).unwrap());
         database.migrate().unwrap();
         let stage = Stage::with_script(PROGRAM, turn(commands))
             .variable("MCP_DELEGATOR_DATABASE_URL", &server.url())
             .variable("MCP_DELEGATOR_FLEET_LEASE_SEC", &lease.to_string())
-            .variable("MCP_DELEGATOR_FLEET_BEAT_SEC", &beat.to_string())
+            .variable("MCP_DELEGATOR_FLEET_HEARTBEAT_SEC", &heartbeat.to_string())
             .variable("MCP_DELEGATOR_FLEET_CUTOFF_SEC", &cutoff.to_string());
         let fleet = Fleet { server, database, stage };
         fleet.stage.world.write("repo/README", "first\n");

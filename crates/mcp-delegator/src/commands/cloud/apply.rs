@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{AppliedFile, ChangeKind, DiffApplication, display_path, restore_command};
+use delegator_engine::{
+    AppliedFile, ChangeKind, DiffApplication, DiffOmissions, display_path, restore_command,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::commands::cloud::AttemptInput;
+use crate::commands::cloud::{AttemptInput, stored_diff};
 use crate::commands::context::Context;
 use crate::commands::inputs::TaskIdInput;
 use crate::commands::local::tasks::{ended, engine, resolve_task, variables};
@@ -16,6 +18,7 @@ use crate::commands::{Command, prepare};
 use crate::error::apply::ConflictContext;
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
 use crate::output::documents::document::{Block, Document, rows, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape};
@@ -47,6 +50,8 @@ pub struct AppliedDiff {
     /// Files that cannot be changed; only of a dry run, else they are an error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictContext>,
+    #[serde(flatten)]
+    pub omissions: OmissionsData,
     /// The command that shows how to revert this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_command: Option<String>,
@@ -118,17 +123,25 @@ fn run(context: &Context<'_>, input: Apply) -> Result<CommandOutput, AppError> {
         return Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()));
     }
     let task = ended(task)?;
-    let diff = engine.remote_diff(&task, input.attempt.attempt)?;
+    let (diff, omissions) = stored_diff(&engine, &task, input.attempt.attempt)?;
+    if let (true, Some(warning)) = (diff.is_empty(), omission_warnings(&omissions).first()) {
+        let message = format!("There is nothing to apply: {}.", warning.message);
+        return Err(AppError::new(ErrorCode::WrongState, message).context("task_id", task.id.as_str()));
+    }
     let given = context.process.current_dir.join(input.working_dir.clone().unwrap_or_default());
     let roots = &context.config.settings.allowed_roots;
     let directory = delegator_engine::resolve_allowed_dir(&given, roots).map_err(|problem| {
         AppError::from_problems(vec![directory_problem("working_dir", &given, &problem)])
     })?;
     let applied = engine.apply_diff((&task.id, &diff), (&directory, &variables(context)), input.dry_run)?;
-    Ok(output(&task.id, &applied, input.dry_run))
+    Ok(output(&task.id, (&applied, &omissions), input.dry_run))
 }
 
-fn output(id: &TaskId, applied: &DiffApplication, dry_run: bool) -> CommandOutput {
+fn output(
+    id: &TaskId,
+    (applied, omissions): (&DiffApplication, &DiffOmissions),
+    dry_run: bool,
+) -> CommandOutput {
     let report = &applied.report;
     let data = AppliedDiff {
         task_id: id.to_string(),
@@ -138,6 +151,7 @@ fn output(id: &TaskId, applied: &DiffApplication, dry_run: bool) -> CommandOutpu
         files: report.files.iter().map(ChangedFile::of).collect(),
         already_applied_files: report.already_applied.iter().map(|path| display_path(path)).collect(),
         conflicts: report.conflicts.iter().map(ConflictContext::of).collect(),
+        omissions: OmissionsData::of(omissions),
         restore_command: applied.point.as_ref().map(|_| restore_command(id)),
     };
     let shape = match (dry_run, applied.point.is_some()) {
@@ -146,7 +160,8 @@ fn output(id: &TaskId, applied: &DiffApplication, dry_run: bool) -> CommandOutpu
         (false, true) => None,
     };
     let message = Some(data.summary.clone());
-    CommandOutput { message, shape, ..CommandOutput::done(data).fact("dry_run", dry_run) }
+    let warnings = omission_warnings(omissions);
+    CommandOutput { message, shape, warnings, ..CommandOutput::done(data).fact("dry_run", dry_run) }
 }
 
 fn summary(applied: &DiffApplication, dry_run: bool) -> String {

@@ -10,7 +10,12 @@ pub mod submit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use delegator_engine::{DiffOmissions, Engine};
+use delegator_registry::Task;
+
 use crate::commands::{Command, local};
+use crate::error::{AppError, ErrorCode};
+use crate::output::data::diff_omissions::too_large_message;
 use crate::spec::{CommandSpec, Toolset};
 
 /// Which of the solutions of a task to take.
@@ -24,6 +29,20 @@ pub struct AttemptInput {
 
 fn first() -> u8 {
     1
+}
+
+/// The diff of an ended task, and what it does not have. An error if there are changes, but no diff.
+pub fn stored_diff(engine: &Engine, task: &Task, attempt: u8) -> Result<(Vec<u8>, DiffOmissions), AppError> {
+    let omissions = engine.diff_omissions(&task.id)?;
+    if let Some(limit) = omissions.size_limit {
+        let message = format!("The changes of {} cannot be shown: {}.", task.id, too_large_message(limit));
+        return Err(AppError::new(ErrorCode::Unsupported, message)
+            .context("task_id", task.id.as_str())
+            .suggest(
+                "With 'push' in the environment, the worker pushes the changes to a branch; results name it.",
+            ));
+    }
+    Ok((engine.remote_diff(task, attempt)?, omissions))
 }
 
 const WAIT_SPEC: CommandSpec = CommandSpec {

@@ -29,8 +29,11 @@ const SPEC: CommandSpec = CommandSpec {
     ..status::SPEC
 };
 
-pub const COMMAND: Command =
-    Command { spec: &SPEC, prepare: Some(|input| prepare(input, run)), ..status::COMMAND };
+pub const COMMAND: Command = Command {
+    spec: &SPEC,
+    describe: crate::output::documents::status::cloud_snapshot,
+    prepare: Some(|input| prepare(input, run)),
+};
 
 fn run(context: &Context<'_>, input: CloudStatus) -> Result<CommandOutput, AppError> {
     let scope = Scope { location: TaskLocation::Cloud, environment: input.env_id };

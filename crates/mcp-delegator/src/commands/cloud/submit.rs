@@ -34,7 +34,7 @@ pub struct Submit {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 4))]
     pub attempts: u8,
-    /// Branch to start from (default: the environment's)
+    /// Branch to start from; in a fleet also a tag or commit (default: the environment's)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,
@@ -116,8 +116,10 @@ fn submission_error(error: EngineError) -> AppError {
     error.message.push_str(&format!(" The task is recorded here as {id}."));
     let text = match &error.suggestion {
         Some(Suggestion { call: Some(_), .. }) => return error,
-        Some(Suggestion { text, call: None }) => format!("{text} Then see whether it was accepted: {CALL}"),
-        None => format!("See whether it was accepted: {CALL}"),
+        Some(Suggestion { text, call: None }) => {
+            format!("{text} Then see whether it was accepted, before you submit it again: {CALL}")
+        }
+        None => format!("See whether it was accepted, before you submit it again: {CALL}"),
     };
     let status = NextCall::new(&["local", "status"]).with("task_id", id.as_str());
     error.suggest(Suggestion::with_call(text, status))

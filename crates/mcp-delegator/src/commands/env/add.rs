@@ -42,7 +42,7 @@ pub struct EnvAdd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "providers", extend("default" = field_default("provider")))]
     pub provider: Option<Provider>,
-    /// Branch
+    /// Branch; for a fleet also a tag or commit
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub branch: Option<String>,

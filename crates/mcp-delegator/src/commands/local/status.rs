@@ -157,10 +157,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         usage,
         is_queue_paused: is_paused && scope.location == TaskLocation::Local,
         // The status of one task is only about this task.
-        unread: (unread.count > 0 && wanted.only.is_none()).then(|| Unread {
-            count: unread.count,
-            task_ids: unread.ids.iter().map(ToString::to_string).collect(),
-        }),
+        unread: Unread::of(&unread).filter(|_| wanted.only.is_none()),
         cloud: CloudTasks::of(overview.cloud),
     };
     let mut output = snapshot_output(now_ms, snapshot);

@@ -4,6 +4,7 @@
 pub mod acknowledgement;
 pub mod batch;
 pub mod denied_write;
+pub mod diff_omissions;
 pub mod end_reason;
 pub mod error_context;
 pub mod estimate;

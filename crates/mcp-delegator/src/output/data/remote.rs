@@ -5,6 +5,7 @@ use delegator_registry::{RemoteTask, Task};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::data::diff_omissions::OmissionsData;
 use crate::output::data::shown_diff::shorten;
 
 /// Bytes of the diff that a result shows unless the caller requests the output.
@@ -33,6 +34,8 @@ pub struct RemoteData {
     /// The branch to which the worker pushed the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed_branch: Option<String>,
+    #[serde(flatten)]
+    pub omissions: OmissionsData,
 }
 
 impl RemoteData {
@@ -50,6 +53,7 @@ impl RemoteData {
             base_commit: facts.base_commit,
             branch: facts.branch,
             pushed_branch: facts.pushed_branch,
+            omissions: OmissionsData::of(&facts.omissions),
         })
     }
 }

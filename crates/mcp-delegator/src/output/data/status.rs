@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use delegator_domain::task::State;
 use delegator_engine::{CloudCounts, Snapshot};
-use delegator_registry::{BlockedBy, Task, TaskSummary};
+use delegator_registry::{BlockedBy, Task, TaskSummary, UnreadResults};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -109,6 +109,14 @@ pub struct Unread {
     #[schemars(range(min = 1))]
     pub count: u64,
     pub task_ids: Vec<String>,
+}
+
+impl Unread {
+    /// `None` if there are none.
+    pub fn of(unread: &UnreadResults) -> Option<Unread> {
+        let task_ids = unread.ids.iter().map(ToString::to_string).collect();
+        (unread.count > 0).then_some(Unread { count: unread.count, task_ids })
+    }
 }
 
 /// How many cloud tasks are not listed.

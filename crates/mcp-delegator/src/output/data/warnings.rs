@@ -10,6 +10,7 @@ use delegator_transcript::{Dialect, Report, looks_like_test_run};
 use serde_json::json;
 
 use crate::error::truncate_quote;
+use crate::output::data::diff_omissions::omission_warnings;
 use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
 
@@ -17,6 +18,7 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     let record = files.record.as_ref();
     let mut warnings = restore_point::warnings(files.restore_point.as_ref());
     warnings.extend(files::warnings(record));
+    warnings.extend(files.remote.iter().flat_map(|facts| omission_warnings(&facts.omissions)));
     warnings.extend(test_warning(task, record));
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));

@@ -18,6 +18,18 @@ const MAX_LABELS_BYTES: usize = 50;
 const MAX_UNREAD_IDS: usize = 3;
 
 pub fn snapshot(data: &Value) -> Document {
+    let first = NextCall::new(&["local", "run"]).with("task", "Explain what this project does.");
+    overview(data, Suggestion::with_call("Start a task that only reads: {call}", first))
+}
+
+/// The document of `cloud status`.
+pub fn cloud_snapshot(data: &Value) -> Document {
+    let environments = NextCall::new(&["cloud", "list-environments"]);
+    overview(data, Suggestion::with_call("List the environments for cloud tasks: {call}", environments))
+}
+
+/// `first_step` is for people without tasks.
+fn overview(data: &Value, first_step: Suggestion) -> Document {
     let mut document = Document::titled(headline(data));
     let lists = [RUNNING, QUEUED, ENDED];
     let common = task_document::common_directory(lists.iter().flat_map(|list| items(data, list)));
@@ -40,9 +52,7 @@ pub fn snapshot(data: &Value) -> Document {
     document = usage::blocks(&data["usage"]).into_iter().fold(document, Document::block);
     document.blocks.extend(next_call(data));
     if lists.iter().all(|list| items(data, list).next().is_none()) && data.get("cloud").is_none() {
-        let first = NextCall::new(&["local", "run"]).with("task", "Explain what this project does.");
-        let advice = Suggestion::with_call("Start a task that only reads: {call}", first);
-        document = document.block(Block::ForPeople(advice));
+        document = document.block(Block::ForPeople(first_step));
     }
     document
 }

@@ -1,0 +1,279 @@
+//! One session of a worker: heartbeats, claims and drain.
+//!
+//! The thread of the session sends a heartbeat at its interval and when the database hints at a change of the session, and
+//! claims tasks for free slots. It never waits for an attempt.
+
+use std::collections::BTreeSet;
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use delegator_fleet::{ClaimedTask, FleetError, Heartbeat, Listener, OwnedTask, SessionId};
+
+use super::attempt::{Work, run_attempt};
+use super::attempt_control::Stop;
+use super::claim_pace::ClaimPace;
+use super::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
+use super::port::WorkerEvent;
+use super::pruning::Pruning;
+use super::shared::{Shared, key_of};
+use crate::submit::worker_contact::BootTime;
+
+/// How often a session looks for signals and free slots.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// A draining worker ends with its last attempt.
+const DRAINING_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Hints cause a heartbeat, but not more often than this.
+const HINTED_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SessionEnd {
+    Drained,
+    /// The fleet has ended it.
+    Lost,
+}
+
+/// Works until the session is over.
+pub(super) fn run_session<'scope>(
+    shared: &'scope Shared<'scope>,
+    scope: &'scope Scope<'scope, '_>,
+    id: SessionId,
+) -> Result<SessionEnd, FleetError> {
+    let session = Session {
+        shared,
+        scope,
+        listener: shared.database.listener(&id, shared.settings.heartbeat_interval),
+        id,
+        is_paused: false,
+        is_draining: false,
+        next_heartbeat: Instant::now(),
+        last_heartbeat: Instant::now(),
+        claims: ClaimPace::default(),
+        ended_attempts: shared.ended_attempts(),
+        failures: 0,
+        pruning: Pruning::default(),
+    };
+    session.run()
+}
+
+/// Starts the thread of an attempt.
+pub(super) fn begin_attempt<'scope>(
+    shared: &'scope Shared<'scope>,
+    scope: &'scope Scope<'scope, '_>,
+    task: OwnedTask,
+    work: Work,
+) {
+    let log_name = task.spec.log_name(&task.claim.task);
+    let Some(control) = shared.register(task.claim, log_name, work != Work::Begin) else { return };
+    if let Some(cancel) = task.cancel {
+        control.request(Stop::Cancel { reason: cancel.reason });
+    }
+    let spec = task.spec;
+    scope.spawn(move || run_attempt(shared, &control, &spec, work));
+}
+
+/// Whether the worker exits with this error: waiting does not remove its cause, and the cutoff has stopped all tasks.
+pub(super) fn is_hopeless(shared: &Shared<'_>, error: &FleetError) -> bool {
+    !error.is_transient() && shared.since_last_heartbeat() >= shared.settings.cutoff
+}
+
+struct Session<'scope, 'env> {
+    shared: &'scope Shared<'scope>,
+    scope: &'scope Scope<'scope, 'env>,
+    id: SessionId,
+    listener: Listener,
+    is_paused: bool,
+    is_draining: bool,
+    next_heartbeat: Instant,
+    last_heartbeat: Instant,
+    claims: ClaimPace,
+    /// How many attempts had ended before the last claim.
+    ended_attempts: u64,
+    failures: u32,
+    pruning: Pruning,
+}
+
+impl<'scope> Session<'scope, '_> {
+    fn run(mut self) -> Result<SessionEnd, FleetError> {
+        loop {
+            match self.step() {
+                Ok(None) => {}
+                Ok(Some(end)) => return Ok(end),
+                Err(FleetError::SessionEnded) => return Ok(SessionEnd::Lost),
+                Err(error) if is_hopeless(self.shared, &error) => return Err(error),
+                Err(error) => self.note_failure(&error),
+            }
+            self.wait();
+        }
+    }
+
+    /// Does what is due; an end if the session is over.
+    fn step(&mut self) -> Result<Option<SessionEnd>, FleetError> {
+        if self.shared.signals.is_abandoning() {
+            // The session stays open: the next worker process of the workspace takes its tasks over.
+            return Ok(Some(SessionEnd::Drained));
+        }
+        self.obey_signals();
+        if self.is_drained() {
+            return Ok(Some(self.close()));
+        }
+        if Instant::now() >= self.next_heartbeat {
+            self.send_heartbeat()?;
+        }
+        if self.shared.ended_attempts() != self.ended_attempts {
+            self.claims.claim_now();
+        }
+        if self.next_claim_in() == Some(Duration::ZERO) {
+            self.claim()?;
+        }
+        self.note_success();
+        Ok(None)
+    }
+
+    fn claim_count(&self) -> u32 {
+        claim_count(self.shared.settings.slots, self.shared.busy(), self.is_paused, self.is_draining)
+    }
+
+    /// `None` while the worker may not claim, or has no free slot.
+    fn next_claim_in(&self) -> Option<Duration> {
+        let is_possible = self.claim_count() > 0;
+        is_possible.then(|| self.claims.due_in(Instant::now(), self.listener.is_connected()))
+    }
+
+    fn claim(&mut self) -> Result<(), FleetError> {
+        let shared = self.shared;
+        let ended_attempts = shared.ended_attempts();
+        let claimed = shared.database.claim(&self.id, self.claim_count())?;
+        self.ended_attempts = ended_attempts;
+        self.claims.add_claim(Instant::now(), claimed.is_empty(), shared.random_fraction());
+        let is_idle = claimed.is_empty() && shared.busy() == 0;
+        for ClaimedTask { claim, spec } in claimed {
+            let event = WorkerEvent::Claimed { task: spec.log_name(&claim.task), title: spec.title.clone() };
+            shared.report(&event);
+            let task = OwnedTask { claim, spec, is_running: false, cancel: None };
+            begin_attempt(shared, self.scope, task, Work::Begin);
+        }
+        self.is_draining |= is_idle && shared.settings.exit_when_idle;
+        Ok(())
+    }
+
+    /// An attempt that ends because of the third signal still has its task, so the signal is checked last.
+    fn is_drained(&self) -> bool {
+        self.is_draining && self.shared.busy() == 0 && !self.shared.signals.is_abandoning()
+    }
+
+    /// A session that cannot be closed has no tasks, and ends with its lease.
+    fn close(&self) -> SessionEnd {
+        if let Err(error) = self.shared.database.close_session(&self.id) {
+            let message = format!("could not close the session: {error}");
+            self.shared.report(&WorkerEvent::Problem { message });
+        }
+        SessionEnd::Drained
+    }
+
+    fn obey_signals(&mut self) {
+        let signals = self.shared.signals;
+        if signals.is_draining() && !self.is_draining {
+            self.drain();
+        }
+        if self.is_draining {
+            self.shared.stop_all(&Stop::Release);
+        }
+        if signals.is_cancelling() {
+            self.shared.stop_all(&Stop::Cancel { reason: Some("the worker was stopped".to_owned()) });
+        }
+    }
+
+    fn drain(&mut self) {
+        self.is_draining = true;
+        self.shared.report(&WorkerEvent::Draining);
+    }
+
+    fn send_heartbeat(&mut self) -> Result<(), FleetError> {
+        let known = self.shared.known();
+        let (sent_at, now) = (BootTime::now(), Instant::now());
+        let heartbeat = self.shared.database.heartbeat(&self.id)?;
+        self.shared.heartbeat_succeeded(sent_at);
+        (self.last_heartbeat, self.next_heartbeat) = (now, now + self.shared.settings.heartbeat_interval);
+        // After the third signal an attempt without a thread is not given up.
+        if !self.shared.signals.is_abandoning() {
+            self.obey_heartbeat(&known, heartbeat)?;
+            self.pruning.go_on(self.shared);
+        }
+        Ok(())
+    }
+
+    fn obey_heartbeat(
+        &mut self,
+        known: &BTreeSet<AttemptKey>,
+        heartbeat: Heartbeat,
+    ) -> Result<(), FleetError> {
+        if heartbeat.is_draining && !self.is_draining {
+            self.drain();
+        }
+        if heartbeat.is_paused != self.is_paused {
+            self.is_paused = heartbeat.is_paused;
+            let event = if self.is_paused { WorkerEvent::Paused } else { WorkerEvent::Unpaused };
+            self.shared.report(&event);
+            self.claims.claim_now();
+        }
+        let owned: Vec<Owned> = heartbeat.tasks.iter().map(summary).collect();
+        let find = |key: &AttemptKey| heartbeat.tasks.iter().find(|task| key_of(&task.claim) == *key);
+        for reaction in react(known, &owned) {
+            match &reaction {
+                Reaction::Lose(key) => self.shared.stop(key, Stop::Lost),
+                Reaction::Cancel(key) => {
+                    let cancel = find(key).and_then(|task| task.cancel.clone());
+                    self.shared.stop(key, Stop::Cancel { reason: cancel.and_then(|cancel| cancel.reason) });
+                }
+                Reaction::Begin(key) => match (find(key).cloned(), self.is_draining) {
+                    (Some(task), false) => begin_attempt(self.shared, self.scope, task, Work::Begin),
+                    (Some(task), true) => self.shared.database.release(&task.claim)?,
+                    (None, _) => {}
+                },
+                Reaction::GiveUp(key) => {
+                    if let Some(task) = find(key) {
+                        begin_attempt(self.shared, self.scope, task.clone(), Work::GiveUp);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_failure(&mut self, error: &FleetError) {
+        self.failures += 1;
+        if self.failures == 1 {
+            self.shared.report(&WorkerEvent::DatabaseError { message: error.to_string() });
+        }
+    }
+
+    fn note_success(&mut self) {
+        if self.failures > 0 {
+            self.failures = 0;
+            self.shared.report(&WorkerEvent::DatabaseBack);
+        }
+    }
+
+    /// Waits until a hint arrives or something is due.
+    fn wait(&mut self) {
+        if self.failures > 0 {
+            self.next_heartbeat = Instant::now();
+            self.shared.pause(back_off(self.failures));
+            return;
+        }
+        let limit = if self.is_draining { DRAINING_LOOK_INTERVAL } else { LOOK_INTERVAL };
+        let next_heartbeat_in = self.next_heartbeat.saturating_duration_since(Instant::now());
+        let limit = limit.min(next_heartbeat_in).min(self.next_claim_in().unwrap_or(limit));
+        let hints = self.listener.wait(limit);
+        if hints.queue {
+            self.claims.add_hint(Instant::now());
+        }
+        if hints.session {
+            self.next_heartbeat = self.next_heartbeat.min(self.last_heartbeat + HINTED_HEARTBEAT_INTERVAL);
+        }
+    }
+}
+
+fn summary(task: &OwnedTask) -> Owned {
+    Owned { key: key_of(&task.claim), is_running: task.is_running, is_cancelled: task.cancel.is_some() }
+}
