@@ -76,6 +76,19 @@ impl Scratch {
         Scratch { store, ..self }
     }
 
+    /// Also reads the objects of another store, if it exists.
+    pub(crate) fn read_from(&self, store: &Store) -> Result<(), GitError> {
+        let objects = store.objects();
+        if !objects.is_dir() {
+            return Ok(());
+        }
+        let info = self.path("objects/info");
+        let written = fs::create_dir_all(&info).and_then(|()| {
+            fs::write(info.join("alternates"), [objects.as_os_str().as_encoded_bytes(), b"\n"].concat())
+        });
+        written.map_err(GitError::io("write", info))
+    }
+
     /// The length of a binary object id.
     pub(crate) fn id_bytes(&self) -> usize {
         if self.repository.object_format == "sha256" { 32 } else { 20 }

@@ -42,8 +42,8 @@ pub(crate) fn store_edited_files(
     pack_into(scratch, (&objects, &others), &packs.join("pack"), &edited).map(drop)
 }
 
-/// Reverts in the changed files what the setup script changed in them. The store of `scratch` has the contents after the
-/// setup. Returns the paths for which this is not possible.
+/// Reverts in the changed files what the setup script changed in them. `scratch` can read the contents after the setup.
+/// Returns the paths for which this is not possible.
 pub(crate) fn revert_setup_edits(
     scratch: &Scratch,
     base: &str,

@@ -163,7 +163,8 @@ impl WorkTreeDiff {
         let top_level = &repository.top_level;
         let mut changes = after.listing.changes_since(before, |path| Stamp::at(&on_disk(top_level, path)));
         let left_out = changes.left_out.iter().map(|path| after.left_out(path)).collect();
-        let scratch = after.scratch.with_store(Store::at(store));
+        let scratch = after.scratch;
+        scratch.read_from(&Store::at(store))?;
         let with_setup_edits = revert_setup_edits(&scratch, base, &before.files, &mut changes.files)?;
         scratch.run(INDEX, ["read-tree", base], b"")?;
         let info = index_info(&changes.files, 2 * scratch.id_bytes());

@@ -490,7 +490,13 @@ fn commits_of_the_agent_are_pushed_if_they_continue_the_history() {
         commit(dir, "one");
         git_in(dir, &["add", "from-setup"]);
         git_in(dir, &["commit", "--quiet", "-m", "what the setup made"]);
-        fs::write(dir.join("uncommitted"), "x\n").unwrap();
+        fs::write(dir.join("uncommitted"), "in a restore point\n").unwrap();
+        // The supervisor has stored it already.
+        let store = dir.join(".git/mcp-delegator/objects");
+        fs::create_dir_all(&store).unwrap();
+        let mut hash = Command::new(GIT);
+        hash.args(["hash-object", "-w", "uncommitted"]).current_dir(dir).env("GIT_OBJECT_DIRECTORY", store);
+        assert!(hash.output().unwrap().status.success());
     });
     assert_eq!(subjects, "the rest\nwhat the setup made\none\nfirst\n");
     assert_eq!(files, ".gitignore\na\nb\none\nuncommitted\n", "the branch ends in the state of the diff");

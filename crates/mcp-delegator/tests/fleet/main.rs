@@ -44,7 +44,8 @@ fn a_task_returns_its_diff_its_events_and_its_report() {
 
 #[test]
 fn changes_are_pushed_only_if_the_environment_permits_it() {
-    let fleet = Fleet::new(&["echo pushed > README"]);
+    let commit = "git -c user.name=agent -c user.email=agent@localhost commit -qam mine";
+    let fleet = Fleet::new(&["echo pushed > README", commit, "echo more > added"]);
     let unpushed = fleet.submit(fleet.spec());
     let pushed = fleet.submit(TaskSpec { push: true, ..fleet.spec() });
     let mut worker = fleet.worker("one", &["--once"]);
@@ -52,6 +53,9 @@ fn changes_are_pushed_only_if_the_environment_permits_it() {
     let branch = result_of(&fleet.wait_for_end(&pushed)).pushed_branch.unwrap();
     assert_eq!(fleet.git(&["show", &format!("{branch}:README")]), "pushed\n");
     assert_eq!(fleet.git(&["show", "main:README"]), "first\n");
+    let subjects = fleet.git(&["log", "--format=%s", &branch]);
+    let title = fleet.spec().title;
+    assert!(subjects.starts_with(&format!("{title}\nmine\n")), "the commit of the agent stays: {subjects}");
     worker.assert_success();
 }
 
