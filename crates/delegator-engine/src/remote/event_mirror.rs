@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use delegator_registry::{LockAttempt, Registry, RemoteRef, Task, TaskDir, TaskFile};
+use delegator_registry::{LockAttempt, LockGuard, Registry, RemoteRef, Task, TaskDir, TaskFile};
 use serde::{Deserialize, Serialize};
 
 use super::event_fold::EventFold;
@@ -24,7 +24,7 @@ use crate::supervise::snapshot_file::{read_snapshot, write_snapshot};
 const PAGE_BYTES: usize = 1 << 20;
 /// Pages of one task that a query of the provider copies at most; the next query continues.
 const MAX_PROGRESS_PAGES: usize = 4;
-/// How long to wait for another process that copies the same events.
+/// How long to wait for another process that writes the files of the same task.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -59,6 +59,18 @@ impl Engine {
             self.system.sleep(LOCK_PAUSE);
         }
         Ok(())
+    }
+
+    /// The lock of the task's files; `None` if another process keeps it for long, or the task was deleted.
+    pub(super) fn lock_files(&self, dir: &TaskDir) -> Result<Option<LockGuard>, EngineError> {
+        let deadline = Instant::now() + MAX_LOCK_WAIT;
+        loop {
+            match dir.try_lock()? {
+                LockAttempt::Locked(lock) => return Ok(Some(lock)),
+                LockAttempt::Held if Instant::now() < deadline => self.system.sleep(LOCK_PAUSE),
+                LockAttempt::Held | LockAttempt::Gone => return Ok(None),
+            }
+        }
     }
 
     /// Copies new events of a running task and updates its snapshot.

@@ -197,11 +197,10 @@ impl Engine {
             RemoteStatus::Queued => RemoteReport::Queued,
             RemoteStatus::Working { started_at_ms } => RemoteReport::Working { started_at_ms },
             RemoteStatus::Ended(ended) => {
-                let (started_at_ms, at_ms) = (ended.started_at_ms, ended.at_ms);
-                RemoteReport::Ended { finish: store_files(registry, task, *ended)?, started_at_ms, at_ms }
+                self.record_end(registry, task, *ended)?;
+                return Ok(None);
             }
         };
-        // If another process was first, it recorded the same.
         registry.record_remote(&task.id, &report, self.now_ms())?;
         if !is_working {
             self.event_folds.remove(&task.id);
@@ -212,6 +211,20 @@ impl Engine {
             Err(EngineError::Provider { source, .. }) => Ok(Some(source)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Stores the files and the end of a task. Does nothing if another process was first or is about to do it.
+    fn record_end(&self, registry: &mut Registry, task: &Task, ended: RemoteEnd) -> Result<(), EngineError> {
+        self.event_folds.remove(&task.id);
+        let Some(_lock) = self.lock_files(&registry.dir().task(&task.id))? else { return Ok(()) };
+        if registry.get(&task.id)?.is_none_or(|task| task.state.is_terminal()) {
+            return Ok(());
+        }
+        let (started_at_ms, at_ms) = (ended.started_at_ms, ended.at_ms);
+        let finish = store_files(registry, task, ended)?;
+        let report = RemoteReport::Ended { finish, started_at_ms, at_ms };
+        registry.record_remote(&task.id, &report, self.now_ms())?;
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Events of a task that a provider runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::{Engine, RemoteStatus};
@@ -128,4 +128,21 @@ fn a_follower_copies_until_the_task_has_ended() {
     }
     assert_eq!(stored(&engine, &id), format!("{FIRST}{MORE}"));
     assert_eq!(engine.recorded_task(&id).unwrap().state, State::Completed);
+}
+
+#[test]
+fn processes_that_learn_the_end_at_the_same_time_store_it_once() {
+    let world = World::new();
+    let (engine, provider, id) = working_task(&world);
+    provider.answer(completed());
+    let start = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let engine = engine.clone();
+                start.wait();
+                assert_eq!(engine.task(&id).unwrap().state, State::Completed);
+            });
+        }
+    });
 }
