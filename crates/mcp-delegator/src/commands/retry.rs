@@ -65,6 +65,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::ConfirmationRequired,
         ErrorCode::WrongState,
         ErrorCode::NotReady,
+        ErrorCode::SubmissionUnconfirmed,
         ErrorCode::TaskNotFound,
         ErrorCode::ThreadNotFound,
         ErrorCode::Unsupported,

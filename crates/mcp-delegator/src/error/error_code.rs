@@ -185,6 +185,7 @@ error_codes! {
     RateLimited => RateLimited, RateLimited, "RATE_LIMITED", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_004", "TOOL_ERROR";
     ResourceShortage => Unavailable, Unavailable, "UNAVAILABLE", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_007", "INTERNAL";
     NetworkError => Unavailable, Unavailable, "NETWORK_ERROR", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_003", "TOOL_ERROR";
+    SubmissionUnconfirmed => Unavailable, Unavailable, "NETWORK_ERROR", Execution, No, Unknown, "DependencyError" "E_DEPENDENCY_003", "TOOL_ERROR";
     SupervisorUnavailable => Supervisor, Unavailable, "SUPERVISOR_UNAVAILABLE", Execution, Yes, None, "DependencyError" "E_DEPENDENCY_006", "INTERNAL";
     CommandRenamed => Redirected, Redirected, "COMMAND_RENAMED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";
     TypoCorrected => Redirected, Redirected, "TYPO_CORRECTED", Validation, No, None, "ValidationError" "E_VALIDATION_011", "UNSUPPORTED";

@@ -20,6 +20,10 @@ pub fn instructions(toolbox: &Toolbox) -> String {
         ("local_resume", "{task_id, task} continues the agent's thread."),
         ("local_cancel", "ends a task."),
         ("local_status", "lists tasks."),
+        (
+            "cloud_submit",
+            "{task, env_id} delegates to other machines; the cloud tools wait for the task and return it.",
+        ),
     ]
     .into_iter()
     .filter(|(name, _)| has(name))

@@ -210,6 +210,9 @@ fn other_test(code: ErrorCode) -> Option<Provocation> {
         }
         ErrorCode::Interrupted => Test("tasks/signals.rs", "an_interrupt_is_reported_and_exits_130"),
         ErrorCode::Terminated => Test("tasks/signals.rs", "a_termination_is_reported_and_exits_143"),
+        ErrorCode::SubmissionUnconfirmed => {
+            Test("cloud/fleet.rs", "a_submission_without_an_answer_may_be_repeated_only_with_a_key")
+        }
         ErrorCode::Internal => Test(
             "mcp/conformance_suite.rs",
             "a_panicking_handler_is_an_error_response_and_the_server_continues",

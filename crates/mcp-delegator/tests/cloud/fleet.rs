@@ -328,6 +328,23 @@ fn a_key_returns_the_same_task_on_every_machine() {
 }
 
 #[test]
+fn a_submission_without_an_answer_may_be_repeated_only_with_a_key() {
+    let fleet = Fleet::new();
+    fleet.server.kill_now();
+    let args = ["cloud", "submit", "grow", "--env-id", ENVIRONMENT];
+    let error = fleet.error(&args);
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["retryable"]),
+        (&json!("NETWORK_ERROR"), &json!(false))
+    );
+    let error = fleet.error(&[&args as &[&str], &["--idempotency-key", "k1"]].concat());
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["retryable"]),
+        (&json!("NETWORK_ERROR"), &json!(true))
+    );
+}
+
+#[test]
 fn a_wait_outlasts_a_restart_of_the_database() {
     let fleet = Fleet::new();
     let id = fleet.submit(&[]);

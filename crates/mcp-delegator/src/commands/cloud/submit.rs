@@ -56,6 +56,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         ErrorCode::Unauthenticated,
         ErrorCode::NotFound,
         ErrorCode::NetworkError,
+        ErrorCode::SubmissionUnconfirmed,
         ErrorCode::AgentProtocolError,
     ],
     precondition: |around| Ok(environments::read(&sources(around.process)).map(drop)?),
@@ -102,11 +103,14 @@ pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Su
         input: record,
         idempotency: idempotency.map(|key| Idempotency::new(key, fingerprint(&hashed))),
     };
-    engine(context)?.submit_remote(&submission).map_err(submission_error)
+    engine(context)?
+        .submit_remote(&submission)
+        .map_err(|error| submission_error(error, submission.idempotency.is_some()))
 }
 
-/// If there was no answer, the task is recorded here, and the next query decides whether the provider has it.
-fn submission_error(error: EngineError) -> AppError {
+/// If there was no answer, the task is recorded here, and the next query decides whether the provider has it. Only a call
+/// with an idempotency key may be repeated: without one it would be a second task.
+fn submission_error(error: EngineError, has_key: bool) -> AppError {
     let task = match &error {
         EngineError::Provider { task, .. } => task.clone(),
         _ => None,
@@ -114,6 +118,9 @@ fn submission_error(error: EngineError) -> AppError {
     let mut error = AppError::from(error);
     let Some(id) = task else { return error };
     error.message.push_str(&format!(" The task is recorded here as {id}."));
+    if error.code == ErrorCode::NetworkError && !has_key {
+        error.code = ErrorCode::SubmissionUnconfirmed;
+    }
     let text = match &error.suggestion {
         Some(Suggestion { call: Some(_), .. }) => return error,
         Some(Suggestion { text, call: None }) => {
