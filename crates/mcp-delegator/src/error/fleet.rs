@@ -33,7 +33,7 @@ impl From<FleetError> for AppError {
                 named.suggest("Install the newer version of this program: another one has upgraded the tables.")
             }
             FleetError::Schema(_) => named.suggest(Suggestion::with_call(
-                "Create or upgrade the tables with {call}, as a role that may.",
+                "Create or upgrade the tables with {call}, or start a worker: both need a role that may.",
                 NextCall::new(&["fleet", "migrate"]),
             )),
             FleetError::NameInUse { .. } => named.suggest(

@@ -130,11 +130,11 @@ impl Merged {
         let not_read_count = not_read.len() as u64;
         let mut findings = Vec::new();
         if !not_read.is_empty() {
-            let message = format!("{} changed files were not read; see left_out", not_read.len());
+            let message = format!("changed files that were not read: {}; see left_out", not_read.len());
             findings.push(Finding::new(FindingKind::Partial, message).about(not_read));
         }
         if !not_examined.is_empty() {
-            let message = format!("{} directories were not examined; see left_out", not_examined.len());
+            let message = format!("directories that were not examined: {}; see left_out", not_examined.len());
             findings.push(Finding::new(FindingKind::Partial, message).about(not_examined));
         }
         // Files that were not read are covered above.
