@@ -15,7 +15,7 @@ use crate::capture::{RAW_DIFF_ARGS, WORK_INDEX};
 use crate::directory_modes::ancestors;
 use crate::error::{GitError, RestoreError};
 use crate::index_file::{Entry, IndexFile};
-use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff};
+use crate::listing::{RepoPath, display_path, join_records, on_disk, parse_raw_diff, path_records};
 use crate::restore_plan::{PreparedRestore, TARGET_INDEX, file_mode};
 use crate::restore_point::{RestorePoint, StoredIndex};
 use crate::restore_target::{HeadTarget, IndexEdits, IndexTarget};
@@ -181,16 +181,12 @@ impl PreparedRestore {
         let (scratch, name) = (&self.scratch, "new");
         scratch.copy_index(name)?;
         let no_id = "0".repeat(2 * scratch.id_bytes());
-        let mut input = Vec::new();
-        let mut add = |header: String, path: &RepoPath| {
-            input.extend_from_slice(header.as_bytes());
-            input.extend_from_slice(path);
-            input.push(0);
-        };
-        edits.paths.iter().for_each(|path| add(format!("0 {no_id}\t"), path));
-        for entry in &edits.entries {
-            add(format!("{:o} {} {}\t", entry.mode, entry.id(), entry.stage), &entry.path);
-        }
+        let removed = edits.paths.iter().map(|path| (format!("0 {no_id}"), path));
+        let added = edits
+            .entries
+            .iter()
+            .map(|entry| (format!("{:o} {} {}", entry.mode, entry.id(), entry.stage), &entry.path));
+        let input = path_records(removed.chain(added));
         scratch.run(name, ["update-index", "-z", "--index-info"], &input)?;
         for flag in ["--assume-unchanged", "--skip-worktree"] {
             let has_flag = |entry: &&Entry| match flag {

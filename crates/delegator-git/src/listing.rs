@@ -13,6 +13,18 @@ pub(crate) type RepoPath = Vec<u8>;
 
 pub(crate) const GITLINK: &str = "160000";
 
+/// Records of paths as git reads and writes them with `-z`: entry, TAB, path, NUL.
+pub(crate) fn path_records<'a>(entries: impl IntoIterator<Item = (String, &'a RepoPath)>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (entry, path) in entries {
+        bytes.extend_from_slice(entry.as_bytes());
+        bytes.push(b'\t');
+        bytes.extend_from_slice(path);
+        bytes.push(0);
+    }
+    bytes
+}
+
 pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
 }

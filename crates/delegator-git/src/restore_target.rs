@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use crate::directory_modes::Survey;
 use crate::error::GitError;
 use crate::index_file::{Entry, IndexFile};
-use crate::listing::{GITLINK, RepoPath, display_path};
+use crate::listing::{GITLINK, RepoPath, display_path, path_records};
 use crate::restore_point::RestorePoint;
 use crate::saved_state::SavedState;
 use crate::scratch::Scratch;
@@ -224,12 +224,7 @@ pub(crate) fn fill_index<'a>(
     index: &str,
     files: impl Iterator<Item = (&'a RepoPath, &'a FileVersion)>,
 ) -> Result<(), GitError> {
-    let mut entries = Vec::new();
-    for (path, (mode, id)) in files {
-        entries.extend_from_slice(format!("{mode} {id}\t").as_bytes());
-        entries.extend_from_slice(path);
-        entries.push(0);
-    }
+    let entries = path_records(files.map(|(path, (mode, id))| (format!("{mode} {id}"), path)));
     scratch.run(index, ["read-tree", "--empty"], b"")?;
     scratch.run(index, ["update-index", "-z", "--index-info"], &entries).map(drop)
 }

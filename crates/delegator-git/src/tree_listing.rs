@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::GitError;
-use crate::listing::{GITLINK, RepoPath, records};
+use crate::listing::{GITLINK, RepoPath, path_records, records};
 use crate::remote::is_object_id;
 use crate::stamp::Stamp;
 use crate::state::{FileVersion, TreeFiles};
@@ -32,16 +32,9 @@ pub(crate) struct ListedChanges {
 impl TreeListing {
     /// Records that end in NUL: `mode SP id TAB path`, and of files that were not read `stamp TAB path`.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
         let files = self.files.iter().map(|(path, (mode, id))| (format!("{mode} {id}"), path));
         let unread = self.unread.iter().map(|(path, stamp)| (stamp.to_text(), path));
-        for (entry, path) in files.chain(unread) {
-            bytes.extend_from_slice(entry.as_bytes());
-            bytes.push(b'\t');
-            bytes.extend_from_slice(path);
-            bytes.push(0);
-        }
-        bytes
+        path_records(files.chain(unread))
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<TreeListing, GitError> {
@@ -103,14 +96,7 @@ pub(crate) fn index_info(files: &BTreeMap<RepoPath, Option<FileVersion>>, id_len
     let removed = removed.map(|(path, _)| (format!("0 {zeros}"), path));
     let changed = files.iter().filter_map(|(path, version)| Some((version.as_ref()?, path)));
     let changed = changed.map(|((mode, id), path)| (format!("{mode} {id}"), path));
-    let mut info = Vec::new();
-    for (entry, path) in removed.chain(changed) {
-        info.extend_from_slice(entry.as_bytes());
-        info.push(b'\t');
-        info.extend_from_slice(path);
-        info.push(0);
-    }
-    info
+    path_records(removed.chain(changed))
 }
 
 #[cfg(test)]
