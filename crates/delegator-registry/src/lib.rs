@@ -35,7 +35,7 @@ mod task;
 
 pub use database::set_aside::{SetAside, set_aside_damaged};
 pub use error::{RegistryError, StateDirError};
-pub use files::durable::make_private_path;
+pub use files::durable::{Durability, make_private_path, remove_if_exists, replace as replace_file};
 pub use files::lock::{LockAttempt, LockGuard};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
 pub use files::task_dir::{NewBytes, ReadPosition, TaskDir, TaskFile};

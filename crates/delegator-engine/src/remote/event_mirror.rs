@@ -8,6 +8,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use delegator_domain::task::Provider;
 use delegator_registry::{LockAttempt, LockGuard, Registry, RemoteRef, Task, TaskDir, TaskFile};
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +55,9 @@ impl Engine {
     pub fn fetch_events(&self, task: &Task) -> Result<(), EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(()) };
         let dir = registry.dir().task(&task.id);
-        let deadline = Instant::now() + MAX_LOCK_WAIT;
-        while self.mirror_pass(&dir, task, usize::MAX)? == MirrorPass::Locked && Instant::now() < deadline {
-            self.system.sleep(LOCK_PAUSE);
-        }
+        let Some(source) = self.event_source(task)? else { return Ok(()) };
+        let Some(_lock) = self.lock_files(&dir)? else { return Ok(()) };
+        copy_events(&dir, task, source, usize::MAX)?;
         Ok(())
     }
 
@@ -96,38 +96,57 @@ impl Engine {
         task: &Task,
         max_pages: usize,
     ) -> Result<MirrorPass, EngineError> {
-        let Some(remote) = &task.remote else { return Ok(MirrorPass::Complete) };
+        let Some(source) = self.event_source(task)? else { return Ok(MirrorPass::Complete) };
+        let LockAttempt::Locked(_lock) = dir.try_lock()? else { return Ok(MirrorPass::Locked) };
+        copy_events(dir, task, source, max_pages)
+    }
+
+    /// `None` for a task of this machine, one that was never submitted, and if the provider has no events.
+    fn event_source<'a>(&'a self, task: &'a Task) -> Result<Option<EventSource<'a>>, EngineError> {
+        let Some(remote) = &task.remote else { return Ok(None) };
         let (provider, Some(accepted)) = (remote.environment.provider, &remote.accepted) else {
-            // It was never submitted.
-            return Ok(MirrorPass::Complete);
+            return Ok(None);
         };
         let failed = |error| provider_error(provider, Some(&task.id), error);
         let service = self.providers.get(provider).map_err(failed)?;
-        if !service.has_events() {
-            return Ok(MirrorPass::Complete);
-        }
-        let LockAttempt::Locked(_lock) = dir.try_lock()? else { return Ok(MirrorPass::Locked) };
-        let copied = read_attempt(dir)?;
-        if copied.is_some_and(|copied| copied.is_complete) {
-            return Ok(MirrorPass::Complete);
-        }
-        let mut copy = EventCopy { dir, service, accepted, position: position(dir, copied)? };
-        let has_ended = task.state.is_terminal();
-        for _ in 0..max_pages {
-            match copy.next_page() {
-                Ok(true) => {}
-                Ok(false) if has_ended => return copy.complete(),
-                Ok(false) => break,
-                // The provider has deleted an old task, or never had it: there are no more events.
-                Err(CopyError::Provider(ProviderError::UnknownTask { .. })) if has_ended => {
-                    return copy.complete();
-                }
-                Err(CopyError::Provider(error)) => return Err(failed(error)),
-                Err(CopyError::Engine(error)) => return Err(error),
-            }
-        }
-        Ok(MirrorPass::Copied)
+        Ok(service.has_events().then_some(EventSource { provider, service, accepted }))
     }
+}
+
+/// Where the events of a task are.
+struct EventSource<'a> {
+    provider: Provider,
+    service: &'a dyn RemoteProvider,
+    accepted: &'a RemoteRef,
+}
+
+/// Copies at most this many pages. The caller holds the lock of the task.
+fn copy_events(
+    dir: &TaskDir,
+    task: &Task,
+    EventSource { provider, service, accepted }: EventSource<'_>,
+    max_pages: usize,
+) -> Result<MirrorPass, EngineError> {
+    let copied = read_attempt(dir)?;
+    if copied.is_some_and(|copied| copied.is_complete) {
+        return Ok(MirrorPass::Complete);
+    }
+    let mut copy = EventCopy { dir, service, accepted, position: position(dir, copied)? };
+    let has_ended = task.state.is_terminal();
+    for _ in 0..max_pages {
+        match copy.next_page() {
+            Ok(true) => {}
+            Ok(false) if has_ended => return copy.complete(),
+            Ok(false) => break,
+            // The provider has deleted an old task, or never had it: there are no more events.
+            Err(CopyError::Provider(ProviderError::UnknownTask { .. })) if has_ended => {
+                return copy.complete();
+            }
+            Err(CopyError::Provider(error)) => return Err(provider_error(provider, Some(&task.id), error)),
+            Err(CopyError::Engine(error)) => return Err(error),
+        }
+    }
+    Ok(MirrorPass::Copied)
 }
 
 enum CopyError {

@@ -8,17 +8,14 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
 use super::received_signals::EndSignals;
-use delegator_registry::{TaskDir, private_runtime_dir, socket_path};
+use delegator_registry::{TaskDir, private_runtime_dir, remove_if_exists, socket_path};
 
 /// Binds the socket and publishes its path in the task directory. Signals also wake the supervisor through it.
 pub(crate) fn listen(dir: &TaskDir, signals: &EndSignals) -> io::Result<UnixDatagram> {
     let path = choose_path(dir)?;
     private_runtime_dir(&path).map_err(io::Error::other)?;
     // Left by an earlier attempt: we hold the task lock, so no process uses it.
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_if_exists(&path)?;
     let socket = UnixDatagram::bind(&path)?;
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     socket.set_nonblocking(true)?;

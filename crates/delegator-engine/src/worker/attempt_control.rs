@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use delegator_fleet::Claim;
 
+/// Why the task of a lost attempt is cancelled on this machine.
+pub(super) const NOT_OWNED: &str = "the task no longer belongs to this worker";
+
 /// Why an attempt shall end. A later variant overrides an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stop {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use delegator_git::{BaseCommit, TreeListing};
+use delegator_registry::{Durability, replace_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -77,8 +78,8 @@ impl AttemptFiles {
     }
 
     pub(super) fn write_prepared(&self, prepared: &PreparedAttempt, before: &TreeListing) -> io::Result<()> {
-        write_durably(&self.dir.join("files-before"), &before.to_bytes())?;
-        write_durably(&self.dir.join("attempt.json"), &serde_json::to_vec(prepared)?)
+        replace_file(&self.dir.join("files-before"), &before.to_bytes(), Durability::Synced)?;
+        replace_file(&self.dir.join("attempt.json"), &serde_json::to_vec(prepared)?, Durability::Synced)
     }
 
     /// `None` if the attempt was not prepared completely.
@@ -102,11 +103,4 @@ impl AttemptFiles {
         let bytes = fs::read(self.dir.join("files-before")).map_err(|error| error.to_string())?;
         TreeListing::from_bytes(&bytes).map_err(|error| error.to_string())
     }
-}
-
-fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension("new");
-    fs::write(&temporary, bytes)?;
-    fs::File::open(&temporary)?.sync_all()?;
-    fs::rename(temporary, path)
 }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 use std::thread::Scope;
-use std::time::Duration;
 
 use delegator_fleet::{Database, FleetError, NewSession, SessionId};
 
@@ -14,15 +13,12 @@ use super::decisions::back_off;
 use super::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
 use super::session::{SessionEnd, begin_attempt, is_hopeless, run_session};
 use super::setup::clean_interrupted;
-use super::shared::Shared;
+use super::shared::{LOOK_INTERVAL, Shared};
 use super::workspace::Workspace;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::submit::worker_contact::BootTime;
 use crate::upkeep::restore_record::git_version;
-
-/// How often a worker that waits for its attempts looks for signals.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a worker could not work.
 #[derive(Debug, thiserror::Error)]

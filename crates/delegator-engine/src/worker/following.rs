@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::{TaskEnd, TaskId};
 use delegator_registry::Task;
 
-use super::attempt_control::{AttemptControl, Stop};
+use super::attempt_control::{AttemptControl, NOT_OWNED, Stop};
 use super::events_upload::EventsUpload;
 use super::local_tasks::repeat_local;
 use super::port::WorkerEvent;
@@ -111,7 +111,7 @@ fn cancel(
         None | Some(Stop::Release) => return Ok(()),
         Some(Stop::Cancel { reason }) => reason.clone(),
         Some(Stop::CutOff) => Some(CONTACT_LOST.to_owned()),
-        Some(Stop::Lost) => Some("the task no longer belongs to this worker".to_owned()),
+        Some(Stop::Lost) => Some(NOT_OWNED.to_owned()),
     };
     shared.report(&WorkerEvent::Cancelling { task: control.log_name.clone() });
     match shared.engine.request_cancel(local, reason.as_deref()) {

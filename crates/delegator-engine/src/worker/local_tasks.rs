@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use delegator_registry::{Filter, Task};
 
-use super::attempt_control::AttemptControl;
+use super::attempt_control::{AttemptControl, NOT_OWNED};
 use super::decisions::back_off;
 use super::port::WorkerEvent;
 use super::shared::Shared;
@@ -71,8 +71,7 @@ fn cancel_tasks(shared: &Shared<'_>, dir: &Path) -> Result<bool, EngineError> {
     if ids.is_empty() {
         return Ok(true);
     }
-    let reason = Some("the task no longer belongs to this worker");
-    shared.engine.cancel_all(&ids, reason, CANCEL_STEP)?;
+    shared.engine.cancel_all(&ids, Some(NOT_OWNED), CANCEL_STEP)?;
     Ok(unfinished_in(shared, dir)?.is_empty())
 }
 

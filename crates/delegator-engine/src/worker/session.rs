@@ -15,11 +15,9 @@ use super::claim_pace::ClaimPace;
 use super::decisions::{AttemptKey, Owned, Reaction, back_off, claim_count, react};
 use super::port::WorkerEvent;
 use super::pruning::Pruning;
-use super::shared::{Shared, key_of};
+use super::shared::{LOOK_INTERVAL, Shared, key_of};
 use crate::submit::worker_contact::BootTime;
 
-/// How often a session looks for signals and free slots.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A draining worker ends with its last attempt.
 const DRAINING_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Hints cause a heartbeat, but not more often than this.

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use delegator_domain::task::{ExitStatus, TaskId, TaskLocation};
 use delegator_fleet::TaskSpec;
 use delegator_git::{BaseCommit, Mirror, RemoteError};
+use delegator_registry::remove_if_exists;
 use delegator_supervisor::agent::{Variables, locate};
 use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
@@ -70,10 +71,7 @@ impl Revision {
 
     /// Deletes the output first: what an interrupted deletion leaves is no prepared checkout.
     fn remove(&self) -> io::Result<()> {
-        match fs::remove_file(self.output()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_if_exists(&self.output())?;
         remove_directory(&self.dir)
     }
 }

@@ -15,6 +15,8 @@ use super::workspace::Workspace;
 use crate::Engine;
 use crate::submit::worker_contact::{BootTime, WorkerContact, record_contact};
 
+/// How often the worker looks for signals and free slots while it waits.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon a pause ends after a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 

@@ -9,6 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use delegator_fleet::{Claim, new_id};
+use delegator_registry::{Durability, replace_file};
 use sha2::{Digest, Sha256};
 
 /// A workspace that this process has locked.
@@ -86,10 +87,7 @@ fn read_or_create_id(dir: &Path) -> io::Result<String> {
         _ => {}
     }
     let id = new_id();
-    let file = tempfile::NamedTempFile::new_in(dir)?;
-    fs::write(file.path(), format!("{id}\n"))?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
+    replace_file(&path, format!("{id}\n").as_bytes(), Durability::Synced)?;
     Ok(id)
 }
 

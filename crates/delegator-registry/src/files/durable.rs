@@ -75,15 +75,15 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// What a replaced file must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durability {
+pub enum Durability {
     /// A reader gets the old or the new file; after a power cut it may be either, or empty.
     Atomic,
     /// In addition, it is the new file after a power cut.
     Synced,
 }
 
-/// Replaces a file by rename. Only one writer at a time: the holder of the task's lock.
-pub(crate) fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+/// Replaces a file by rename. Only one writer at a time: the holder of a lock, such as that of the task.
+pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = Path::new(&name);
@@ -121,7 +121,7 @@ pub(crate) fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// Removes a file that may not exist. Returns whether it did.
-pub(crate) fn remove_if_exists(path: &Path) -> io::Result<bool> {
+pub fn remove_if_exists(path: &Path) -> io::Result<bool> {
     Ok(if_exists(fs::remove_file(path))?.is_some())
 }
 
