@@ -19,7 +19,7 @@ use crate::error::apply::ConflictContext;
 use crate::error::engine::directory_problem;
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::diff_omissions::{OmissionsData, omission_warnings};
-use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::documents::document::{Block, Document, plural, rows, scalar};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Example, Shape};
 
@@ -166,12 +166,11 @@ fn output(
 
 fn summary(applied: &DiffApplication, dry_run: bool) -> String {
     let report = &applied.report;
-    let count = |number: usize| format!("{number} file{}", if number == 1 { "" } else { "s" });
     match (report.conflicts.len(), report.files.len()) {
         (0, 0) => "The changes are here already".to_owned(),
-        (0, changed) if dry_run => format!("{} would change", count(changed)),
-        (0, changed) => format!("{} changed", count(changed)),
-        (conflicting, _) => format!("{} in conflict, so nothing would change", count(conflicting)),
+        (0, changed) if dry_run => format!("{} would change", plural(changed, "file")),
+        (0, changed) => format!("{} changed", plural(changed, "file")),
+        (conflicting, _) => format!("{} in conflict, so nothing would change", plural(conflicting, "file")),
     }
 }
 

@@ -6,6 +6,7 @@ use super::check::Check;
 use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
 use crate::error::AppError;
+use crate::output::documents::document::plural;
 use crate::spec::shell::shell_word;
 
 const NAME: &str = "fleet";
@@ -33,7 +34,7 @@ fn connection(context: &Context<'_>) -> Check {
     let message = format!(
         "{url}, tables of version {}, {} running, {} queued",
         status.schema,
-        count(status.workers.len(), "worker"),
+        plural(status.workers.len(), "worker"),
         status.queued
     );
     if url.is_on_this_machine() || url.verifies_server() {
@@ -44,10 +45,6 @@ fn connection(context: &Context<'_>) -> Check {
         format!("{message}; the connection to another machine is not verified"),
         "Use sslmode=verify-full in the URL: others on the network can read or change tasks.",
     )
-}
-
-fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A warning if the file with the URL, and so the password, is readable by every user of the machine.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::AppError;
 use crate::output::data::registry::{ChangedEnvironment, EnvironmentData, EnvironmentList};
-use crate::output::documents::document::{Block, Document, rows, scalar};
+use crate::output::documents::document::{Block, Document, plural, rows, scalar};
 use crate::output::outcome::{CommandOutput, Warning};
 use crate::spec::paging::{Paging, paginate};
 
@@ -52,7 +52,7 @@ pub fn describe_list(data: &Value) -> Document {
         return Document::titled("No environments")
             .block(Block::Text("The environments file is empty.".to_owned()));
     }
-    let title = format!("{} environment{}", rows.len(), if rows.len() == 1 { "" } else { "s" });
+    let title = plural(rows.len(), "environment");
     let columns = vec!["id", "name", "repository", "stack", "provider", "created"];
     Document::titled(title).block(Block::Table { columns, rows })
 }

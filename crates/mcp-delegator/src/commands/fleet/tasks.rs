@@ -12,7 +12,7 @@ use crate::commands::fleet::{DATABASE_FAILURES, format_age};
 use crate::commands::inputs::choices;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
-use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
+use crate::output::documents::document::{Block, Document, plural, scalar, table, truncate_cell};
 use crate::output::outcome::CommandOutput;
 use crate::spec::{CommandSpec, Danger, Example, Shape};
 
@@ -123,8 +123,7 @@ fn describe(data: &Value) -> Document {
     let rows: Vec<Vec<String>> = data["tasks"].as_array().into_iter().flatten().map(row).collect();
     let title = match (rows.len(), data["has_more"] == true) {
         (0, _) => "No such task in the fleet".to_owned(),
-        (1, false) => "1 task in the fleet".to_owned(),
-        (count, false) => format!("{count} tasks in the fleet"),
+        (count, false) => format!("{} in the fleet", plural(count, "task")),
         (count, true) => format!("The first {count} tasks of the fleet"),
     };
     let columns = ["task", "state", "age", "first line", "worker", "environment"];

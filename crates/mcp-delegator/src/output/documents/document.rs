@@ -108,6 +108,11 @@ pub fn table(columns: &[&'static str], rows: Vec<Vec<String>>) -> Option<Block> 
     (!rows.is_empty()).then_some(Block::Table { columns, rows })
 }
 
+/// A number with its noun: `1 file`, `2 files`.
+pub fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Truncates a text to this many bytes, including Markdown escapes.
 pub fn truncate_cell(text: &str, bytes: usize) -> String {
     const MARK: char = '…';
