@@ -87,14 +87,13 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 const FAILURES: &[ErrorCode] = &{
-    let mut codes = [ErrorCode::AlreadyExists; DATABASE_FAILURES.len() + 3];
+    let mut codes = [ErrorCode::AlreadyExists; DATABASE_FAILURES.len() + 2];
     let mut index = 0;
     while index < DATABASE_FAILURES.len() {
         codes[index] = DATABASE_FAILURES[index];
         index += 1;
     }
     codes[index] = ErrorCode::WrongState;
-    codes[index + 1] = ErrorCode::DependencyMissing;
     codes
 };
 
