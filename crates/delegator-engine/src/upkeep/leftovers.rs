@@ -55,7 +55,7 @@ pub(crate) fn remove_wake_socket(dir: &TaskDir) {
     }
 }
 
-/// Removes temporary directories that a lost supervisor used to compare files.
+/// Removes temporary directories that a lost supervisor used to compare files, and texts of messages.
 pub(crate) fn remove_scratch_dirs(dir: &TaskDir) {
     for entry in std::fs::read_dir(dir.path()).into_iter().flatten().flatten() {
         // A task directory has no other subdirectories.

@@ -80,7 +80,8 @@ impl Engine {
                 next_progress = now + interval;
                 on_progress(&mut wait_loop)?;
             }
-            wait_loop.pause(self, wait.deadline.unwrap_or(next_progress).min(next_progress), None)?;
+            let until = wait.deadline.unwrap_or(next_progress).min(next_progress);
+            wait_loop.pause(self, until, None, false)?;
         }
     }
 

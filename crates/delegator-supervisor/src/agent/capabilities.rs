@@ -12,8 +12,23 @@ pub struct Capabilities {
     pub threads: bool,
     /// It enforces the mode of a task with a sandbox of its own.
     pub sandbox: bool,
+    /// When it takes messages.
+    pub steer: Steering,
     /// The inputs that it cannot honour.
     pub unsupported_inputs: &'static [AgentInput],
+}
+
+/// When an agent takes messages while its task runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steering {
+    /// During a turn and as the next turn.
+    Native,
+    /// The same, by an extension of its protocol.
+    Extension,
+    /// Only as the next turn.
+    NextTurn,
+    /// Never.
+    None,
 }
 
 /// An input of a task that not every agent can honour.

@@ -27,7 +27,7 @@ use delegator_domain::task::{FailureKind, Mode};
 use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-pub use capabilities::{AgentInput, Capabilities};
+pub use capabilities::{AgentInput, Capabilities, Steering};
 pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
 pub use environment::{
     MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,

@@ -4,11 +4,12 @@
 //! its exit code decides whether it succeeded. It has no threads and no sandbox, and does not report tokens, commands or
 //! files.
 
-use super::capabilities::{AgentInput, Capabilities};
+use super::capabilities::{AgentInput, Capabilities, Steering};
 
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     threads: false,
     sandbox: false,
+    steer: Steering::None,
     unsupported_inputs: &[
         AgentInput::Model,
         AgentInput::Profile,

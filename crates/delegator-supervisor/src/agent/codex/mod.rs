@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use super::capabilities::Capabilities;
+use super::capabilities::{Capabilities, Steering};
 use super::environment::Variables;
 use super::health::HealthCheck;
 use super::launch::LaunchRequest;
@@ -46,7 +46,7 @@ pub(crate) use stderr::{
 };
 
 pub(super) const CAPABILITIES: Capabilities =
-    Capabilities { threads: true, sandbox: true, unsupported_inputs: &[] };
+    Capabilities { threads: true, sandbox: true, steer: Steering::None, unsupported_inputs: &[] };
 
 pub(super) const SIGN_IN_COMMAND: &str = "codex login";
 
