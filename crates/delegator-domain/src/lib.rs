@@ -1,4 +1,4 @@
-//! Domain types and rules: tasks and their lifecycle, agents, environments, queue conflicts, redaction of secrets, name suggestions, text
+//! Domain types and rules: tasks and their lifecycle, agents, their messages and questions, environments, queue conflicts, redaction of secrets, name suggestions, text
 //! sanitising.
 //!
 //! Everything here is pure: no files, no clock, no environment, no processes.

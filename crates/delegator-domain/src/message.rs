@@ -1,52 +1,54 @@
-//! Messages that a caller sends to the agent of a task while it runs.
+//! Messages to the agent of a task, sent while it runs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::named_enum::named_enum;
 
-/// Identifies a message of one task: 1, 2, … in the order in which they were stored.
+/// Identifies a message within its task: 1, 2, …, in the order in which they were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct MessageId(pub u32);
+#[serde(transparent)]
+pub struct MessageNumber(pub u32);
+
+impl std::fmt::Display for MessageNumber {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
 
 named_enum! {
-    /// When the agent shall get a message.
+    /// When a message is delivered.
     #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    #[serde(rename_all = "snake_case")]
     pub enum Delivery {
-        /// During the running turn.
+        /// Into the running turn. It overtakes messages that wait for the next turn.
         Now = "now",
-        /// As the next turn.
+        /// As the next turn, when the running one has ended.
         Next = "next",
     }
 }
 
 named_enum! {
+    /// How far the delivery of a message has come.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum MessageState {
-        /// Stored, and not yet given to the agent.
+        /// Stored; the agent cannot take it yet.
         Queued = "queued",
-        /// Written to the agent, or about to be.
+        /// Passed to the agent, which has not confirmed it yet.
         Delivered = "delivered",
-        /// The agent has taken it.
+        /// The agent confirmed it or began to work on it.
         Accepted = "accepted",
-        /// The agent did not get it, or refused it.
+        /// The agent refused it, or the task ended first.
         Failed = "failed",
-        /// The task ended after the delivery and before the agent confirmed it.
+        /// The task ended between delivery and confirmation: the agent may have read it.
         Unknown = "unknown",
     }
 }
 
-/// A message to deliver.
+/// A message that is about to be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedMessage {
-    pub id: MessageId,
+    pub number: MessageNumber,
     pub text: String,
-    pub when: Delivery,
-}
-
-/// How the delivery of a message ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MessageOutcome {
-    Accepted,
-    /// With the reason.
-    Failed(String),
+    pub delivery: Delivery,
 }

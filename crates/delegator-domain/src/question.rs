@@ -1,45 +1,36 @@
-//! Questions of an agent to the user, and their answers.
+//! Questions of a running agent to its user, and their answers.
+//!
+//! An agent that wants to know something, or that needs permission for an action, asks a question and waits. The first
+//! answer counts; without one in time, the agent is told that there is none.
 
 use serde::{Deserialize, Serialize};
 
 use crate::named_enum::named_enum;
 
-/// The questions of a task are numbered 1, 2, …
+/// Identifies a question within its task: 1, 2, …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct QuestionNumber(pub u32);
 
+impl std::fmt::Display for QuestionNumber {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
 named_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum QuestionKind {
-        /// The agent wants to do something that needs a permission.
+        /// The agent wants to do something that needs permission.
         Permission = "permission",
         /// The agent wants to know something.
         Question = "question",
     }
 }
 
-/// A question of an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    pub number: QuestionNumber,
-    pub kind: QuestionKind,
-    pub title: String,
-    /// The command, the paths or the reason.
-    pub detail: Option<String>,
-    pub options: Vec<AnswerOption>,
-    /// The answer may be a text.
-    pub free_text: bool,
-}
-
-/// A possible answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnswerOption {
-    pub id: String,
-    pub label: String,
-    pub kind: OptionKind,
-}
-
 named_enum! {
-    /// What an option means, whatever its id and label are.
+    /// What choosing an option means.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum OptionKind {
@@ -47,19 +38,13 @@ named_enum! {
         AllowAlways = "allow_always",
         RejectOnce = "reject_once",
         RejectAlways = "reject_always",
+        /// Neither permission nor refusal: one of the answers that the agent proposes.
         Other = "other",
     }
 }
 
-/// An answer to a question: an option, a text, or both.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// The id of the option.
-    pub option: Option<String>,
-    pub text: Option<String>,
-}
-
 named_enum! {
+    /// Only an open question can be answered.
     pub enum QuestionState {
         Open = "open",
         Answered = "answered",
@@ -70,9 +55,40 @@ named_enum! {
     }
 }
 
-/// How a question ended without an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QuestionEnd {
-    Expired,
-    Withdrawn,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerOption {
+    /// Identifies the option within its question.
+    pub id: String,
+    pub label: String,
+    pub kind: OptionKind,
+}
+
+/// A question that an agent asks and waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    pub number: QuestionNumber,
+    pub kind: QuestionKind,
+    /// One line.
+    pub title: String,
+    /// The command, the paths or the reason, if the title does not contain them.
+    pub detail: Option<String>,
+    /// Empty if only text can answer it.
+    pub options: Vec<AnswerOption>,
+    /// Whether text can answer it.
+    pub free_text: bool,
+}
+
+/// An answer to a question. Without option and text it says that nobody answered: permission is not given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The id of the chosen option.
+    pub option: Option<String>,
+    pub text: Option<String>,
+}
+
+impl Question {
+    /// The first option of the first of these kinds that the question has.
+    pub fn option_of_kind(&self, kinds: &[OptionKind]) -> Option<&AnswerOption> {
+        kinds.iter().find_map(|kind| self.options.iter().find(|option| option.kind == *kind))
+    }
 }

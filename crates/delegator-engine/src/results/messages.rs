@@ -6,7 +6,7 @@
 use delegator_domain::message::Delivery;
 use delegator_domain::task::{State, TaskId};
 use delegator_registry::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCounts, Registry, Task};
-use delegator_supervisor::agent::Steering;
+use delegator_supervisor::agent::MessageSupport;
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -45,20 +45,20 @@ impl TaskMessages {
 }
 
 impl Engine {
-    /// Stores a message for the agent of a task that has not ended, and wakes its supervisor. `steering` is what the
-    /// task's agent can do.
+    /// Stores a message for the agent of a task that has not ended, and wakes its supervisor. `support` is what the
+    /// task's agent takes.
     pub fn send_message(
         &self,
         id: &TaskId,
         text: &str,
         delivery: Delivery,
-        steering: Steering,
+        support: MessageSupport,
     ) -> Result<SentMessage, EngineError> {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         self.rescue_unless_recent(&mut registry)?;
         let task = registry.get(id)?.ok_or_else(unknown)?;
-        check_recipient(&task, delivery, steering)?;
+        check_recipient(&task, delivery, support)?;
         if text.len() > MAX_MESSAGE_BYTES {
             return Err(EngineError::MessageTooLong { bytes: text.len(), allowed: MAX_MESSAGE_BYTES });
         }
@@ -80,7 +80,7 @@ impl Engine {
 }
 
 /// Refuses what the agent of the task cannot take.
-fn check_recipient(task: &Task, delivery: Delivery, steering: Steering) -> Result<(), EngineError> {
+fn check_recipient(task: &Task, delivery: Delivery, support: MessageSupport) -> Result<(), EngineError> {
     if task.state.is_terminal() {
         return Err(EngineError::AlreadyEnded { task: task.id.clone(), state: task.state });
     }
@@ -91,9 +91,9 @@ fn check_recipient(task: &Task, delivery: Delivery, steering: Steering) -> Resul
         return Err(EngineError::Provider { provider, task: Some(task.id.clone()), source });
     }
     let agent = || task.agent.clone();
-    match (steering, delivery) {
-        (Steering::None, _) => Err(EngineError::NoMessages { agent: agent() }),
-        (Steering::NextTurn, Delivery::Now) => Err(EngineError::NotSteerable { agent: agent() }),
+    match support {
+        MessageSupport::None => Err(EngineError::NoMessages { agent: agent() }),
+        support if !support.takes(delivery) => Err(EngineError::NotSteerable { agent: agent() }),
         _ => Ok(()),
     }
 }

@@ -144,9 +144,7 @@ impl Engine {
             queue_paused,
             agent_pauses: registry.agent_pauses(self.now_ms())?,
             questions: match &request.only {
-                Some(id) => {
-                    registry.open_questions(id)?.into_iter().map(|open| (id.clone(), open)).collect()
-                }
+                Some(id) => registry.open_questions(id)?.into_iter().map(|open| (id.clone(), open)).collect(),
                 None => registry.all_open_questions()?,
             },
             messages,

@@ -33,7 +33,8 @@ impl Engine {
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let mut registry = self.find_registry()?.ok_or_else(unknown)?;
         let stored = find(&registry, id, Some(number))?;
-        let closed = |question| EngineError::QuestionClosed { task: id.clone(), question: Box::new(question) };
+        let closed =
+            |question| EngineError::QuestionClosed { task: id.clone(), question: Box::new(question) };
         if stored.state != QuestionState::Open {
             return Err(closed(stored));
         }

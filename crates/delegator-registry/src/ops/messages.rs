@@ -6,7 +6,7 @@
 //! in its own transaction: none stays queued.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::message::{Delivery, MessageId, MessageOutcome, MessageState, QueuedMessage};
+use delegator_domain::message::{Delivery, MessageNumber, MessageState, QueuedMessage};
 use delegator_domain::task::{State, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
@@ -28,7 +28,7 @@ const TEXT_LOST: &str = "its text could not be read";
 /// A stored message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    pub id: MessageId,
+    pub number: MessageNumber,
     pub delivery: Delivery,
     pub state: MessageState,
     /// Why it failed, or why its delivery is unknown.
@@ -57,7 +57,7 @@ pub enum EnqueueOutcome {
 
 /// A change of a message's state.
 struct Change {
-    message: MessageId,
+    message: MessageNumber,
     from: MessageState,
     to: MessageState,
     reason: Option<String>,
@@ -141,7 +141,7 @@ impl Registry {
         only_now: bool,
         now_ms: i64,
     ) -> Result<Option<QueuedMessage>, RegistryError> {
-        while let Some((number, file, when)) = self.read(|db| first_queued(db, id, only_now))? {
+        while let Some((number, file, delivery)) = self.read(|db| first_queued(db, id, only_now))? {
             let text = self.dir.task(id).read_message(&file);
             let (to, reason) = match &text {
                 Ok(Some(_)) => (MessageState::Delivered, None),
@@ -153,25 +153,23 @@ impl Registry {
             }
             crash_point(CrashPoint::MessageDelivered);
             if let Ok(Some(text)) = text {
-                return Ok(Some(QueuedMessage { id: number, text, when }));
+                return Ok(Some(QueuedMessage { number, text, delivery }));
             }
         }
         Ok(None)
     }
 
-    /// Records how the delivery of a message ended, and removes its text.
+    /// Records that the agent accepted a delivered message, or why it refused it, and removes its text.
     pub fn settle_message(
         &mut self,
         id: &TaskId,
         nonce: &Nonce,
-        message: MessageId,
-        outcome: &MessageOutcome,
+        message: MessageNumber,
+        refusal: Option<&str>,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
-        let (to, reason) = match outcome {
-            MessageOutcome::Accepted => (MessageState::Accepted, None),
-            MessageOutcome::Failed(reason) => (MessageState::Failed, Some(self.sink.text(reason))),
-        };
+        let to = if refusal.is_some() { MessageState::Failed } else { MessageState::Accepted };
+        let reason = self.sink.optional(refusal);
         let change = Change { message, from: MessageState::Delivered, to, reason };
         let file = match self.change_message(id, nonce, &change, now_ms)? {
             Cas::Applied(file) => file,
@@ -276,10 +274,10 @@ fn first_queued(
     db: &Connection,
     id: &TaskId,
     only_now: bool,
-) -> rusqlite::Result<Option<(MessageId, Nonce, Delivery)>> {
+) -> rusqlite::Result<Option<(MessageNumber, Nonce, Delivery)>> {
     let mut statement = db.prepare_cached(FIRST_QUEUED)?;
     let mut first = |delivery: Delivery| {
-        let read = |row: &Row<'_>| Ok((MessageId(row.get("number")?), file_from(row)?, delivery));
+        let read = |row: &Row<'_>| Ok((MessageNumber(row.get("number")?), file_from(row)?, delivery));
         statement.query_row((id.as_str(), delivery.name()), read).optional()
     };
     match first(Delivery::Now)? {
@@ -298,7 +296,7 @@ fn count_from(row: &Row<'_>) -> rusqlite::Result<(MessageState, u64)> {
 
 fn message_from(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
-        id: MessageId(row.get("number")?),
+        number: MessageNumber(row.get("number")?),
         delivery: row::parse_column(row, "delivery", Delivery::from_name)?,
         state: row::parse_column(row, "state", MessageState::from_name)?,
         reason: row.get("reason")?,

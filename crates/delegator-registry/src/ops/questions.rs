@@ -7,9 +7,7 @@
 //! is in a file until the supervisor has read it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::question::{
-    AnswerOption, Question, QuestionEnd, QuestionKind, QuestionNumber, QuestionState,
-};
+use delegator_domain::question::{AnswerOption, Question, QuestionKind, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
@@ -145,21 +143,17 @@ impl Registry {
         outcome
     }
 
-    /// Closes a question of the current attempt without an answer. Lost if it is closed already, for example because it
+    /// Closes a question of the current attempt without an answer: `state` is expired or withdrawn. Lost if it is closed already, for example because it
     /// was answered meanwhile.
     pub fn close_question(
         &mut self,
         id: &TaskId,
         nonce: &Nonce,
         number: QuestionNumber,
-        how: QuestionEnd,
+        state: QuestionState,
         now_ms: i64,
     ) -> Result<Cas<()>, RegistryError> {
         let attempt = Attempt::working(nonce.clone());
-        let state = match how {
-            QuestionEnd::Expired => QuestionState::Expired,
-            QuestionEnd::Withdrawn => QuestionState::Withdrawn,
-        };
         let sql = "UPDATE questions SET state = ?3, closed_at_ms = ?4 WHERE task = ?1 AND number = ?2 AND state = 'open'";
         let outcome = self.write(|db| {
             let stored = match load_attempt(db, id, &attempt)? {

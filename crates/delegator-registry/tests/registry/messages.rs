@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use delegator_domain::message::{Delivery, MessageId, MessageOutcome, MessageState};
+use delegator_domain::message::{Delivery, MessageNumber, MessageState};
 use delegator_domain::task::{State, TaskEnd, TaskId};
 use delegator_registry::{Cas, Claim, EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, Registry};
 
@@ -21,7 +21,7 @@ fn queued(outcome: EnqueueOutcome) -> Message {
 
 fn take(registry: &mut Registry, claim: &Claim, only_now: bool) -> Option<(u32, String)> {
     let taken = registry.take_next_message(&claim.task.id, &claim.nonce, only_now, 6).unwrap();
-    taken.map(|message| (message.id.0, message.text))
+    taken.map(|message| (message.number.0, message.text))
 }
 
 fn states(registry: &Registry, id: &TaskId) -> Vec<MessageState> {
@@ -68,7 +68,10 @@ fn a_message_is_stored_privately_and_its_text_is_removed_when_it_is_settled() {
     let id = &claim.task.id;
     let text = format!("the token is {SECRET}");
     let message = queued(send(&mut registry, id, &text, Delivery::Next));
-    assert_eq!((message.id, message.state, message.sent_at_ms), (MessageId(1), MessageState::Queued, 5));
+    assert_eq!(
+        (message.number, message.state, message.sent_at_ms),
+        (MessageNumber(1), MessageState::Queued, 5)
+    );
     assert_eq!(message.bytes, text.len() as u64);
     assert!(!message.excerpt.contains(SECRET) && message.excerpt.starts_with("the token is "), "{message:?}");
     for (path, mode) in modes_below(registry.dir().task(id).path()) {
@@ -76,12 +79,12 @@ fn a_message_is_stored_privately_and_its_text_is_removed_when_it_is_settled() {
     }
     assert_eq!(text_files(&registry, id), 1);
     assert_eq!(take(&mut registry, &claim, false), Some((1, text)));
-    let settle = |registry: &mut Registry, outcome| {
-        registry.settle_message(id, &claim.nonce, MessageId(1), &outcome, 7).unwrap()
+    let settle = |registry: &mut Registry, refusal| {
+        registry.settle_message(id, &claim.nonce, MessageNumber(1), refusal, 7).unwrap()
     };
-    assert_eq!(settle(&mut registry, MessageOutcome::Accepted), Cas::Applied(()));
+    assert_eq!(settle(&mut registry, None), Cas::Applied(()));
     assert_eq!(text_files(&registry, id), 0);
-    let lost = settle(&mut registry, MessageOutcome::Failed("late".into()));
+    let lost = settle(&mut registry, Some("late"));
     assert!(matches!(lost, Cas::Lost(_)), "a settled message does not change");
     let stored = &registry.last_messages(id, 9).unwrap()[0];
     assert_eq!((stored.state, stored.reason.clone()), (MessageState::Accepted, None));
@@ -104,9 +107,8 @@ fn the_end_of_a_task_settles_every_message() {
     for _ in 0..3 {
         take(&mut registry, &claim, false).unwrap();
     }
-    let refused = MessageOutcome::Failed("no".into());
-    for (number, outcome) in [(1, MessageOutcome::Accepted), (2, refused)] {
-        registry.settle_message(id, &claim.nonce, MessageId(number), &outcome, 7).unwrap();
+    for (number, refusal) in [(1, None), (2, Some("no"))] {
+        registry.settle_message(id, &claim.nonce, MessageNumber(number), refusal, 7).unwrap();
     }
     finish(&mut registry, &claim, TaskEnd::Completed, 8);
     let messages = registry.last_messages(id, 9).unwrap();
@@ -152,7 +154,7 @@ fn only_the_current_attempt_takes_and_settles_messages() {
     assert_eq!(registry.take_next_message(id, &other, false, 6).unwrap(), None);
     assert_eq!(states(&registry, id), [MessageState::Queued]);
     take(&mut registry, &claim, false).unwrap();
-    let settled = registry.settle_message(id, &other, MessageId(1), &MessageOutcome::Accepted, 7).unwrap();
+    let settled = registry.settle_message(id, &other, MessageNumber(1), None, 7).unwrap();
     assert!(matches!(settled, Cas::Lost(_)));
 }
 

@@ -1,7 +1,7 @@
 //! The questions of an agent: the first answer wins.
 
 use delegator_domain::question::{
-    AnswerOption, OptionKind, Question, QuestionEnd, QuestionKind, QuestionNumber, QuestionState,
+    AnswerOption, OptionKind, Question, QuestionKind, QuestionNumber, QuestionState,
 };
 use delegator_domain::task::{TaskEnd, TaskId};
 use delegator_registry::{AnswerOutcome, Cas, Claim, Registry, StoredAnswer};
@@ -122,13 +122,13 @@ fn a_question_is_closed_once() {
     }
     let mut close =
         |number, how| registry.close_question(id, &claim.nonce, QuestionNumber(number), how, 300).unwrap();
-    assert_eq!(close(1, QuestionEnd::Expired), Cas::Applied(()));
-    assert_eq!(close(2, QuestionEnd::Withdrawn), Cas::Applied(()));
-    assert!(matches!(close(1, QuestionEnd::Withdrawn), Cas::Lost(_)));
+    assert_eq!(close(1, QuestionState::Expired), Cas::Applied(()));
+    assert_eq!(close(2, QuestionState::Withdrawn), Cas::Applied(()));
+    assert!(matches!(close(1, QuestionState::Withdrawn), Cas::Lost(_)));
     assert!(matches!(answer(&mut registry, id, 1, &text("late")), AnswerOutcome::Closed(_)));
     answer(&mut registry, id, 3, &text("in time"));
     let late =
-        registry.close_question(id, &claim.nonce, QuestionNumber(3), QuestionEnd::Expired, 300).unwrap();
+        registry.close_question(id, &claim.nonce, QuestionNumber(3), QuestionState::Expired, 300).unwrap();
     assert!(matches!(late, Cas::Lost(_)), "an answer that was recorded is not overruled");
     finish(&mut registry, &claim, TaskEnd::Completed, 400);
     let states: Vec<QuestionState> = (1..=4).map(|number| state(&registry, id, number)).collect();
@@ -147,7 +147,7 @@ fn only_the_current_attempt_asks_and_closes() {
     assert!(matches!(asked, Cas::Lost(_)));
     ask(&mut registry, &claim, 1);
     let closed =
-        registry.close_question(id, &fresh_nonce(), QuestionNumber(1), QuestionEnd::Expired, 300).unwrap();
+        registry.close_question(id, &fresh_nonce(), QuestionNumber(1), QuestionState::Expired, 300).unwrap();
     assert!(matches!(closed, Cas::Lost(_)));
     assert_eq!(state(&registry, id, 1), QuestionState::Open);
 }
