@@ -23,6 +23,13 @@ impl Engine {
         find(&registry, id, number)
     }
 
+    /// The open questions of these tasks, as they are recorded.
+    pub fn open_questions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>, EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(Vec::new()) };
+        let open = registry.all_open_questions()?;
+        Ok(open.into_iter().filter(|(task, _)| ids.contains(task)).collect())
+    }
+
     /// Answers a question, and wakes the supervisor.
     pub fn answer_question(
         &self,

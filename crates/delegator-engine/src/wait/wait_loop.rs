@@ -46,8 +46,6 @@ pub struct TaskProgress<'a> {
     pub task: &'a Task,
     /// The supervisor's last snapshot, if there is one.
     pub snapshot: Option<Snapshot>,
-    /// Questions of the agent that wait for an answer.
-    pub open_questions: Vec<StoredQuestion>,
 }
 
 /// What to wait for.
@@ -122,8 +120,7 @@ impl WaitLoop {
     pub(super) fn progress(&mut self, id: &TaskId) -> Result<TaskProgress<'_>, EngineError> {
         let watch = self.watch.as_mut().ok_or_else(|| unknown(id))?;
         let snapshot = read_snapshot(&watch.registry.dir().task(id))?;
-        let open_questions = watch.registry.open_questions(id)?;
-        Ok(TaskProgress { task: watch.task(id)?, snapshot, open_questions })
+        Ok(TaskProgress { task: watch.task(id)?, snapshot })
     }
 
     /// The open questions of all tasks; reads them only if the registry has changed.

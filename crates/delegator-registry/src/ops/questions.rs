@@ -92,7 +92,6 @@ impl Registry {
             db.execute(sql, values)?;
             Ok(Cas::Applied(()))
         })?;
-        crash_point(CrashPoint::QuestionAsked);
         Ok(outcome)
     }
 
@@ -165,7 +164,6 @@ impl Registry {
                 _ => Cas::Applied(()),
             })
         })?;
-        crash_point(CrashPoint::QuestionClosed);
         Ok(outcome)
     }
 

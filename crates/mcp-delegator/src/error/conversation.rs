@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::error::suggestion::{NextCall, Suggestion};
 use crate::error::{AppError, ErrorCode, Problem};
 
-pub fn conversation_error(error: EngineError, message: String) -> AppError {
+pub(super) fn conversation_error(error: EngineError, message: String) -> AppError {
     match error {
         EngineError::NoMessages { agent } => AppError::new(ErrorCode::Unsupported, message)
             .context("agent", agent)
