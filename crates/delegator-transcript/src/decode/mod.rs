@@ -19,6 +19,7 @@ use crate::framer::LineText;
 use crate::json::{Ending, Object, Text, Value, is_json};
 use crate::longline::LongLineFacts;
 use crate::protocol::{Preamble, ProtocolEvent};
+use crate::wire::claude::ClaudeLine;
 use item::decode_item;
 use usage::decode_usage;
 
@@ -95,8 +96,11 @@ fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option
         // An envelope is checked last, so that a Codex exec event or an idle event with a `payload` beside it is still
         // decoded as that event.
         name => {
-            return match decode_idle_event(name, line, remains) {
-                Some(event) => Event::Idle(event),
+            if let Some(event) = decode_idle_event(name, line, remains) {
+                return Event::Idle(event);
+            }
+            return match ClaudeLine::from_members(name, line) {
+                Some(line) => Event::Claude(line),
                 None => decode_enveloped(line, Some(kind), remains),
             };
         }
@@ -156,13 +160,14 @@ fn decode_enveloped<'a>(
     remains: Option<Remains<'a>>,
 ) -> Event<'a> {
     let is_wrapped =
-        |(key, value): &(&str, Value<'_>)| matches!(*key, "msg" | "payload") && value.is_object();
+        |(key, value): &(&str, Value<'_>)| matches!(*key, "msg" | "payload" | "sent") && value.is_object();
     let Some((envelope, nested)) = line.members().find(is_wrapped) else {
         return if kind.is_some() { Event::Unknown { kind } } else { decode_preamble(line) };
     };
     let nested = nested.object().unwrap_or_default();
     let timestamp = line.text("timestamp");
     match (envelope, kind) {
+        ("sent", kind) => decode_sent(&nested).unwrap_or(Event::Unknown { kind }),
         ("msg", kind) => match protocol::decode_protocol(&nested, remains) {
             ProtocolEvent::Unknown { kind: None } => Event::Unknown { kind },
             event => Event::Protocol(event),
@@ -172,6 +177,12 @@ fn decode_enveloped<'a>(
         }
         (_, kind) => Event::Unknown { kind },
     }
+}
+
+/// A line that we sent to an agent that converses.
+fn decode_sent<'a>(message: &Object<'a>) -> Option<Event<'a>> {
+    let kind = message.text("type")?;
+    ClaudeLine::is_sent_kind(kind.simple()?).then_some(Event::Claude(ClaudeLine::Sent))
 }
 
 /// A line without a `type`: before 0.44, Codex printed its settings and the prompt ahead of the stream.

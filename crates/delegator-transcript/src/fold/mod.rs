@@ -35,7 +35,7 @@ pub use recent::RecentLine;
 pub use report::{FinalMessage, McpCalls, PlanStep, Report, StreamOutcome, ToolCalls, TurnState};
 pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
 pub use test_log::{TestReport, TestRunReport, test_report};
-pub use usage::UsageReport;
+pub use usage::{CostReport, UsageReport};
 
 use crate::event::{
     AgentError, ErrorCode, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Todo,
@@ -71,6 +71,8 @@ pub struct FoldOptions {
     pub workdir: Option<String>,
     /// The thread's token usage before this run.
     pub usage_before: Option<Usage>,
+    /// The thread's cost before this run, in millionths of a US dollar.
+    pub cost_before: Option<u64>,
     /// The dialect, if the lines do not show it.
     pub dialect: Option<Dialect>,
     /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be resumed.
@@ -95,6 +97,7 @@ struct Fold {
     plan: Vec<(BoundedText, bool)>,
     plan_steps_not_listed: u64,
     usage: Option<Usage>,
+    cost: Option<f64>,
     warnings: Notices,
     transient_errors: Notices,
     oddities: Vec<MapWarning>,
@@ -133,6 +136,7 @@ impl Fold {
         match effect {
             Effect::Emit(event) => self.on_event(event),
             Effect::Usage(usage) => self.usage = Some(*usage),
+            Effect::Cost(cost) => self.cost = Some(*cost),
             Effect::Interrupted => self.turn = TurnState::Interrupted,
             Effect::Idle => self.idle = true,
             Effect::Done => self.done = true,
@@ -338,6 +342,7 @@ impl Fold {
             text: text.resolve(),
             completed: *completed,
         };
+        let is_thread_total = translator.dialect().is_none_or(Dialect::reports_thread_totals);
         Report {
             dialect: translator.dialect(),
             thread_id: self.thread_id.clone(),
@@ -357,7 +362,8 @@ impl Fold {
             unknown_items: self.calls.unknown,
             plan: self.plan.iter().map(step).collect(),
             plan_steps_not_listed: self.plan_steps_not_listed,
-            usage: self.usage.map(|total| usage::report(total, self.options.usage_before)),
+            usage: self.usage.map(|total| usage::report(total, self.options.usage_before, is_thread_total)),
+            cost: self.cost.map(|total| usage::cost_report(total, self.options.cost_before, is_thread_total)),
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,

@@ -1,7 +1,8 @@
-//! Computes the token usage of a run from the running total of its thread.
+//! Computes the token usage and the cost of a run and of its thread.
 //!
 //! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage. The share
-//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs.
+//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs. Other agents
+//! report the total of the run, to which the baseline is added.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +19,33 @@ pub struct UsageReport {
     pub cache_hit_rate: Option<f64>,
 }
 
-pub(super) fn report(total: Usage, before: Option<Usage>) -> UsageReport {
-    let own = before.map_or(total, |before| subtract(total, before));
-    UsageReport { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
+/// The cost of a thread and of this run, in millionths of a US dollar: exact when stored and added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostReport {
+    pub thread_total: u64,
+    /// The share of this run.
+    pub own: u64,
+}
+
+/// `is_thread_total`: whether the stream reports totals of the thread, else of the run.
+pub(super) fn report(total: Usage, before: Option<Usage>, is_thread_total: bool) -> UsageReport {
+    let (thread_total, own) = match before {
+        None => (total, total),
+        Some(before) if is_thread_total => (total, subtract(total, before)),
+        Some(before) => (before.plus(total), total),
+    };
+    UsageReport { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
+}
+
+/// As [`report`], for a cost in US dollars.
+pub(super) fn cost_report(total: f64, before: Option<u64>, is_thread_total: bool) -> CostReport {
+    // `as` saturates, which is what is wanted of absurd costs.
+    let total = (total * 1e6).round() as u64;
+    let before = before.unwrap_or_default();
+    match is_thread_total {
+        true => CostReport { thread_total: total, own: total.saturating_sub(before) },
+        false => CostReport { thread_total: before.saturating_add(total), own: total },
+    }
 }
 
 /// Never below zero: a review reports zeros regardless of the thread's usage.
@@ -64,21 +89,32 @@ mod tests {
 
     #[test]
     fn the_own_share_is_what_the_thread_had_not_used_before() {
-        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)));
+        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)), true);
         assert_eq!((report.own.input_tokens, report.own.output_tokens), (200, 40));
         assert_eq!(report.thread_total.input_tokens, 300);
         assert_eq!(report.cache_hit_rate, Some(0.4));
     }
 
     #[test]
+    fn the_total_of_a_run_is_added_to_what_the_thread_had_used_before() {
+        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)), false);
+        assert_eq!((report.own.input_tokens, report.thread_total.input_tokens), (300, 400));
+        let cost = |before, is_thread_total| cost_report(0.003, before, is_thread_total);
+        assert_eq!(cost(Some(1000), false), CostReport { thread_total: 4000, own: 3000 });
+        assert_eq!(cost(Some(1000), true), CostReport { thread_total: 3000, own: 2000 });
+        assert_eq!(cost(None, true), CostReport { thread_total: 3000, own: 3000 });
+        assert_eq!(cost_report(f64::NAN, None, true), CostReport { thread_total: 0, own: 0 });
+    }
+
+    #[test]
     fn a_review_reporting_zeros_has_no_rate_and_no_negative_share() {
-        let report = report(Usage::default(), Some(usage(100, 40, 20)));
+        let report = report(Usage::default(), Some(usage(100, 40, 20)), true);
         assert_eq!((report.own, report.cache_hit_rate), (Usage::default(), None));
     }
 
     #[test]
     fn numbers_at_the_end_of_the_range_do_not_overflow() {
-        let report = report(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)));
+        let report = report(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)), true);
         assert_eq!(report.own.input_tokens, i64::MAX);
         assert_eq!(report.cache_hit_rate, Some(1.0));
     }
