@@ -24,7 +24,7 @@ pub enum Event<'a> {
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
-    /// A line of Claude Code, in either direction.
+    /// A line of Claude Code.
     Claude(ClaudeLine<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
@@ -32,6 +32,8 @@ pub enum Event<'a> {
         /// Of an over-long line, of which `text` is only the beginning: its length.
         full_bytes: Option<u64>,
     },
+    /// A line that we sent to the agent.
+    Sent,
     /// JSON of an unknown kind.
     Unknown {
         /// Its `type`, if it has one.

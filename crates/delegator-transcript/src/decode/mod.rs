@@ -160,14 +160,13 @@ fn decode_enveloped<'a>(
     remains: Option<Remains<'a>>,
 ) -> Event<'a> {
     let is_wrapped =
-        |(key, value): &(&str, Value<'_>)| matches!(*key, "msg" | "payload" | "sent") && value.is_object();
+        |(key, value): &(&str, Value<'_>)| matches!(*key, "msg" | "payload") && value.is_object();
     let Some((envelope, nested)) = line.members().find(is_wrapped) else {
         return if kind.is_some() { Event::Unknown { kind } } else { decode_preamble(line) };
     };
     let nested = nested.object().unwrap_or_default();
     let timestamp = line.text("timestamp");
     match (envelope, kind) {
-        ("sent", kind) => decode_sent(&nested).unwrap_or(Event::Unknown { kind }),
         ("msg", kind) => match protocol::decode_protocol(&nested, remains) {
             ProtocolEvent::Unknown { kind: None } => Event::Unknown { kind },
             event => Event::Protocol(event),
@@ -177,12 +176,6 @@ fn decode_enveloped<'a>(
         }
         (_, kind) => Event::Unknown { kind },
     }
-}
-
-/// A line that we sent to an agent that converses.
-fn decode_sent<'a>(message: &Object<'a>) -> Option<Event<'a>> {
-    let kind = message.text("type")?;
-    ClaudeLine::is_sent_kind(kind.simple()?).then_some(Event::Claude(ClaudeLine::Sent))
 }
 
 /// A line without a `type`: before 0.44, Codex printed its settings and the prompt ahead of the stream.

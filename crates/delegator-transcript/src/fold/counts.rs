@@ -178,10 +178,10 @@ fn type_name(event: &Event<'_>) -> &'static str {
             ClaudeLine::ControlCancel { .. } => "control_cancel_request",
             ClaudeLine::ControlResponse { .. } => "control_response",
             ClaudeLine::SubAgent => "sub_agent",
-            ClaudeLine::Sent => "sent",
             ClaudeLine::Other => "bookkeeping",
         },
         Event::Preamble(_) => "preamble",
+        Event::Sent => "sent",
         Event::Plain { .. } => "text",
         _ => "msg",
     }

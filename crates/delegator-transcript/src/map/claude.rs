@@ -76,9 +76,7 @@ impl ClaudeMapper {
             ClaudeLine::Result(result) => self.end_turn(*result, turn_is_open, ids, &mut effects),
             ClaudeLine::ApiError(code) => self.error_code = code,
             ClaudeLine::RateLimit(limit) => self.limit = Some(limit),
-            ClaudeLine::SubAgent | ClaudeLine::Sent => {
-                effects.push(Effect::Unmapped(UnmappedReason::Ignored))
-            }
+            ClaudeLine::SubAgent => effects.push(Effect::Unmapped(UnmappedReason::Ignored)),
             ClaudeLine::Replay
             | ClaudeLine::ControlRequest { .. }
             | ClaudeLine::ControlCancel { .. }

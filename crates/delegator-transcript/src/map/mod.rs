@@ -27,6 +27,7 @@ use crate::framer::{Line, LineText};
 use crate::json::{Text, write};
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::claude::ClaudeLine;
+use crate::wire::{Sender, message_of};
 use claude::ClaudeMapper;
 use idle::IdleMapper;
 use item_ids::ItemIds;
@@ -111,6 +112,8 @@ pub enum UnmappedReason {
     Redundant,
     /// Settings and bookkeeping of a session.
     Context,
+    /// A line that we sent to the agent.
+    Sent,
     /// An item of a type that is not documented; left out by `strict`, as are the following.
     UnknownItem,
     /// A patch that is not finished.
@@ -125,7 +128,7 @@ impl UnmappedReason {
         match self {
             Self::NotJson | Self::Unknown | Self::Ignored | Self::Context => true,
             Self::UnknownItem | Self::PatchInProgress | Self::InvalidField => true,
-            Self::Blank | Self::Held | Self::Redundant => false,
+            Self::Blank | Self::Held | Self::Redundant | Self::Sent => false,
         }
     }
 }
@@ -165,6 +168,7 @@ impl Translator {
         let (LineText::Whole(stored) | LineText::Truncated { head: stored, .. }) = text;
         let event = match self.dialect {
             Some(Dialect::Plain) => Event::Plain { text: Text::plain(stored), full_bytes },
+            _ if message_of(text).0 == Sender::Us => Event::Sent,
             _ => decode(text),
         };
         if let (Some(start), Event::Idle(_) | Event::Plain { .. }) = (&mut self.thread_start, &event) {
@@ -210,6 +214,7 @@ impl Translator {
             Event::Rollout(_) => Dialect::Rollout,
             Event::Claude(_) => Dialect::ClaudeStream,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
+            Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
             Event::Blank => return sink(Effect::Unmapped(UnmappedReason::Blank)),
         };

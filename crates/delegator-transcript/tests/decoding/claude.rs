@@ -208,8 +208,6 @@ fn lines_of_other_programs_are_not_taken_for_claude_codes() {
         r#"{"type":"result","ok":true}"#,
         r#"{"type":"system"}"#,
         r#"{"type":"control_request"}"#,
-        r#"{"sent":{"type":"other"}}"#,
-        r#"{"sent":"mail"}"#,
     ] {
         let report = summarize(line.as_bytes());
         assert_eq!((report.dialect, report.counts.unknown), (None, 1), "{line}");

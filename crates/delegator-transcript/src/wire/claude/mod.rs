@@ -18,7 +18,7 @@ pub use write::{allow_tool, answer_questions, deny_tool, interrupt, refuse_reque
 use crate::event::ErrorCode;
 use crate::json::{Ending, Object, Text, Value};
 
-/// One line that Claude Code printed, or that we sent.
+/// One line that Claude Code printed.
 #[derive(Clone, Debug)]
 pub enum ClaudeLine<'a> {
     /// `system/init`: a turn begins.
@@ -45,8 +45,6 @@ pub enum ClaudeLine<'a> {
     ControlResponse { request_id: Text<'a>, error: Option<Text<'a>> },
     /// A line of a sub-agent.
     SubAgent,
-    /// A line that we sent.
-    Sent,
     /// Bookkeeping, and other lines that say nothing about the work.
     Other,
 }
@@ -84,11 +82,6 @@ impl<'a> ClaudeLine<'a> {
         let line = Object::read(line);
         let kind = line.text("type").filter(|_| line.ending == Ending::Complete)?;
         Self::from_members(kind.simple()?, &line)
-    }
-
-    /// Whether a line that we sent, of this `type`, is one to Claude Code.
-    pub(crate) fn is_sent_kind(kind: &str) -> bool {
-        matches!(kind, "user" | "control_request" | "control_response")
     }
 
     /// Interprets the members of a line whose `type` is `kind`. Other programs print lines of these types, too, so a line
