@@ -332,6 +332,18 @@ impl Fold {
         (self.turns > 0).then(|| self.progress.report())
     }
 
+    fn usage_report(&self, dialect: Option<Dialect>) -> Option<UsageReport> {
+        let of_stream = dialect.is_some_and(Dialect::counts_usage_of_stream);
+        let report = if of_stream { UsageReport::of_run } else { UsageReport::of_thread };
+        self.usage.map(|total| report(total, self.options.usage_before))
+    }
+
+    fn cost_report(&self, dialect: Option<Dialect>) -> Option<CostReport> {
+        let of_stream = dialect.is_some_and(Dialect::counts_usage_of_stream);
+        let report = if of_stream { CostReport::of_run } else { CostReport::of_thread };
+        self.cost.map(|total| report(total, self.options.cost_before))
+    }
+
     fn report(&self, translator: &Translator) -> Report {
         let final_message = self.final_message.as_ref().map(|message| FinalMessage {
             text: message.resolve(),
@@ -342,7 +354,6 @@ impl Fold {
             text: text.resolve(),
             completed: *completed,
         };
-        let is_thread_total = translator.dialect().is_none_or(Dialect::reports_thread_totals);
         Report {
             dialect: translator.dialect(),
             thread_id: self.thread_id.clone(),
@@ -362,8 +373,8 @@ impl Fold {
             unknown_items: self.calls.unknown,
             plan: self.plan.iter().map(step).collect(),
             plan_steps_not_listed: self.plan_steps_not_listed,
-            usage: self.usage.map(|total| usage::report(total, self.options.usage_before, is_thread_total)),
-            cost: self.cost.map(|total| usage::cost_report(total, self.options.cost_before, is_thread_total)),
+            usage: self.usage_report(translator.dialect()),
+            cost: self.cost_report(translator.dialect()),
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,

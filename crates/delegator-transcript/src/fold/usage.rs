@@ -27,25 +27,37 @@ pub struct CostReport {
     pub own: u64,
 }
 
-/// `is_thread_total`: whether the stream reports totals of the thread, else of the run.
-pub(super) fn report(total: Usage, before: Option<Usage>, is_thread_total: bool) -> UsageReport {
-    let (thread_total, own) = match before {
-        None => (total, total),
-        Some(before) if is_thread_total => (total, subtract(total, before)),
-        Some(before) => (before.plus(total), total),
-    };
-    UsageReport { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
+impl UsageReport {
+    /// From the total of the thread.
+    pub(super) fn of_thread(total: Usage, before: Option<Usage>) -> Self {
+        let own = before.map_or(total, |before| subtract(total, before));
+        Self { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
+    }
+
+    /// From the usage of the run.
+    pub(super) fn of_run(own: Usage, before: Option<Usage>) -> Self {
+        let thread_total = before.map_or(own, |before| before.plus(own));
+        Self { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
+    }
 }
 
-/// As [`report`], for a cost in US dollars.
-pub(super) fn cost_report(total: f64, before: Option<u64>, is_thread_total: bool) -> CostReport {
-    // `as` saturates, which is what is wanted of absurd costs.
-    let total = (total * 1e6).round() as u64;
-    let before = before.unwrap_or_default();
-    match is_thread_total {
-        true => CostReport { thread_total: total, own: total.saturating_sub(before) },
-        false => CostReport { thread_total: before.saturating_add(total), own: total },
+impl CostReport {
+    /// From the total of the thread in US dollars.
+    pub(super) fn of_thread(total: f64, before: Option<u64>) -> Self {
+        let total = millionths(total);
+        Self { thread_total: total, own: total.saturating_sub(before.unwrap_or_default()) }
     }
+
+    /// From the cost of the run in US dollars.
+    pub(super) fn of_run(own: f64, before: Option<u64>) -> Self {
+        let own = millionths(own);
+        Self { thread_total: before.unwrap_or_default().saturating_add(own), own }
+    }
+}
+
+fn millionths(dollars: f64) -> u64 {
+    // `as` saturates, which is what is wanted of absurd costs.
+    (dollars * 1e6).round() as u64
 }
 
 /// Never below zero: a review reports zeros regardless of the thread's usage.
@@ -89,32 +101,37 @@ mod tests {
 
     #[test]
     fn the_own_share_is_what_the_thread_had_not_used_before() {
-        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)), true);
+        let report = UsageReport::of_thread(usage(300, 120, 60), Some(usage(100, 40, 20)));
         assert_eq!((report.own.input_tokens, report.own.output_tokens), (200, 40));
         assert_eq!(report.thread_total.input_tokens, 300);
         assert_eq!(report.cache_hit_rate, Some(0.4));
     }
 
     #[test]
-    fn the_total_of_a_run_is_added_to_what_the_thread_had_used_before() {
-        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)), false);
-        assert_eq!((report.own.input_tokens, report.thread_total.input_tokens), (300, 400));
-        let cost = |before, is_thread_total| cost_report(0.003, before, is_thread_total);
-        assert_eq!(cost(Some(1000), false), CostReport { thread_total: 4000, own: 3000 });
-        assert_eq!(cost(Some(1000), true), CostReport { thread_total: 3000, own: 2000 });
-        assert_eq!(cost(None, true), CostReport { thread_total: 3000, own: 3000 });
-        assert_eq!(cost_report(f64::NAN, None, true), CostReport { thread_total: 0, own: 0 });
+    fn usage_of_a_run_is_added_to_that_of_its_thread() {
+        let report = UsageReport::of_run(usage(200, 80, 40), Some(usage(100, 40, 20)));
+        assert_eq!((report.own.input_tokens, report.thread_total.input_tokens), (200, 300));
+        assert_eq!(UsageReport::of_run(usage(200, 80, 40), None).thread_total.input_tokens, 200);
+    }
+
+    #[test]
+    fn costs_are_those_of_the_thread_or_of_the_run() {
+        let cost = |thread_total, own| CostReport { thread_total, own };
+        assert_eq!(CostReport::of_run(0.003, Some(1000)), cost(4000, 3000));
+        assert_eq!(CostReport::of_thread(0.003, Some(1000)), cost(3000, 2000));
+        assert_eq!(CostReport::of_thread(0.003, None), cost(3000, 3000));
+        assert_eq!(CostReport::of_thread(f64::NAN, Some(1)), cost(0, 0));
     }
 
     #[test]
     fn a_review_reporting_zeros_has_no_rate_and_no_negative_share() {
-        let report = report(Usage::default(), Some(usage(100, 40, 20)), true);
+        let report = UsageReport::of_thread(Usage::default(), Some(usage(100, 40, 20)));
         assert_eq!((report.own, report.cache_hit_rate), (Usage::default(), None));
     }
 
     #[test]
     fn numbers_at_the_end_of_the_range_do_not_overflow() {
-        let report = report(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)), true);
+        let report = UsageReport::of_thread(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)));
         assert_eq!(report.own.input_tokens, i64::MAX);
         assert_eq!(report.cache_hit_rate, Some(1.0));
     }

@@ -6,7 +6,7 @@
 //! of the call that started them.
 
 use super::pending::Pending;
-use super::plan::PlanItem;
+use super::plan::Plan;
 use super::{Effect, ItemIds, MapWarning, UnmappedReason, item, tool_result};
 use crate::event::{
     AgentError, ChangeKind, CommandExecution, ErrorCode, FileChange, ItemDetails, ItemPhase, ItemStatus,
@@ -24,7 +24,7 @@ const MAX_STEP_BYTES: usize = 4096;
 pub(super) struct ClaudeMapper {
     thread_is_named: bool,
     open_calls: Pending<OpenCall>,
-    plan: PlanItem,
+    plan: Plan,
     steps: Vec<PlanStep>,
     usage: Usage,
     cost: f64,

@@ -54,13 +54,10 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Whether tokens and costs are reported as totals of the thread; else as totals of the stream. Codex stores the totals
-    /// of a thread. Claude Code's begin again at zero after a forced end, so its turns are added up.
-    pub(crate) fn reports_thread_totals(self) -> bool {
-        match self {
-            Self::Thread | Self::Protocol | Self::Rollout => true,
-            Self::Idle | Self::Plain | Self::ClaudeStream => false,
-        }
+    /// Whether tokens and costs are reported as totals of the stream. Codex's are those of the thread, earlier runs included.
+    /// Claude Code's totals begin again at zero after a forced end, so its turns are added up.
+    pub(crate) fn counts_usage_of_stream(self) -> bool {
+        self == Self::ClaudeStream
     }
 }
 

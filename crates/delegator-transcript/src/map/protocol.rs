@@ -10,7 +10,7 @@
 //! For each kind of item, the source that came first is used.
 
 use super::pending::Pending;
-use super::plan::PlanItem;
+use super::plan::Plan;
 use super::response::OpenResponses;
 use super::{Dialect, Effect, ItemIds, MapWarning, UnmappedReason, item};
 use crate::event::{
@@ -29,7 +29,7 @@ pub(super) struct ProtocolMapper {
     calls: Pending<(Text<'static>, McpToolCall<'static>)>,
     patches: Pending<Vec<FileChange<'static>>>,
     items: Pending<Text<'static>>,
-    plan: PlanItem,
+    plan: Plan,
     usage: Option<Usage>,
     critical_error: Option<AgentError<'static>>,
     accepted_source: [Option<ItemSource>; ItemKind::COUNT],
