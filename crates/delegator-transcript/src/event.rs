@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::claude::ClaudeLine;
 
 /// One decoded line.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub enum Event<'a> {
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
+    /// A line of Claude Code.
+    Claude(ClaudeLine<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
         text: Text<'a>,
