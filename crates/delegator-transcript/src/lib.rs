@@ -26,6 +26,7 @@ mod protocol;
 mod rollout;
 pub mod shell;
 mod test_runs;
+pub mod wire;
 
 pub use decode::{decode, decode_text};
 pub use error_body::{ErrorBody, ResetTime};
