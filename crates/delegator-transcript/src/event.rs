@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::acp::{AgentMessage, ClientMessage};
 
 /// One decoded line.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub enum Event<'a> {
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
+    /// A message of the Agent Client Protocol.
+    Acp(AcpEvent<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
         text: Text<'a>,
@@ -55,6 +58,15 @@ impl Event<'_> {
                 })
         )
     }
+}
+
+/// A message of the Agent Client Protocol, of one of its two directions.
+#[derive(Clone, Debug)]
+pub enum AcpEvent<'a> {
+    /// We sent it.
+    Sent(ClientMessage<'a>),
+    /// The agent sent it.
+    Received(AgentMessage<'a>),
 }
 
 /// An error that ends a turn.

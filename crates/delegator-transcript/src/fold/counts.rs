@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
+use crate::event::{AcpEvent, Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::acp::AgentMessage;
 
 /// Bounds on the stored names of unknown types.
 const MAX_NAMES: usize = 64;
@@ -165,6 +166,15 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::Event(_) => "event_msg",
             RolloutPayload::Response(_) => "response_item",
             RolloutPayload::Other { .. } => "bookkeeping",
+        },
+        Event::Acp(AcpEvent::Sent(_)) => "sent",
+        Event::Acp(AcpEvent::Received(message)) => match message {
+            AgentMessage::Update(_) => "session/update",
+            AgentMessage::PermissionRequest { .. } => "session/request_permission",
+            AgentMessage::OtherRequest { .. } => "request",
+            AgentMessage::OtherNotification { .. } => "notification",
+            AgentMessage::Result { .. } => "result",
+            AgentMessage::Error { .. } => "error",
         },
         Event::Preamble(_) => "preamble",
         Event::Plain { .. } => "text",

@@ -1,7 +1,8 @@
-//! Computes the token usage of a run from the running total of its thread.
+//! Computes the token usage and the cost of a run and of its thread.
 //!
 //! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage. The share
-//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs.
+//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs. Other agents
+//! report the tokens of the run alone; then the baseline is added. Costs are always those of the thread.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +19,33 @@ pub struct UsageReport {
     pub cache_hit_rate: Option<f64>,
 }
 
-pub(super) fn report(total: Usage, before: Option<Usage>) -> UsageReport {
-    let own = before.map_or(total, |before| subtract(total, before));
-    UsageReport { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
+impl UsageReport {
+    /// From the total of the thread.
+    pub(super) fn of_thread(total: Usage, before: Option<Usage>) -> Self {
+        let own = before.map_or(total, |before| subtract(total, before));
+        Self { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
+    }
+
+    /// From the usage of the run.
+    pub(super) fn of_run(own: Usage, before: Option<Usage>) -> Self {
+        let thread_total = before.map_or(own, |before| before.plus(own));
+        Self { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
+    }
+}
+
+/// Cost of a thread and of this run, in dollars, as the agent reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostReport {
+    /// The running total of the thread.
+    pub thread_total_usd: f64,
+    /// The share of this run.
+    pub own_usd: f64,
+}
+
+impl CostReport {
+    pub(super) fn new(total: f64, before: Option<f64>) -> Self {
+        Self { thread_total_usd: total, own_usd: (total - before.unwrap_or(0.0)).max(0.0) }
+    }
 }
 
 /// Never below zero: a review reports zeros regardless of the thread's usage.
@@ -64,21 +89,35 @@ mod tests {
 
     #[test]
     fn the_own_share_is_what_the_thread_had_not_used_before() {
-        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)));
+        let report = UsageReport::of_thread(usage(300, 120, 60), Some(usage(100, 40, 20)));
         assert_eq!((report.own.input_tokens, report.own.output_tokens), (200, 40));
         assert_eq!(report.thread_total.input_tokens, 300);
         assert_eq!(report.cache_hit_rate, Some(0.4));
     }
 
     #[test]
+    fn usage_of_a_run_is_added_to_that_of_its_thread() {
+        let report = UsageReport::of_run(usage(200, 80, 40), Some(usage(100, 40, 20)));
+        assert_eq!((report.own.input_tokens, report.thread_total.input_tokens), (200, 300));
+        assert_eq!(UsageReport::of_run(usage(200, 80, 40), None).thread_total.input_tokens, 200);
+    }
+
+    #[test]
+    fn the_own_cost_is_what_the_thread_had_not_cost_before() {
+        assert_eq!(CostReport::new(0.75, Some(0.5)).own_usd, 0.25);
+        assert_eq!(CostReport::new(0.75, None).own_usd, 0.75);
+        assert_eq!(CostReport::new(0.0, Some(0.5)).own_usd, 0.0);
+    }
+
+    #[test]
     fn a_review_reporting_zeros_has_no_rate_and_no_negative_share() {
-        let report = report(Usage::default(), Some(usage(100, 40, 20)));
+        let report = UsageReport::of_thread(Usage::default(), Some(usage(100, 40, 20)));
         assert_eq!((report.own, report.cache_hit_rate), (Usage::default(), None));
     }
 
     #[test]
     fn numbers_at_the_end_of_the_range_do_not_overflow() {
-        let report = report(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)));
+        let report = UsageReport::of_thread(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)));
         assert_eq!(report.own.input_tokens, i64::MAX);
         assert_eq!(report.cache_hit_rate, Some(1.0));
     }

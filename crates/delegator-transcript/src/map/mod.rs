@@ -8,9 +8,11 @@
 //! a more specific line arrives. Lines of another dialect are still translated, and counted. They never start or end a
 //! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
+mod acp;
 mod idle;
 mod item_ids;
 mod pending;
+mod plan;
 mod protocol;
 mod response;
 mod thread_start;
@@ -24,6 +26,7 @@ use crate::event::{
 use crate::framer::{Line, LineText};
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
+use acp::AcpMapper;
 use idle::IdleMapper;
 use item_ids::ItemIds;
 use protocol::ProtocolMapper;
@@ -44,6 +47,15 @@ pub enum Dialect {
     Rollout,
     /// Lines of text, which are the agent's message.
     Plain,
+    /// The Agent Client Protocol, both directions.
+    Acp,
+}
+
+impl Dialect {
+    /// Whether the usage in events is that of the stream. Codex's own is that of the thread, earlier runs included.
+    pub(crate) fn counts_usage_of_stream(self) -> bool {
+        self == Self::Acp
+    }
 }
 
 /// A consequence of an event.
@@ -53,6 +65,8 @@ pub enum Effect<'a> {
     Emit(ThreadEvent<'a>),
     /// The current running total of the thread. Codex exec events report it only at the end of a turn.
     Usage(Usage),
+    /// The current cost of the thread in dollars, earlier runs included. Codex exec events have no cost.
+    Cost(f64),
     /// The turn was aborted; Codex exec events have no event for it.
     Interrupted,
     Idle,
@@ -123,6 +137,7 @@ pub struct Translator {
     ids: ItemIds,
     protocol: ProtocolMapper,
     idle: IdleMapper,
+    acp: AcpMapper,
     /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
     thread_start: Option<ThreadStart>,
 }
@@ -188,13 +203,14 @@ impl Translator {
             }
             Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
+            Event::Acp(_) => Dialect::Acp,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
             Event::Blank => return sink(Effect::Unmapped(UnmappedReason::Blank)),
         };
         let is_guess = matches!(event, Event::Preamble(_) | Event::Idle(IdleEvent::Idle | IdleEvent::Done));
         let is_own = self.record_dialect(dialect, is_guess);
-        if !is_own && is_turn_boundary(&event) {
+        if !is_own && (is_turn_boundary(&event) || dialect == Dialect::Acp) {
             return sink(Effect::Unmapped(UnmappedReason::Ignored));
         }
         if self.dialect == Some(Dialect::Idle) && self.guessed_from == 0 {
@@ -211,6 +227,7 @@ impl Translator {
             Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut self.ids),
             Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
             Event::Rollout(line) => self.rollout(line.payload, is_own),
+            Event::Acp(event) => self.acp.apply(event, &mut self.ids),
             _ => vec![Effect::Unmapped(UnmappedReason::Context)],
         };
         for effect in effects {
@@ -240,8 +257,9 @@ impl Translator {
         }
     }
 
-    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread.
+    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread, and a message may be unfinished.
     pub fn finish<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
+        self.acp.finish(&mut self.ids).into_iter().for_each(&mut *sink);
         if self.dialect == Some(Dialect::Idle) {
             self.start_thread(sink);
         }
