@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegator_domain::budget::Budget;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, task_marker};
@@ -38,6 +39,7 @@ pub struct Settings {
     /// Ask the user for each permission that the agent requests.
     pub ask: bool,
     pub answer_timeout_sec: u64,
+    pub budgets: Vec<Budget>,
     #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
@@ -161,6 +163,7 @@ impl Settings {
             skip_git_repo_check: false,
             ask: false,
             answer_timeout_sec: 300,
+            budgets: Vec::new(),
             env_policy: EnvPolicy::InheritNone,
             resume: None,
             usage_before: None,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::DEFAULT_AGENT;
+use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
@@ -136,7 +137,15 @@ pub fn build_submission(
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
     }
+    let labels = labels(config, &request.submission.labels);
+    let task_caps = Caps {
+        tokens: request.agent.budget,
+        turns: request.agent.max_turns.map(u64::from),
+        cost_cents: request.agent.max_cost_cents,
+        running_sec: None,
+    };
     let settings = Settings {
+        budgets: config.settings.budget.of_task(task_caps, &labels),
         preview: request.preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)
@@ -161,7 +170,7 @@ pub fn build_submission(
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
         title: title(context, &request.submission.task),
-        labels: labels(config, &request.submission.labels),
+        labels,
         input,
         allow_parallel_writes: request.agent.allow_parallel_writes,
         nesting: nesting(context, config),
@@ -238,6 +247,7 @@ fn build_settings(
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
         ask: agent.ask,
+        budgets: Vec::new(),
         answer_timeout_sec: configured.answer_timeout.as_secs(),
         env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,
