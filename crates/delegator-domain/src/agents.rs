@@ -40,4 +40,6 @@ pub struct ConfiguredAgent {
     pub variables: Vec<String>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
+    /// Directories in which it may write in every mode.
+    pub state_dirs: Vec<PathBuf>,
 }
