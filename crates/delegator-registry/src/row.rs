@@ -71,8 +71,7 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 }
 
 /// The columns of a [`TaskSummary`], in the order in which [`summary_from`] reads them.
-pub(crate) const SUMMARY_COLUMNS: &str =
-    "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment";
+pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment, sandbox";
 
 pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     Ok(TaskSummary {
@@ -86,6 +85,7 @@ pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
         title: row.get("title")?,
         labels: json("labels", row.get("labels")?)?,
         environment: row.get("environment")?,
+        sandbox: sandbox_from(row)?,
     })
 }
 

@@ -118,6 +118,8 @@ pub struct TaskSummary {
     pub labels: BTreeMap<String, String>,
     /// The id of its environment, if a provider runs it.
     pub environment: Option<String>,
+    /// What enforces the mode; `None` if the task runs elsewhere.
+    pub sandbox: Option<SandboxKind>,
 }
 
 impl From<&Task> for TaskSummary {
@@ -133,6 +135,7 @@ impl From<&Task> for TaskSummary {
             title: task.title.clone(),
             labels: task.labels.clone(),
             environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
+            sandbox: task.sandbox,
         }
     }
 }

@@ -499,7 +499,7 @@ fn a_crash_of_the_submitting_process_loses_nothing() {
 
 #[test]
 fn a_crash_of_the_supervisor_before_the_end_is_recovered() {
-    run_scenarios(&[Scenario::Supervise]);
+    run_scenarios(&[Scenario::Supervise, Scenario::SuperviseEnclosed]);
 }
 
 #[test]
