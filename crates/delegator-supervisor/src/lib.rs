@@ -10,6 +10,7 @@
 //!
 //! * `agent`: what is specific to an agent: arguments, environment, program path, files it leaves behind. Pure, except
 //!   for the small parts that read the disk.
+//! * `conversation`: what is written to the agent's standard input, and when. Pure.
 //! * `enclosure`: the sandbox of agents that have none of their own.
 //! * `process`: process identities that survive pid reuse, the process tree below us, signals that cannot hit the
 //!   wrong process.
@@ -23,6 +24,7 @@
 //! `process::cgroup`.)
 
 pub mod agent;
+pub mod conversation;
 pub mod enclosure;
 pub mod process;
 pub mod run;

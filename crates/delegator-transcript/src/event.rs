@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::claude::ClaudeLine;
 
 /// One decoded line.
 #[derive(Clone, Debug)]
@@ -23,12 +24,16 @@ pub enum Event<'a> {
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
+    /// A line of Claude Code.
+    Claude(ClaudeLine<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
         text: Text<'a>,
         /// Of an over-long line, of which `text` is only the beginning: its length.
         full_bytes: Option<u64>,
     },
+    /// A line that we sent to the agent.
+    Sent,
     /// JSON of an unknown kind.
     Unknown {
         /// Its `type`, if it has one.

@@ -26,6 +26,7 @@ mod protocol;
 mod rollout;
 pub mod shell;
 mod test_runs;
+pub mod wire;
 
 pub use decode::{decode, decode_text};
 pub use error_body::{ErrorBody, ResetTime};
@@ -35,8 +36,8 @@ pub use event::{
     ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
-    CommandFailure, CommandReport, Commands, Counts, FileOperations, FinalMessage, FoldOptions, LineInfo,
-    LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress, RecentLine, Report,
+    CommandFailure, CommandReport, Commands, CostReport, Counts, FileOperations, FinalMessage, FoldOptions,
+    LineInfo, LineSummarizer, McpCalls, Notice, OpenItem, PlanStep, PlanSteps, Progress, RecentLine, Report,
     StreamOutcome, Summarizer, TestReport, TestRunReport, ToolCalls, TurnState, UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};

@@ -140,6 +140,7 @@ mod tests {
                 variables: Vec::new(),
                 unsandboxed: true,
                 state_dirs: Vec::new(),
+                linger: Duration::ZERO,
             };
             engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap().version
         };

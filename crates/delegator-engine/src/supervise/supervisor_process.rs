@@ -274,6 +274,7 @@ fn prepare(
             dialect: dialect_of(launch.agent.protocol),
             ..FoldOptions::default()
         },
+        answer_timeout: Duration::from_secs(settings.answer_timeout_sec),
     };
     Ok(Prepared {
         spec,

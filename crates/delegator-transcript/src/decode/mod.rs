@@ -19,6 +19,7 @@ use crate::framer::LineText;
 use crate::json::{Ending, Object, Text, Value, is_json};
 use crate::longline::LongLineFacts;
 use crate::protocol::{Preamble, ProtocolEvent};
+use crate::wire::claude::ClaudeLine;
 use item::decode_item;
 use usage::decode_usage;
 
@@ -95,8 +96,11 @@ fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option
         // An envelope is checked last, so that a Codex exec event or an idle event with a `payload` beside it is still
         // decoded as that event.
         name => {
-            return match decode_idle_event(name, line, remains) {
-                Some(event) => Event::Idle(event),
+            if let Some(event) = decode_idle_event(name, line, remains) {
+                return Event::Idle(event);
+            }
+            return match ClaudeLine::from_members(name, line) {
+                Some(line) => Event::Claude(line),
                 None => decode_enveloped(line, Some(kind), remains),
             };
         }

@@ -8,6 +8,7 @@ use crate::event::{Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::claude::ClaudeLine;
 
 /// Bounds on the stored names of unknown types.
 const MAX_NAMES: usize = 64;
@@ -166,7 +167,21 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::Response(_) => "response_item",
             RolloutPayload::Other { .. } => "bookkeeping",
         },
+        Event::Claude(line) => match line {
+            ClaudeLine::Init { .. } => "init",
+            ClaudeLine::Retry { .. } => "api_retry",
+            ClaudeLine::Assistant(_) | ClaudeLine::ApiError(_) => "assistant",
+            ClaudeLine::ToolResults(_) | ClaudeLine::Replay => "user",
+            ClaudeLine::Result(_) => "result",
+            ClaudeLine::RateLimit(_) => "rate_limit_event",
+            ClaudeLine::ControlRequest { .. } => "control_request",
+            ClaudeLine::ControlCancel { .. } => "control_cancel_request",
+            ClaudeLine::ControlResponse { .. } => "control_response",
+            ClaudeLine::SubAgent => "sub_agent",
+            ClaudeLine::Other => "bookkeeping",
+        },
         Event::Preamble(_) => "preamble",
+        Event::Sent => "sent",
         Event::Plain { .. } => "text",
         _ => "msg",
     }

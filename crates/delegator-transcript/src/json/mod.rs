@@ -134,7 +134,7 @@ impl<'a> Object<'a> {
 
 impl<'a> Value<'a> {
     /// Its JSON; of a truncated value, what is available.
-    fn available(self) -> &'a str {
+    pub(crate) fn available(self) -> &'a str {
         let (Self::Whole(json, _) | Self::Partial(json)) = self;
         json
     }

@@ -8,9 +8,11 @@
 //! a more specific line arrives. Lines of another dialect are still translated, and counted. They never start or end a
 //! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
+mod claude;
 mod idle;
 mod item_ids;
 mod pending;
+mod plan;
 mod protocol;
 mod response;
 mod thread_start;
@@ -22,8 +24,11 @@ use crate::event::{
     AgentError, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage,
 };
 use crate::framer::{Line, LineText};
-use crate::json::Text;
+use crate::json::{Text, write};
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::claude::ClaudeLine;
+use crate::wire::{Sender, message_of};
+use claude::ClaudeMapper;
 use idle::IdleMapper;
 use item_ids::ItemIds;
 use protocol::ProtocolMapper;
@@ -44,6 +49,16 @@ pub enum Dialect {
     Rollout,
     /// Lines of text, which are the agent's message.
     Plain,
+    /// Claude Code's `stream-json`, both directions.
+    ClaudeStream,
+}
+
+impl Dialect {
+    /// Whether tokens and costs are reported as totals of the stream. Codex's are those of the thread, earlier runs included.
+    /// Claude Code's totals begin again at zero after a forced end, so its turns are added up.
+    pub(crate) fn counts_usage_of_stream(self) -> bool {
+        self == Self::ClaudeStream
+    }
 }
 
 /// A consequence of an event.
@@ -51,8 +66,10 @@ pub enum Dialect {
 pub enum Effect<'a> {
     /// A Codex exec event.
     Emit(ThreadEvent<'a>),
-    /// The current running total of the thread. Codex exec events report it only at the end of a turn.
+    /// The current running total of the thread or of the stream. Codex exec events report it only at the end of a turn.
     Usage(Usage),
+    /// The same in US dollars.
+    Cost(f64),
     /// The turn was aborted; Codex exec events have no event for it.
     Interrupted,
     Idle,
@@ -92,6 +109,8 @@ pub enum UnmappedReason {
     Redundant,
     /// Settings and bookkeeping of a session.
     Context,
+    /// A line that we sent to the agent.
+    Sent,
     /// An item of a type that is not documented; left out by `strict`, as are the following.
     UnknownItem,
     /// A patch that is not finished.
@@ -106,7 +125,7 @@ impl UnmappedReason {
         match self {
             Self::NotJson | Self::Unknown | Self::Ignored | Self::Context => true,
             Self::UnknownItem | Self::PatchInProgress | Self::InvalidField => true,
-            Self::Blank | Self::Held | Self::Redundant => false,
+            Self::Blank | Self::Held | Self::Redundant | Self::Sent => false,
         }
     }
 }
@@ -123,6 +142,7 @@ pub struct Translator {
     ids: ItemIds,
     protocol: ProtocolMapper,
     idle: IdleMapper,
+    claude: ClaudeMapper,
     /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
     thread_start: Option<ThreadStart>,
 }
@@ -145,6 +165,7 @@ impl Translator {
         let (LineText::Whole(stored) | LineText::Truncated { head: stored, .. }) = text;
         let event = match self.dialect {
             Some(Dialect::Plain) => Event::Plain { text: Text::plain(stored), full_bytes },
+            _ if message_of(text).0 == Sender::Us => Event::Sent,
             _ => decode(text),
         };
         if let (Some(start), Event::Idle(_) | Event::Plain { .. }) = (&mut self.thread_start, &event) {
@@ -188,7 +209,9 @@ impl Translator {
             }
             Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
+            Event::Claude(_) => Dialect::ClaudeStream,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
+            Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
             Event::Blank => return sink(Effect::Unmapped(UnmappedReason::Blank)),
         };
@@ -211,6 +234,7 @@ impl Translator {
             Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut self.ids),
             Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
             Event::Rollout(line) => self.rollout(line.payload, is_own),
+            Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut self.ids),
             _ => vec![Effect::Unmapped(UnmappedReason::Context)],
         };
         for effect in effects {
@@ -312,6 +336,17 @@ fn is_turn_boundary(event: &Event<'_>) -> bool {
                 ProtocolEvent::TaskStarted | ProtocolEvent::TaskComplete { .. } | ProtocolEvent::TurnAborted
             )
         }
+        Event::Claude(line) => matches!(line, ClaudeLine::Init { .. } | ClaudeLine::Result(_)),
         _ => false,
     }
+}
+
+/// A tool's result as an MCP server writes it.
+fn tool_result(text: &Text<'_>, structured: Option<&str>) -> Text<'static> {
+    let mut json = br#"{"content":[{"type":"text","text":"#.to_vec();
+    write::string(&mut json, text);
+    json.extend_from_slice(br#"}],"structured_content":"#);
+    json.extend_from_slice(structured.unwrap_or("null").as_bytes());
+    json.push(b'}');
+    Text::owned(String::from_utf8(json).unwrap_or_default())
 }

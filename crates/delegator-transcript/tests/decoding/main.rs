@@ -4,6 +4,7 @@
 
 mod activity;
 mod bad_input;
+mod claude;
 mod documented_types;
 mod error_locations;
 mod hostile_test_output;

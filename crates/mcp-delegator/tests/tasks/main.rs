@@ -10,6 +10,7 @@ mod crashes;
 mod enclosure;
 mod events;
 mod evidence;
+mod idle_agents;
 mod lifecycle;
 mod plain_agents;
 mod project_limits;

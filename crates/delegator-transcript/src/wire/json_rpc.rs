@@ -1,0 +1,248 @@
+//! JSON-RPC 2.0 messages, one per line, for the Agent Client Protocol and Codex's app server.
+//!
+//! Both sides send requests, so there are two id spaces: an id says which request it belongs to only together with who sent
+//! it. Agents use numbers and strings as ids. Codex's app server omits the member `jsonrpc`: it is written if the
+//! protocol has it, and never required.
+//!
+//! Parameters and results are passed on as borrowed JSON, because most of them are never used and some are long.
+
+use serde::Serialize;
+use serde::ser::Serializer;
+
+use crate::json::{Ending, Object, Text, Value};
+
+/// The method is not known: what a request that we do not serve is answered with.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+
+/// The id of a request, chosen by its sender.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RequestId {
+    Number(i64),
+    Text(String),
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_i64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+/// One message. `params` and `result` are JSON: empty if absent, and of an over-long line the beginning.
+#[derive(Clone, Debug)]
+pub enum Message<'a> {
+    Request {
+        id: RequestId,
+        method: Text<'a>,
+        params: &'a str,
+    },
+    Notification {
+        method: Text<'a>,
+        params: &'a str,
+    },
+    /// The answer to a request.
+    Result {
+        id: RequestId,
+        result: &'a str,
+    },
+    /// The answer to a request that failed. Without an id, the request could not be read.
+    Error {
+        id: Option<RequestId>,
+        error: RpcError<'a>,
+    },
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, Default)]
+pub struct RpcError<'a> {
+    pub code: i64,
+    pub message: Text<'a>,
+    /// JSON; empty if absent.
+    pub data: &'a str,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a line. `None` if it is not JSON, or JSON that is no message.
+    pub fn read(line: &'a str) -> Option<Self> {
+        Self::from_members(&Object::read(line), Ending::Complete)
+    }
+
+    /// Reads the beginning of an over-long line.
+    pub fn read_head(head: &'a str) -> Option<Self> {
+        Self::from_members(&Object::read(head), Ending::Truncated)
+    }
+
+    fn from_members(members: &Object<'a>, expected_ending: Ending) -> Option<Self> {
+        if members.ending != expected_ending {
+            return None;
+        }
+        let id = members.first(&["id"], request_id);
+        let json = |key: &str| members.first(&[key], |value| Some(value.available()));
+        if let Some(method) = members.text("method") {
+            let params = json("params").unwrap_or_default();
+            return Some(match id {
+                Some(id) => Self::Request { id, method, params },
+                None => Self::Notification { method, params },
+            });
+        }
+        match members.first(&["error"], rpc_error) {
+            Some(error) => Some(Self::Error { id, error }),
+            None => Some(Self::Result { id: id?, result: json("result")? }),
+        }
+    }
+}
+
+fn request_id(id: Value<'_>) -> Option<RequestId> {
+    let text = || Some(RequestId::Text(id.text()?.resolve().into_owned()));
+    id.integer().map(RequestId::Number).or_else(text)
+}
+
+/// An object with a `code`. Other lines may have an `error`, too.
+fn rpc_error(error: Value<'_>) -> Option<RpcError<'_>> {
+    let error = error.object()?;
+    Some(RpcError {
+        code: error.first(&["code"], Value::integer)?,
+        message: error.text("message").unwrap_or_default(),
+        data: error.first(&["data"], |data| Some(data.available())).unwrap_or_default(),
+    })
+}
+
+/// Writes messages, without a line end.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer {
+    has_version: bool,
+}
+
+impl Writer {
+    /// With the member `jsonrpc`, as the standard requires.
+    pub const STANDARD: Self = Self { has_version: true };
+    /// Without it, as Codex's app server writes and reads messages.
+    pub const WITHOUT_VERSION: Self = Self { has_version: false };
+
+    pub fn request(self, id: i64, method: &str, params: &impl Serialize) -> Vec<u8> {
+        let id = RequestId::Number(id);
+        self.write(&Members { id: Some(&id), method: Some(method), params: Some(params), ..self.members() })
+    }
+
+    pub fn notification(self, method: &str, params: &impl Serialize) -> Vec<u8> {
+        self.write(&Members { method: Some(method), params: Some(params), ..self.members() })
+    }
+
+    /// Answers a request of the agent.
+    pub fn result(self, id: &RequestId, result: &impl Serialize) -> Vec<u8> {
+        self.write(&Members { id: Some(id), result: Some(result), ..self.members() })
+    }
+
+    /// Refuses a request of the agent.
+    pub fn error(self, id: &RequestId, code: i64, message: &str) -> Vec<u8> {
+        let error = Some(ErrorMembers { code, message });
+        self.write(&Members::<()> { id: Some(id), error, ..self.members() })
+    }
+
+    fn members<'a, P>(self) -> Members<'a, P> {
+        let jsonrpc = self.has_version.then_some("2.0");
+        Members { jsonrpc, id: None, method: None, params: None, result: None, error: None }
+    }
+
+    fn write(self, members: &Members<'_, impl Serialize>) -> Vec<u8> {
+        // Writing to memory fails only for a map whose keys are not text, and there is none.
+        serde_json::to_vec(members).unwrap_or_default()
+    }
+}
+
+/// The members of a message that is written.
+#[derive(Serialize)]
+struct Members<'a, P> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jsonrpc: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a P>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a P>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorMembers<'a>>,
+}
+
+#[derive(Serialize)]
+struct ErrorMembers<'a> {
+    code: i64,
+    message: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart_by_their_members() {
+        for (line, expected) in [
+            (r#"{"jsonrpc":"2.0","id":0,"method":"m","params":{"a":1}}"#, r#"request 0 m {"a":1}"#),
+            (r#"{"params":[],"method":"m","id":"u-1"}"#, r#"request "u-1" m []"#),
+            (r#"{"method":"m"}"#, "notification m "),
+            (r#"{"method":"m","id":null}"#, "notification m "),
+            (r#" {"id":7,"result":null} "#, "result 7 null"),
+            (r#"{"id":7,"result":{},"error":null}"#, "result 7 {}"),
+            (
+                r#"{"id":7,"error":{"code":-32000,"message":"no","data":{"k":1}}}"#,
+                r#"error 7 -32000 no {"k":1}"#,
+            ),
+            (r#"{"error":{"code":-32700,"message":"parse"},"id":null}"#, "error none -32700 parse "),
+            (r#"{"type":"error","error":{"message":"m"}}"#, "no message"),
+            (r#"{"type":"turn.started"}"#, "no message"),
+            (r#"{"id":1,"method":"m""#, "no message"),
+            (r#"{"id":1,"method":"m"}x"#, "no message"),
+            ("text", "no message"),
+            ("[]", "no message"),
+        ] {
+            assert_eq!(describe(Message::read(line)), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn of_an_over_long_line_the_available_parameters_are_read() {
+        let head = r#"{"id":1,"method":"m","params":{"text":"aaa"#;
+        assert_eq!(describe(Message::read_head(head)), r#"request 1 m {"text":"aaa"#);
+        assert_eq!(describe(Message::read_head("nothing")), "no message");
+    }
+
+    #[test]
+    fn written_messages_are_read_back() {
+        let id = RequestId::Text("u-1".to_owned());
+        for (writer, with_version) in [(Writer::STANDARD, true), (Writer::WITHOUT_VERSION, false)] {
+            for (line, expected) in [
+                (writer.request(3, "m", &["p"]), r#"request 3 m ["p"]"#),
+                (writer.notification("m", &["p"]), r#"notification m ["p"]"#),
+                (writer.result(&id, &["p"]), r#"result "u-1" ["p"]"#),
+                (writer.error(&id, METHOD_NOT_FOUND, "no"), r#"error "u-1" -32601 no "#),
+            ] {
+                let line = String::from_utf8(line).expect("text");
+                assert_eq!(describe(Message::read(&line)), expected);
+                assert_eq!(line.starts_with(r#"{"jsonrpc":"2.0","#), with_version, "{line}");
+            }
+        }
+    }
+
+    fn describe(message: Option<Message<'_>>) -> String {
+        let json = |id: &RequestId| serde_json::to_string(id).expect("an id");
+        match message {
+            None => "no message".to_owned(),
+            Some(Message::Request { id, method, params }) => {
+                format!("request {} {} {params}", json(&id), method.resolve())
+            }
+            Some(Message::Notification { method, params }) => {
+                format!("notification {} {params}", method.resolve())
+            }
+            Some(Message::Result { id, result }) => format!("result {} {result}", json(&id)),
+            Some(Message::Error { id, error: RpcError { code, message, data } }) => {
+                let id = id.as_ref().map_or("none".to_owned(), json);
+                format!("error {id} {code} {} {data}", message.resolve())
+            }
+        }
+    }
+}

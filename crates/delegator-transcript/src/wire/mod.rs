@@ -1,0 +1,63 @@
+//! The messages of agents that converse, one module per protocol: typed reading of one line, and writers of the lines that
+//! we send.
+//!
+//! Reading is tolerant: unknown members, kinds and types never fail, and a value of an unexpected type counts as absent. The
+//! modules know nothing about the order of messages: that is the business of the dialects (`decode`, `map`) and of the
+//! supervisor's conversations.
+//!
+//! A stored stream contains both directions: a line of the agent as it came, a line that we sent as `{"sent":<line>}`.
+
+pub mod claude;
+pub mod idle;
+pub mod json_rpc;
+
+use crate::framer::LineText;
+
+const SENT_PREFIX: &str = r#"{"sent":"#;
+
+/// Who wrote a line of a stored stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    Agent,
+    /// We sent it to the agent.
+    Us,
+}
+
+/// The stored form of a line that we sent. `line` is JSON without a line end.
+pub fn sent_line(line: &[u8]) -> Vec<u8> {
+    [SENT_PREFIX.as_bytes(), line, b"}"].concat()
+}
+
+/// Who wrote a line of a stored stream, and its message. Of an over-long line the message is what is available.
+pub fn message_of<'a>(line: &'a LineText<'_>) -> (Sender, &'a str) {
+    match line {
+        LineText::Whole(text) => message_of_text(text),
+        LineText::Truncated { head, .. } => match head.trim_start().strip_prefix(SENT_PREFIX) {
+            Some(head) => (Sender::Us, head),
+            None => (Sender::Agent, head),
+        },
+    }
+}
+
+/// [`message_of`] for a line that is already text.
+pub fn message_of_text(line: &str) -> (Sender, &str) {
+    let sent = line.trim_ascii().strip_prefix(SENT_PREFIX).and_then(|rest| rest.strip_suffix('}'));
+    match sent {
+        Some(message) => (Sender::Us, message),
+        None => (Sender::Agent, line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sent_line_is_recognised_and_its_message_is_unchanged() {
+        let message = r#"{"id":1,"method":"m","params":{"text":"}"}}"#;
+        let stored = String::from_utf8(sent_line(message.as_bytes())).expect("JSON");
+        assert_eq!(message_of_text(&stored), (Sender::Us, message));
+        assert_eq!(message_of_text(message), (Sender::Agent, message));
+        assert_eq!(message_of_text(r#"{"sent":"#), (Sender::Agent, r#"{"sent":"#));
+    }
+}
