@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::budget::{Budget, BudgetScope, Caps};
-use delegator_domain::task::Mode;
+use delegator_domain::task::{EnclosureChoice, Mode};
 use serde::de::{Deserialize, Deserializer};
 
 /// The value of every built key. The table in `keys` describes them.
@@ -37,6 +37,7 @@ pub struct Settings {
     pub max_stream_bytes: u64,
     pub max_processes: usize,
     pub containment: Containment,
+    pub enclosure: EnclosureChoice,
     pub niceness: u8,
     pub sweep_exempt: Vec<String>,
     pub allowed_roots: Vec<PathBuf>,
@@ -88,6 +89,8 @@ pub struct AgentSettings {
     pub env: Vec<String>,
     #[serde(default)]
     pub unsandboxed: bool,
+    #[serde(default)]
+    pub state_dirs: Vec<PathBuf>,
     #[serde(default, rename = "linger_sec", deserialize_with = "seconds")]
     pub linger: Duration,
 }

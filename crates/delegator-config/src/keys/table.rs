@@ -1,7 +1,7 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
 use delegator_domain::agents::{AgentProtocol, DEFAULT_AGENT};
-use delegator_domain::task::Mode;
+use delegator_domain::task::{EnclosureChoice, Mode};
 
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
 use super::{Key, ProjectRight, Scope, TextFormat, ValueKind};
@@ -93,6 +93,12 @@ pub static KEYS: &[Key] = &[
         "How the processes of a task are tracked: in a control group where one is available (`auto`), or by the supervisor alone (`subreaper`).",
     ),
     key(
+        "enclosure",
+        ValueKind::Choice(&EnclosureChoice::NAMES),
+        Text("auto"),
+        "What encloses agents that have no sandbox of their own: Landlock, or else bubblewrap (`auto`), or only one of them.",
+    ),
+    key(
         "niceness",
         count(0, 19),
         Integer(10),
@@ -145,7 +151,13 @@ pub static KEYS: &[Key] = &[
         "agents.<name>.unsandboxed",
         ValueKind::Bool,
         DefaultValue::Bool(false),
-        "Run tasks of a `plain` agent although no sandbox enforces their mode; without this they are refused.",
+        "Run tasks of this agent without an enclosure, so that nothing enforces their mode. Codex, which has a sandbox of its own, ignores it.",
+    ),
+    key(
+        "agents.<name>.state_dirs",
+        ValueKind::Paths,
+        List(&[]),
+        "Directories besides the task's own in which the enclosed agent may write in every mode: its settings, its threads, caches. Missing ones are created.",
     ),
     key(
         "agents.<name>.linger_sec",

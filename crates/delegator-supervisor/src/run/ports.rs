@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Leftovers, Variables, VerifyPlan};
+use crate::enclosure::Enclosure;
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
@@ -31,6 +32,8 @@ pub struct RunSpec {
     pub environment: Variables,
     /// The validated directory. The agent starts in it even if the path now leads elsewhere.
     pub workdir: OwnedFd,
+    /// Encloses the agent and its verification, if they have no sandbox of their own.
+    pub enclosure: Option<Enclosure>,
     /// Other validated directories, and the paths passed to the agent. The start is refused if a path leads to another
     /// directory by then.
     pub pinned: Vec<(OwnedFd, PathBuf)>,

@@ -74,6 +74,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         },
         environment: case.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         workdir: workdir.into(),
+        enclosure: None,
         pinned: Vec::new(),
         umask: case.umask,
         limits: Limits {

@@ -121,8 +121,9 @@ pub fn build_submission(
             .map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let is_enforced = Capabilities::of(select(context.config)?.protocol).sandbox;
-    let may_write = request.mode.may_write(is_enforced);
+    let selected = select(context.config)?;
+    let sandbox = Capabilities::of(selected.protocol).sandbox_of(request.mode, selected.unsandboxed);
+    let may_write = request.mode.may_write(sandbox.enforces_mode());
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let configured = select(config)?;
@@ -267,6 +268,7 @@ fn build_settings(
         niceness: configured.niceness,
         depth: parent_task(context).map_or(0, |(_, depth)| depth.saturating_add(1)),
         without_group: configured.containment == Containment::Subreaper,
+        enclosure: configured.enclosure,
         hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
         verify: agent.verify.clone().map(|command| Verify::new(command, configured.verify_unsandboxed)),
