@@ -20,6 +20,7 @@ use crate::json::Object;
 use crate::json::unique::without_repeated_keys;
 use crate::json::write::plain_string;
 use crate::map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
+pub(crate) use long_lines::omission_mark;
 use strict::Deviation;
 
 /// The field of an event that is not documented for Codex exec events; its value is the reason.
@@ -180,7 +181,8 @@ impl LineNormalizer {
                 }
             }
             Effect::Warn(warning) if summary.warnings.len() < MAX_WARNINGS => summary.warnings.push(warning),
-            Effect::Warn(_) | Effect::Usage(_) | Effect::Interrupted | Effect::Idle | Effect::Done => {}
+            Effect::Warn(_) | Effect::Usage(_) | Effect::Cost(_) => {}
+            Effect::Interrupted | Effect::Idle | Effect::Done => {}
         });
         summary.shortened += u64::from(line.is_truncated() && summary.lines_written > written_before);
     }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::allowed_dir::resolve_allowed_dir;
 use super::allowed_file::resolve_allowed_file;
 use super::estimate::{DurationHistory, ExpectedDuration};
+use super::fallback::{AgentChoice, SkippedAgent};
 use super::launch::{Launch, Settings};
 use super::nesting::Nesting;
 use super::work_tree::work_trees;
@@ -31,6 +32,10 @@ pub struct Submission {
     pub text: String,
     pub settings: Settings,
     pub agent: Agent,
+    /// Agents that may run instead if it cannot run, in this order.
+    pub fallbacks: Vec<AgentChoice>,
+    /// Agents that came first and could not even be found.
+    pub skipped: Vec<SkippedAgent>,
     pub max_mode: Mode,
     /// The complete environment of the submitter.
     pub environment: BTreeMap<OsString, OsString>,
@@ -81,15 +86,12 @@ impl Submission {
         Ok(())
     }
 
-    /// Refuses what the agent cannot do: enforce the mode, resume a thread, honour an input.
+    /// Refuses what the agent cannot do: resume a thread, honour an input.
     fn check_capabilities(&self) -> Result<(), EngineError> {
         let (agent, settings) = (|| self.agent.name.clone(), &self.settings);
         let capabilities = self.agent.capabilities();
         if settings.resume.is_some() && !capabilities.threads {
             return Err(EngineError::NoThreads { agent: agent() });
-        }
-        if !capabilities.permits(settings.mode, self.agent.unsandboxed) {
-            return Err(EngineError::ModeNotEnforced { agent: agent(), mode: settings.mode });
         }
         let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));
         unsupported.map_or(Ok(()), |input| {
@@ -105,8 +107,10 @@ impl Engine {
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
         }
-        submission.check_capabilities()?;
-        submission.check_variables()?;
+        for submission in submission.per_agent() {
+            submission.check_capabilities()?;
+            submission.check_variables()?;
+        }
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
         settings.working_dir =
@@ -135,19 +139,20 @@ impl Engine {
         id: TaskId,
     ) -> Result<(PooledConnection, delegator_registry::Submission), EngineError> {
         let settings = &submission.settings;
-        let mut launch = Engine::build_launch(submission, &id);
-        launch.agent.validate(&launch.request(&id, &self.state_dir))?;
-        launch.decide_sandbox(&id, &self.state_dir)?;
+        let launch = self.launch_of(submission, &id)?;
         let mut registry = self.open_registry()?;
         registry.also_redact(launch.redactor());
         submission.nesting.check_children(&registry)?;
         let task = NewTask {
             id,
             working_dir: settings.working_dir.display().to_string(),
-            work_trees: work_trees(settings, submission.agent.may_write(settings.mode)),
+            work_trees: work_trees(
+                settings,
+                submission.per_agent().any(|it| it.agent.may_write(settings.mode)),
+            ),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: settings.mode,
-            mode_enforced: submission.agent.capabilities().sandbox,
+            sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
             agent: submission.agent.name.clone(),
             model: settings.model.clone(),
             title: submission.title.clone(),
@@ -208,7 +213,7 @@ impl Engine {
         Ok(pauses.into_iter().find(|pause| pause.agent == task.agent))
     }
 
-    fn build_launch(submission: &Submission, id: &TaskId) -> Launch {
+    pub(super) fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
         let marker = task_marker(id, submission.settings.depth);
         let variables =
             submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
@@ -223,11 +228,14 @@ impl Engine {
                 secrets.push(value.to_owned());
             }
         }
-        Launch {
+        Ok(Launch {
             version: FormatVersion,
             task: submission.text.clone(),
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
+            enclosure: submission.find_enclosure()?,
+            fallbacks: Vec::new(),
+            skipped: submission.skipped.clone(),
             umask: submission.umask,
             variables: agent_environment(
                 submission.agent.protocol,
@@ -237,7 +245,7 @@ impl Engine {
             ),
             secrets,
             named_secrets,
-        }
+        })
     }
 }
 
@@ -255,14 +263,10 @@ fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<
     if settings.mode != Mode::WorkspaceWrite {
         return Ok(());
     }
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let own: Vec<PathBuf> =
-        settings.protected.iter().map(|path| real(path)).chain([real(state_dir)]).collect();
     let added = settings.add_dirs.iter().map(|directory| ("add_dirs", directory));
     for (input, directory) in [("working_dir", &settings.working_dir)].into_iter().chain(added) {
-        let overlaps = |own: &&PathBuf| own.starts_with(directory) || directory.starts_with(own);
-        if let Some(own) = own.iter().find(overlaps) {
-            return Err(EngineError::ReservedDirectory { input, path: directory.clone(), own: own.clone() });
+        if let Some(own) = settings.reserved_overlap(directory, state_dir) {
+            return Err(EngineError::ReservedDirectory { input, path: directory.clone(), own });
         }
     }
     Ok(())

@@ -6,8 +6,10 @@
 //!
 //! Problems with recording never fail a task. May use `submit` and `upkeep`.
 
+pub(crate) mod agent_fallback;
 pub(crate) mod check_record;
 mod create_restore_points;
+mod enclosure;
 mod error_locations;
 pub(crate) mod evidence;
 mod niceness;

@@ -24,8 +24,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("006-mode-enforced.sql"), min_writer: 1 },
     // An older program would claim a queued task of a provider.
     Migration { sql: include_str!("007-remote-tasks.sql"), min_writer: 7 },
+    // An older program would start a queued task without the sandbox that its row names.
+    Migration { sql: include_str!("008-sandbox.sql"), min_writer: 8 },
     // An older program would end a task without settling its messages, and start tasks of a paused agent.
-    Migration { sql: include_str!("009-messages.sql"), min_writer: 8 },
+    Migration { sql: include_str!("009-messages.sql"), min_writer: 9 },
 ];
 
 /// The newest schema this program knows.
@@ -105,6 +107,7 @@ mod tests {
         "5b5f610a02c7b93b04a7606dff050cbec7f8ab6929703ae6b21cc14bf62665a6",
         "823b94ba721763607318dcbb9115b584da157b07a1aecfb244a64e90fe682a6d",
         "6722e1330c4f264c83b50f4b146a16e909d435f2a5b4149f47eb71d3327524e9",
+        "18f944ead9956c36f9a49f371b4b3dc40e38d8203f4743f205a2b975dd651eae",
         "623d42744a9762fbcae70a7bca58aec9d4b7a836cf7e4af4195d43e760815988",
     ];
 
@@ -126,9 +129,9 @@ mod tests {
             }
             migrate(&db, i64::try_from(age).unwrap()).unwrap();
             let versions = Versions::read(&db).unwrap();
-            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 8), "from {age}");
+            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 9), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
-            db.execute_batch("SELECT more_work_trees, mode_enforced FROM tasks").unwrap();
+            db.execute_batch("SELECT more_work_trees, mode_enforced, sandbox FROM tasks").unwrap();
         }
     }
 

@@ -5,8 +5,10 @@
 //! shared by all agents. `docs/adding-an-agent.md` walks through adding one.
 
 mod capabilities;
+mod claude;
 mod codex;
 pub mod environment;
+mod error_codes;
 pub mod health;
 mod idle_jsonl;
 mod launch;
@@ -15,6 +17,7 @@ mod local_time;
 mod locate;
 mod plain;
 mod probe;
+mod state_dir;
 mod threads;
 mod verification;
 
@@ -23,8 +26,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL};
-use delegator_domain::task::{FailureKind, Mode};
+use delegator_domain::agents::{
+    AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL, built_in_agent,
+};
+use delegator_domain::task::{FailureKind, Mode, SandboxKind};
 use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +43,11 @@ pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
 pub use local_time::local_time;
 pub use locate::{LocateError, locate};
-pub use probe::{ProbeError, probe_sandbox};
+pub(crate) use probe::exit_and_output;
+pub use probe::{ProbeError, probe_enclosure, probe_sandbox};
+pub use state_dir::{StateDir, StatePath, StatePaths};
 pub use threads::ThreadLookup;
-pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest};
+pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox};
 
 use crate::conversation::ConversationPlan;
 use crate::run::ending::EndingRecipe;
@@ -58,6 +65,9 @@ pub struct Agent {
     pub version: Option<(u32, u32, u32)>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
+    /// Directories of the user's configuration in which it may write in every mode.
+    #[serde(default)]
+    pub state_dirs: Vec<PathBuf>,
     /// How long it may wait for another message after its last turn.
     pub linger: Duration,
 }
@@ -72,6 +82,7 @@ impl Agent {
             args: Vec::new(),
             version,
             unsandboxed: false,
+            state_dirs: Vec::new(),
             linger: Duration::ZERO,
         }
     }
@@ -85,6 +96,7 @@ impl Agent {
         let found = locate(configured.program.as_os_str(), path, workdir)?;
         let program = match configured.protocol {
             AgentProtocol::CodexExec => codex::native_program(&found).unwrap_or(found),
+            AgentProtocol::ClaudeStream => claude::native_program(&found).unwrap_or(found),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => found,
         };
         Ok(Agent {
@@ -94,6 +106,7 @@ impl Agent {
             args: configured.args.iter().map(OsString::from).collect(),
             version: None,
             unsandboxed: configured.unsandboxed,
+            state_dirs: configured.state_dirs.clone(),
             linger: configured.linger,
         })
     }
@@ -105,6 +118,9 @@ impl Agent {
             AgentProtocol::CodexExec => {
                 codex::probe_version(&self.program, &self.args, environment, limit).ok()
             }
+            AgentProtocol::ClaudeStream => {
+                claude::probe_version(&self.program, &self.args, environment, limit)
+            }
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
         }
     }
@@ -113,9 +129,23 @@ impl Agent {
         Capabilities::of(self.protocol)
     }
 
+    /// What enforces the mode of its tasks in this mode.
+    pub fn sandbox(&self, mode: Mode) -> SandboxKind {
+        self.capabilities().sandbox_of(mode, self.unsandboxed)
+    }
+
     /// Whether its tasks in this mode can write; see [`Mode::may_write`].
     pub fn may_write(&self, mode: Mode) -> bool {
-        mode.may_write(self.capabilities().sandbox)
+        mode.may_write(self.sandbox(mode).enforces_mode())
+    }
+
+    /// Where it keeps state of its own.
+    pub fn state_paths(&self, environment: &Variables) -> Vec<StatePath> {
+        let own = match self.protocol {
+            AgentProtocol::CodexExec | AgentProtocol::IdleJsonl | AgentProtocol::Plain => StatePaths::NONE,
+            AgentProtocol::ClaudeStream => claude::STATE_PATHS,
+        };
+        own.resolve(&self.state_dirs, environment)
     }
 
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
@@ -127,17 +157,23 @@ impl Agent {
             ),
             AgentProtocol::Plain => (Vec::new(), EndingRecipe::terminate(request.terminate_grace)),
             AgentProtocol::IdleJsonl => (Vec::new(), EndingRecipe::close(request.terminate_grace)),
+            AgentProtocol::ClaudeStream => {
+                (claude::args(request)?, EndingRecipe::stop_turn(request.terminate_grace))
+            }
         };
         let conversation = match self.protocol {
             AgentProtocol::CodexExec | AgentProtocol::Plain => {
                 ConversationPlan::Once { stdin: request.prompt().into_bytes() }
             }
             AgentProtocol::IdleJsonl => ConversationPlan::IdleQueue { prompt: request.prompt() },
+            AgentProtocol::ClaudeStream => {
+                claude::conversation(request, self.sandbox(request.mode) == SandboxKind::Enforced)
+            }
         };
         Ok(LaunchPlan {
             program: self.program.clone(),
             args: self.args.iter().cloned().chain(args).collect(),
-            env: vec![(MARKER.to_owned(), request.marker.clone())],
+            env: self.set_variables(&request.marker),
             conversation,
             ending,
             finish: EndingRecipe::close(request.terminate_grace),
@@ -146,10 +182,21 @@ impl Agent {
         })
     }
 
+    /// The variables that are set for a run.
+    fn set_variables(&self, marker: &str) -> Vec<(String, String)> {
+        let own: &[(&str, &str)] = match self.protocol {
+            AgentProtocol::ClaudeStream => &claude::SET_VARIABLES,
+            AgentProtocol::CodexExec | AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],
+        };
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        own.iter().copied().chain([(MARKER, marker)]).map(owned).collect()
+    }
+
     /// Fails as [`Agent::plan`] would, without a working directory.
     pub fn validate(&self, request: &LaunchRequest) -> Result<(), PlanError> {
         match self.protocol {
             AgentProtocol::CodexExec => Ok(codex::validate(request, self.version)?),
+            AgentProtocol::ClaudeStream => claude::validate(request),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => Ok(()),
         }
     }
@@ -158,23 +205,26 @@ impl Agent {
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {
             AgentProtocol::CodexExec => codex::leftovers(environment),
-            AgentProtocol::Plain | AgentProtocol::IdleJsonl => Leftovers::None,
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => Leftovers::None,
         }
     }
 
-    /// How a verification is started; in this agent's sandbox, if one is requested.
+    /// How a verification is started; in this agent's sandbox, if that is requested.
     pub fn verify_plan(
         &self,
         request: &VerifyRequest,
         environment: &Variables,
     ) -> Result<VerifyPlan, PlanError> {
         match (&request.sandbox, self.protocol) {
-            (None, _) => Ok(verification::unsandboxed(request, environment)),
+            (VerifySandbox::None, _) => Ok(verification::unsandboxed(request, environment)),
+            (VerifySandbox::Enclosure, _) => Ok(verification::enclosed(request, environment)),
             // Without a version, or with other arguments first, it is not Codex and has no `sandbox` command.
-            (Some(sandbox), AgentProtocol::CodexExec) if self.args.is_empty() && self.version.is_some() => {
+            (VerifySandbox::Agent(sandbox), AgentProtocol::CodexExec)
+                if self.args.is_empty() && self.version.is_some() =>
+            {
                 Ok(codex::sandboxed(&self.program, self.version, request, sandbox, environment))
             }
-            (Some(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
+            (VerifySandbox::Agent(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
         }
     }
 }
@@ -183,6 +233,7 @@ impl Agent {
 pub fn find_thread(protocol: AgentProtocol, environment: &Variables, thread_id: &str) -> ThreadLookup {
     match protocol {
         AgentProtocol::CodexExec => codex::find_thread(environment, thread_id),
+        AgentProtocol::ClaudeStream => claude::find_thread(environment, thread_id),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => ThreadLookup::NotSearchable,
     }
 }
@@ -193,6 +244,7 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
         AgentProtocol::CodexExec => None,
         AgentProtocol::Plain => Some(Dialect::Plain),
         AgentProtocol::IdleJsonl => Some(Dialect::Idle),
+        AgentProtocol::ClaudeStream => Some(Dialect::ClaudeStream),
     }
 }
 
@@ -204,6 +256,7 @@ pub fn reported_failure(
 ) -> Option<FailureKind> {
     match protocol {
         AgentProtocol::CodexExec => codex::reported_failure(message, code),
+        AgentProtocol::ClaudeStream => claude::reported_failure(message, code),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
     }
 }
@@ -212,13 +265,19 @@ pub fn reported_failure(
 pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
     match protocol {
         AgentProtocol::CodexExec => codex::parse_line(line),
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl => StderrLine::Message(Message::default()),
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => {
+            StderrLine::Message(Message::default())
+        }
     }
 }
 
-/// The command that signs in to an agent, for messages. Only known for the built-in agent.
+/// The command that signs in to an agent, for messages. Only known for built-in agents.
 pub fn sign_in_command(agent: &str) -> Option<&'static str> {
-    (agent == DEFAULT_AGENT).then_some(codex::SIGN_IN_COMMAND)
+    match built_in_agent(agent)?.protocol {
+        AgentProtocol::CodexExec => Some(codex::SIGN_IN_COMMAND),
+        AgentProtocol::ClaudeStream => Some(claude::SIGN_IN_COMMAND),
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
+    }
 }
 
 /// Whether the agent's message about a refused call is about an attempt to write without permission.

@@ -35,7 +35,7 @@ pub use recent::RecentLine;
 pub use report::{FinalMessage, McpCalls, PlanStep, Report, StreamOutcome, ToolCalls, TurnState};
 pub use summarizer::{LineInfo, LineSummarizer, Summarizer};
 pub use test_log::{TestReport, TestRunReport, test_report};
-pub use usage::UsageReport;
+pub use usage::{CostReport, UsageReport};
 
 use crate::event::{
     AgentError, ErrorCode, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Todo,
@@ -71,6 +71,8 @@ pub struct FoldOptions {
     pub workdir: Option<String>,
     /// The thread's token usage before this run.
     pub usage_before: Option<Usage>,
+    /// The thread's cost before this run, in millionths of a US dollar.
+    pub cost_before: Option<u64>,
     /// The dialect, if the lines do not show it.
     pub dialect: Option<Dialect>,
     /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be resumed.
@@ -95,6 +97,7 @@ struct Fold {
     plan: Vec<(BoundedText, bool)>,
     plan_steps_not_listed: u64,
     usage: Option<Usage>,
+    cost: Option<f64>,
     warnings: Notices,
     transient_errors: Notices,
     oddities: Vec<MapWarning>,
@@ -133,6 +136,7 @@ impl Fold {
         match effect {
             Effect::Emit(event) => self.on_event(event),
             Effect::Usage(usage) => self.usage = Some(*usage),
+            Effect::Cost(cost) => self.cost = Some(*cost),
             Effect::Interrupted => self.turn = TurnState::Interrupted,
             Effect::Idle => self.idle = true,
             Effect::Done => self.done = true,
@@ -328,6 +332,18 @@ impl Fold {
         (self.turns > 0).then(|| self.progress.report())
     }
 
+    fn usage_report(&self, dialect: Option<Dialect>) -> Option<UsageReport> {
+        let of_stream = dialect.is_some_and(Dialect::counts_usage_of_stream);
+        let report = if of_stream { UsageReport::of_run } else { UsageReport::of_thread };
+        self.usage.map(|total| report(total, self.options.usage_before))
+    }
+
+    fn cost_report(&self, dialect: Option<Dialect>) -> Option<CostReport> {
+        let of_stream = dialect.is_some_and(Dialect::counts_cost_of_stream);
+        let report = if of_stream { CostReport::of_run } else { CostReport::of_thread };
+        self.cost.map(|total| report(total, self.options.cost_before))
+    }
+
     fn report(&self, translator: &Translator) -> Report {
         let final_message = self.final_message.as_ref().map(|message| FinalMessage {
             text: message.resolve(),
@@ -357,7 +373,8 @@ impl Fold {
             unknown_items: self.calls.unknown,
             plan: self.plan.iter().map(step).collect(),
             plan_steps_not_listed: self.plan_steps_not_listed,
-            usage: self.usage.map(|total| usage::report(total, self.options.usage_before)),
+            usage: self.usage_report(translator.dialect()),
+            cost: self.cost_report(translator.dialect()),
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,

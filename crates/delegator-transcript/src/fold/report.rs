@@ -11,7 +11,7 @@ use super::notices::Notice;
 use super::progress::Progress;
 use super::recent::RecentLine;
 use super::test_log::TestReport;
-use super::usage::UsageReport;
+use super::usage::{CostReport, UsageReport};
 use crate::event::ErrorCode;
 use crate::map::{Dialect, MapWarning};
 
@@ -57,6 +57,9 @@ pub struct Report {
     pub plan_steps_not_listed: u64,
     /// Absent if the dialect does not report usage.
     pub usage: Option<UsageReport>,
+    /// Absent if the agent does not report costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostReport>,
     /// Warnings of the agent, without duplicates. Never a failure.
     pub warnings: Vec<Notice>,
     /// Errors that were retried, without duplicates. Not a failure by themselves.

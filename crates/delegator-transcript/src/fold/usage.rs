@@ -1,7 +1,8 @@
-//! Computes the token usage of a run from the running total of its thread.
+//! Computes the token usage and the cost of a run and of its thread.
 //!
 //! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage. The share
-//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs.
+//! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs. Other agents
+//! report the total of the run, to which the baseline is added.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +19,45 @@ pub struct UsageReport {
     pub cache_hit_rate: Option<f64>,
 }
 
-pub(super) fn report(total: Usage, before: Option<Usage>) -> UsageReport {
-    let own = before.map_or(total, |before| subtract(total, before));
-    UsageReport { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
+/// The cost of a thread and of this run, in millionths of a US dollar: exact when stored and added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostReport {
+    pub thread_total: u64,
+    /// The share of this run.
+    pub own: u64,
+}
+
+impl UsageReport {
+    /// From the total of the thread.
+    pub(super) fn of_thread(total: Usage, before: Option<Usage>) -> Self {
+        let own = before.map_or(total, |before| subtract(total, before));
+        Self { thread_total: total, own, cache_hit_rate: cache_hit_rate(own) }
+    }
+
+    /// From the usage of the run.
+    pub(super) fn of_run(own: Usage, before: Option<Usage>) -> Self {
+        let thread_total = before.map_or(own, |before| before.plus(own));
+        Self { thread_total, own, cache_hit_rate: cache_hit_rate(own) }
+    }
+}
+
+impl CostReport {
+    /// From the total of the thread in US dollars.
+    pub(super) fn of_thread(total: f64, before: Option<u64>) -> Self {
+        let total = millionths(total);
+        Self { thread_total: total, own: total.saturating_sub(before.unwrap_or_default()) }
+    }
+
+    /// From the cost of the run in US dollars.
+    pub(super) fn of_run(own: f64, before: Option<u64>) -> Self {
+        let own = millionths(own);
+        Self { thread_total: before.unwrap_or_default().saturating_add(own), own }
+    }
+}
+
+fn millionths(dollars: f64) -> u64 {
+    // `as` saturates, which is what is wanted of absurd costs.
+    (dollars * 1e6).round() as u64
 }
 
 /// Never below zero: a review reports zeros regardless of the thread's usage.
@@ -64,21 +101,37 @@ mod tests {
 
     #[test]
     fn the_own_share_is_what_the_thread_had_not_used_before() {
-        let report = report(usage(300, 120, 60), Some(usage(100, 40, 20)));
+        let report = UsageReport::of_thread(usage(300, 120, 60), Some(usage(100, 40, 20)));
         assert_eq!((report.own.input_tokens, report.own.output_tokens), (200, 40));
         assert_eq!(report.thread_total.input_tokens, 300);
         assert_eq!(report.cache_hit_rate, Some(0.4));
     }
 
     #[test]
+    fn usage_of_a_run_is_added_to_that_of_its_thread() {
+        let report = UsageReport::of_run(usage(200, 80, 40), Some(usage(100, 40, 20)));
+        assert_eq!((report.own.input_tokens, report.thread_total.input_tokens), (200, 300));
+        assert_eq!(UsageReport::of_run(usage(200, 80, 40), None).thread_total.input_tokens, 200);
+    }
+
+    #[test]
+    fn costs_are_those_of_the_thread_or_of_the_run() {
+        let cost = |thread_total, own| CostReport { thread_total, own };
+        assert_eq!(CostReport::of_run(0.003, Some(1000)), cost(4000, 3000));
+        assert_eq!(CostReport::of_thread(0.003, Some(1000)), cost(3000, 2000));
+        assert_eq!(CostReport::of_thread(0.003, None), cost(3000, 3000));
+        assert_eq!(CostReport::of_thread(f64::NAN, Some(1)), cost(0, 0));
+    }
+
+    #[test]
     fn a_review_reporting_zeros_has_no_rate_and_no_negative_share() {
-        let report = report(Usage::default(), Some(usage(100, 40, 20)));
+        let report = UsageReport::of_thread(Usage::default(), Some(usage(100, 40, 20)));
         assert_eq!((report.own, report.cache_hit_rate), (Usage::default(), None));
     }
 
     #[test]
     fn numbers_at_the_end_of_the_range_do_not_overflow() {
-        let report = report(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)));
+        let report = UsageReport::of_thread(usage(i64::MAX, i64::MAX, 1), Some(usage(i64::MIN, -1, 0)));
         assert_eq!(report.own.input_tokens, i64::MAX);
         assert_eq!(report.cache_hit_rate, Some(1.0));
     }

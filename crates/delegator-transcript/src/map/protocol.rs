@@ -10,11 +10,12 @@
 //! For each kind of item, the source that came first is used.
 
 use super::pending::Pending;
+use super::plan::Plan;
 use super::response::OpenResponses;
 use super::{Dialect, Effect, ItemIds, MapWarning, UnmappedReason, item};
 use crate::event::{
     AgentError, CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall,
-    ThreadEvent, Todo, Usage,
+    ThreadEvent, Usage,
 };
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, ResponseItem};
@@ -28,7 +29,7 @@ pub(super) struct ProtocolMapper {
     calls: Pending<(Text<'static>, McpToolCall<'static>)>,
     patches: Pending<Vec<FileChange<'static>>>,
     items: Pending<Text<'static>>,
-    plan: Option<(Text<'static>, Vec<Todo<'static>>)>,
+    plan: Plan,
     usage: Option<Usage>,
     critical_error: Option<AgentError<'static>>,
     accepted_source: [Option<ItemSource>; ItemKind::COUNT],
@@ -102,7 +103,7 @@ impl ProtocolMapper {
     pub(super) fn on_response<'a>(&mut self, response: ResponseItem<'a>, ids: &mut ItemIds) -> Effects<'a> {
         if let Some(todos) = self.responses.plan(&response) {
             return if self.accepts(ItemKind::Plan, ItemSource::TurnItem) {
-                vec![self.update_plan(todos, ids)]
+                vec![self.plan.update(todos, ids)]
             } else {
                 unmapped(UnmappedReason::Redundant)
             };
@@ -127,7 +128,7 @@ impl ProtocolMapper {
             ProtocolEvent::TurnAborted => {
                 self.saw_task_end = true;
                 self.critical_error = None;
-                self.complete_plan().into_iter().chain([Effect::Interrupted]).collect()
+                self.plan.complete().into_iter().chain([Effect::Interrupted]).collect()
             }
             ProtocolEvent::AgentMessage { message } => {
                 completed_item(ids, ItemDetails::AgentMessage { text: message })
@@ -150,7 +151,7 @@ impl ProtocolMapper {
             ProtocolEvent::WebSearchEnd { query, action, .. } => {
                 completed_item(ids, ItemDetails::WebSearch { query, action })
             }
-            ProtocolEvent::PlanUpdate { items } => vec![self.update_plan(items, ids)],
+            ProtocolEvent::PlanUpdate { items } => vec![self.plan.update(items, ids)],
             ProtocolEvent::TokenCount { usage, request } => {
                 let total = usage.or_else(|| request.map(|more| self.usage.unwrap_or_default().plus(more)));
                 self.usage = total.or(self.usage);
@@ -178,12 +179,12 @@ impl ProtocolMapper {
     /// If the previous turn had no end event, its plan is completed when the next turn starts.
     fn begin_turn<'a>(&mut self) -> Effects<'a> {
         self.critical_error = None;
-        self.complete_plan().into_iter().chain([Effect::Emit(ThreadEvent::TurnStarted)]).collect()
+        self.plan.complete().into_iter().chain([Effect::Emit(ThreadEvent::TurnStarted)]).collect()
     }
 
     fn end_turn<'a>(&mut self, error: Option<AgentError<'a>>) -> Effects<'a> {
         self.saw_task_end = true;
-        let mut effects: Effects<'a> = self.complete_plan().into_iter().collect();
+        let mut effects: Effects<'a> = self.plan.complete().into_iter().collect();
         let error = error.or_else(|| self.critical_error.take());
         self.critical_error = None;
         effects.push(Effect::Emit(match error {
@@ -294,27 +295,6 @@ impl ProtocolMapper {
             ItemDetails::FileChange { changes },
         ));
         effects
-    }
-
-    fn update_plan<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Effect<'a> {
-        let owned_items = items.iter().cloned().map(Todo::into_owned).collect();
-        let (phase, id) = match &mut self.plan {
-            Some((id, todos)) => {
-                *todos = owned_items;
-                (ItemPhase::Updated, id.clone())
-            }
-            None => {
-                let id = ids.next();
-                self.plan = Some((id.clone(), owned_items));
-                (ItemPhase::Started, id)
-            }
-        };
-        item(phase, id, None, ItemDetails::TodoList { items })
-    }
-
-    fn complete_plan<'a>(&mut self) -> Option<Effect<'a>> {
-        let (id, items) = self.plan.take()?;
-        Some(item(ItemPhase::Completed, id, None, ItemDetails::TodoList { items }))
     }
 
     /// Applies an item of the protocol. Its id is the call id, which joins start and end.

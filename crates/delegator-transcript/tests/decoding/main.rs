@@ -2,8 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may panic")]
 
+mod acp;
+mod acp_schema;
 mod activity;
 mod bad_input;
+mod claude;
 mod documented_types;
 mod error_locations;
 mod hostile_test_output;

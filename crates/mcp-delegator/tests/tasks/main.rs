@@ -4,9 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 mod agent_environment;
+mod agent_fallback;
 mod batches;
 mod concurrent_servers;
 mod crashes;
+mod enclosure;
 mod events;
 mod evidence;
 mod idle_agents;

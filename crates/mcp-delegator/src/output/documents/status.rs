@@ -116,11 +116,12 @@ fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
             truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
             conversation::message_counts(task).unwrap_or_else(|| "-".to_owned()),
             labels(task),
+            sandbox(task),
             task_document::directory_cell(task, common_directory),
         ]
     };
     table(
-        &["running", "task", "seconds", "progress", "activity", "messages", "labels", "directory"],
+        &["running", "task", "seconds", "progress", "activity", "messages", "labels", "sandbox", "directory"],
         items(data, "tasks").map(row).collect(),
     )
 }
@@ -142,10 +143,20 @@ fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
         // As in the acknowledgement of a task: 1 is the next.
         let position = task["position"].as_u64().map_or_else(|| "-".to_owned(), |at| (at + 1).to_string());
         let id = scalar(&task["task_id"]);
-        vec![id, title(task), position, waits, start, messages, labels(task), directory]
+        vec![id, title(task), position, waits, start, messages, labels(task), sandbox(task), directory]
     };
     table(
-        &["queued", "task", "position", "waits for", "starts in", "messages", "labels", "directory"],
+        &[
+            "queued",
+            "task",
+            "position",
+            "waits for",
+            "starts in",
+            "messages",
+            "labels",
+            "sandbox",
+            "directory",
+        ],
         items(data, "queue").map(row).collect(),
     )
 }
@@ -154,12 +165,16 @@ fn ended(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
         let [id, state, seconds] = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
         let directory = task_document::directory_cell(task, common_directory);
-        vec![id, state, title(task), seconds, labels(task), directory]
+        vec![id, state, title(task), seconds, labels(task), sandbox(task), directory]
     };
     table(
-        &["ended", "state", "task", "seconds", "labels", "directory"],
+        &["ended", "state", "task", "seconds", "labels", "sandbox", "directory"],
         items(data, "recently_completed").map(row).collect(),
     )
+}
+
+fn sandbox(task: &Value) -> String {
+    task_document::sandbox_fact(task).map_or_else(|| "-".to_owned(), |(_, name)| name)
 }
 
 fn title(task: &Value) -> String {
