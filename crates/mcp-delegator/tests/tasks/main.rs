@@ -15,6 +15,7 @@ mod idle_agents;
 mod lifecycle;
 mod plain_agents;
 mod project_limits;
+mod questions;
 mod queue;
 mod scripted;
 mod secrets;
