@@ -82,6 +82,7 @@ pub use submit::allowed_file::open_allowed_file;
 pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};
 pub use submit::enclosure::EnclosureProblem;
 pub use submit::estimate::ExpectedDuration;
+pub use submit::fallback::{AgentChoice, SkippedAgent};
 pub use submit::launch::{Ending, Limits, Settings};
 pub use submit::nesting::Nesting;
 pub use submit::submission::{Submission, SubmitOutcome};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::acp::{AgentMessage, ClientMessage};
 use crate::wire::claude::ClaudeLine;
 
 /// One decoded line.
@@ -26,6 +27,8 @@ pub enum Event<'a> {
     Rollout(RolloutLine<'a>),
     /// A line of Claude Code.
     Claude(ClaudeLine<'a>),
+    /// A message of the Agent Client Protocol.
+    Acp(AcpEvent<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
         text: Text<'a>,
@@ -60,6 +63,15 @@ impl Event<'_> {
                 })
         )
     }
+}
+
+/// A message of the Agent Client Protocol, of one of its two directions.
+#[derive(Clone, Debug)]
+pub enum AcpEvent<'a> {
+    /// We sent it.
+    Sent(ClientMessage<'a>),
+    /// The agent sent it.
+    Received(AgentMessage<'a>),
 }
 
 /// An error that ends a turn.

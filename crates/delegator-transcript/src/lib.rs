@@ -22,6 +22,7 @@ mod json;
 mod longline;
 mod map;
 mod normalize;
+mod patch;
 mod protocol;
 mod rollout;
 pub mod shell;
@@ -32,8 +33,8 @@ pub use decode::{decode, decode_text};
 pub use error_body::{ErrorBody, ResetTime};
 pub use error_locations::ErrorLocation;
 pub use event::{
-    AgentError, ChangeKind, CollabToolCall, CommandExecution, ErrorCode, Event, FileChange, IdleEvent, Item,
-    ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
+    AcpEvent, AgentError, ChangeKind, CollabToolCall, CommandExecution, ErrorCode, Event, FileChange,
+    IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent, Todo, Usage,
 };
 pub use fold::{
     CommandFailure, CommandReport, Commands, CostReport, Counts, FileOperations, FinalMessage, FoldOptions,

@@ -20,6 +20,7 @@ use crate::json::Object;
 use crate::json::unique::without_repeated_keys;
 use crate::json::write::plain_string;
 use crate::map::{AssumedThread, Dialect, Effect, MapWarning, Translator, UnmappedReason};
+pub(crate) use long_lines::omission_mark;
 use strict::Deviation;
 
 /// The field of an event that is not documented for Codex exec events; its value is the reason.

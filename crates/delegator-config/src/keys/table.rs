@@ -189,13 +189,68 @@ pub static KEYS: &[Key] = &[
         DefaultValue::Bool(false),
         "Run the `verify` command of a task without a sandbox if none is available.",
     ),
-    unbuilt(key("budget.task_tokens", tokens(), Unset("no limit"), "Maximum tokens per task.")),
-    unbuilt(key(
-        "budget.day_tokens",
+    key(
+        "budget.task_tokens",
         tokens(),
         Unset("no limit"),
-        "Maximum tokens of all tasks per day (UTC).",
-    )),
+        "Maximum tokens of a task, input and output together.",
+    ),
+    key(
+        "budget.task_turns",
+        turns(),
+        Unset("no limit"),
+        "Maximum turns of a task, for agents that take messages.",
+    ),
+    key(
+        "budget.task_cost_cents",
+        cents(),
+        Unset("no limit"),
+        "Maximum cost of a task in US cents, for agents that report it.",
+    ),
+    key("budget.day_tokens", tokens(), Unset("no limit"), "Maximum tokens of all tasks per day (UTC)."),
+    key("budget.day_turns", turns(), Unset("no limit"), "Maximum turns of all tasks per day (UTC)."),
+    key(
+        "budget.day_cost_cents",
+        cents(),
+        Unset("no limit"),
+        "Maximum cost of all tasks per day (UTC), in US cents.",
+    ),
+    key(
+        "budget.day_running_sec",
+        total_seconds(),
+        Unset("no limit"),
+        "Maximum running time of all tasks per day (UTC), added up.",
+    ),
+    key(
+        "budget.label",
+        ValueKind::Text(TextFormat::LabelName),
+        Unset("no limit by label"),
+        "The label whose values have budgets of their own: the tasks with the same value share the `budget.label_…` limits.",
+    ),
+    key(
+        "budget.label_tokens",
+        tokens(),
+        Unset("no limit"),
+        "Maximum tokens of the recorded tasks with one value of `budget.label`.",
+    ),
+    key(
+        "budget.label_turns",
+        turns(),
+        Unset("no limit"),
+        "Maximum turns of the recorded tasks with one value of `budget.label`.",
+    ),
+    key(
+        "budget.label_cost_cents",
+        cents(),
+        Unset("no limit"),
+        "Maximum cost of the recorded tasks with one value of `budget.label`, in US cents.",
+    ),
+    key(
+        "budget.label_running_sec",
+        total_seconds(),
+        Unset("no limit"),
+        "Maximum running time of the recorded tasks with one value of `budget.label`, added up.",
+    ),
     limit(
         "max_depth",
         count(0, 16),
@@ -357,6 +412,19 @@ const fn grace() -> ValueKind {
 
 const fn count(min: i64, max: i64) -> ValueKind {
     ValueKind::Integer { min, max, unit: "" }
+}
+
+const fn turns() -> ValueKind {
+    ValueKind::Integer { min: 1, max: 1_000_000, unit: "turns" }
+}
+
+const fn cents() -> ValueKind {
+    ValueKind::Integer { min: 1, max: 100_000_000, unit: "US cents" }
+}
+
+/// Of several tasks together.
+const fn total_seconds() -> ValueKind {
+    ValueKind::Integer { min: 1, max: 1_000_000_000, unit: SECONDS }
 }
 
 const fn tokens() -> ValueKind {

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegator_domain::budget::Budget;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{EnclosureChoice, EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, task_marker};
@@ -17,6 +18,7 @@ use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::fallback::{Fallback, SkippedAgent};
 use super::verification::Verify;
 use super::worker_contact::WorkerContact;
 use crate::error::EngineError;
@@ -39,6 +41,7 @@ pub struct Settings {
     /// Ask the user for each permission that the agent requests.
     pub ask: bool,
     pub answer_timeout_sec: u64,
+    pub budgets: Vec<Budget>,
     #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
@@ -101,6 +104,12 @@ pub(crate) struct Launch {
     /// What encloses the agent; decided at submission.
     #[serde(default)]
     pub(crate) enclosure: Option<Mechanism>,
+    /// Agents that may run instead of the first one if it cannot run, in this order.
+    #[serde(default)]
+    pub(crate) fallbacks: Vec<Fallback>,
+    /// Agents that came first and could not even be found.
+    #[serde(default)]
+    pub(crate) skipped: Vec<SkippedAgent>,
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
@@ -168,6 +177,7 @@ impl Settings {
             skip_git_repo_check: false,
             ask: false,
             answer_timeout_sec: 300,
+            budgets: Vec::new(),
             env_policy: EnvPolicy::InheritNone,
             resume: None,
             usage_before: None,
@@ -232,6 +242,8 @@ mod tests {
             settings,
             agent: Agent::built_in("/bin/true", None),
             enclosure: Some(Mechanism::Landlock),
+            fallbacks: Vec::new(),
+            skipped: Vec::new(),
             umask: 0o022,
             variables: Vec::new(),
             secrets: Vec::new(),

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::allowed_dir::resolve_allowed_dir;
 use super::allowed_file::resolve_allowed_file;
 use super::estimate::{DurationHistory, ExpectedDuration};
+use super::fallback::{AgentChoice, SkippedAgent};
 use super::launch::{Launch, Settings};
 use super::nesting::Nesting;
 use super::work_tree::work_trees;
@@ -31,6 +32,10 @@ pub struct Submission {
     pub text: String,
     pub settings: Settings,
     pub agent: Agent,
+    /// Agents that may run instead if it cannot run, in this order.
+    pub fallbacks: Vec<AgentChoice>,
+    /// Agents that came first and could not even be found.
+    pub skipped: Vec<SkippedAgent>,
     pub max_mode: Mode,
     /// The complete environment of the submitter.
     pub environment: BTreeMap<OsString, OsString>,
@@ -100,8 +105,10 @@ impl Engine {
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
         }
-        submission.check_capabilities()?;
-        submission.check_variables()?;
+        for submission in submission.per_agent() {
+            submission.check_capabilities()?;
+            submission.check_variables()?;
+        }
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
         settings.working_dir =
@@ -130,17 +137,17 @@ impl Engine {
         id: TaskId,
     ) -> Result<(PooledConnection, delegator_registry::Submission), EngineError> {
         let settings = &submission.settings;
-        let mut launch = Engine::build_launch(submission, &id)?;
-        launch.refuse_reserved_state_dirs(&self.state_dir)?;
-        launch.agent.validate(&launch.request(&id, &self.state_dir))?;
-        launch.decide_sandbox(&id, &self.state_dir)?;
+        let launch = self.launch_of(submission, &id)?;
         let mut registry = self.open_registry()?;
         registry.also_redact(launch.redactor());
         submission.nesting.check_children(&registry)?;
         let task = NewTask {
             id,
             working_dir: settings.working_dir.display().to_string(),
-            work_trees: work_trees(settings, submission.agent.may_write(settings.mode)),
+            work_trees: work_trees(
+                settings,
+                submission.per_agent().any(|it| it.agent.may_write(settings.mode)),
+            ),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: settings.mode,
             sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
@@ -190,7 +197,7 @@ impl Engine {
         })
     }
 
-    fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
+    pub(super) fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
         let marker = task_marker(id, submission.settings.depth);
         let variables =
             submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
@@ -211,6 +218,8 @@ impl Engine {
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
             enclosure: submission.find_enclosure()?,
+            fallbacks: Vec::new(),
+            skipped: submission.skipped.clone(),
             umask: submission.umask,
             variables: agent_environment(
                 submission.agent.protocol,

@@ -6,6 +6,7 @@
 //!
 //! Problems with recording never fail a task. May use `submit` and `upkeep`.
 
+pub(crate) mod agent_fallback;
 pub(crate) mod check_record;
 mod create_restore_points;
 mod enclosure;

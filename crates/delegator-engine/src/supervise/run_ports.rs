@@ -23,6 +23,7 @@ use super::received_signals::EndSignals;
 use super::snapshot_file::write_snapshot;
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
+use crate::submit::launch::Launch;
 use crate::submit::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::upkeep::leftovers;
 use crate::upkeep::process_owner::owner_of;
@@ -81,6 +82,17 @@ impl TaskPorts {
     pub(crate) fn end_reason(&self) -> Option<String> {
         let is_lost = || self.contact.as_ref().is_some_and(ContactWatch::is_lost);
         self.signals.reason().or_else(|| is_lost().then(|| CONTACT_LOST.to_owned()))
+    }
+
+    /// Another agent runs the task.
+    pub(crate) fn record_agent(&self, launch: &Launch) {
+        let sandbox = launch.agent.sandbox(launch.settings.effective_mode());
+        let _ = self.registry.borrow_mut().set_agent(
+            &self.id,
+            &self.attempt.nonce,
+            (&launch.agent.name, sandbox),
+            self.engine.now_ms(),
+        );
     }
 
     fn drain_socket(&self) {

@@ -26,7 +26,7 @@ pub(super) fn code(error: &Object<'_>) -> Option<ErrorCode> {
     named_code(name, status.and_then(|status| u16::try_from(status).ok()))
 }
 
-fn named_code(name: &str, http_status: Option<u16>) -> Option<ErrorCode> {
+pub(crate) fn named_code(name: &str, http_status: Option<u16>) -> Option<ErrorCode> {
     Some(match name {
         "usage_limit_exceeded" => ErrorCode::UsageLimit,
         "rate_limit_exceeded" => ErrorCode::RateLimit,

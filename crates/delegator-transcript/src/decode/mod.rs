@@ -14,12 +14,16 @@ mod rollout;
 mod turn_item;
 mod usage;
 
-use crate::event::{Event, IdleEvent, ItemPhase, ThreadEvent};
+use crate::event::{AcpEvent, Event, IdleEvent, ItemPhase, ThreadEvent};
 use crate::framer::LineText;
 use crate::json::{Ending, Object, Text, Value, is_json};
 use crate::longline::LongLineFacts;
 use crate::protocol::{Preamble, ProtocolEvent};
+use crate::wire::SENT;
+use crate::wire::acp::{AgentMessage, ClientMessage};
 use crate::wire::claude::ClaudeLine;
+use crate::wire::json_rpc::Message;
+pub(crate) use error::named_code;
 use item::decode_item;
 use usage::decode_usage;
 
@@ -69,7 +73,7 @@ struct Remains<'a> {
 fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option<Remains<'a>>) -> Event<'a> {
     let late_kind = || remains.and_then(|remains| remains.facts.outer.kind.as_deref()).map(Text::plain);
     let Some(kind) = line.text("type").or_else(late_kind) else {
-        return decode_enveloped(line, None, remains);
+        return decode_message(line).unwrap_or_else(|| decode_enveloped(line, None, remains));
     };
     let event = match kind.simple().unwrap_or_default() {
         "thread.started" => {
@@ -149,6 +153,18 @@ fn decode_idle_event<'a>(
         "done" => IdleEvent::Done,
         _ => return None,
     })
+}
+
+/// Decodes a message of an agent that converses, or one that we sent to it.
+fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
+    let is_acp = |message: &Object<'_>| message.members().any(|(key, _)| key == "jsonrpc");
+    if let Some(sent) = line.object(SENT) {
+        let message = Message::from_members(&sent).filter(|_| is_acp(&sent));
+        let acp = message.map(|message| Event::Acp(AcpEvent::Sent(ClientMessage::from_message(message))));
+        return Some(acp.unwrap_or(Event::Sent));
+    }
+    let message = Message::from_members(line).filter(|_| is_acp(line))?;
+    Some(Event::Acp(AcpEvent::Received(AgentMessage::from_message(message))))
 }
 
 /// Decodes an event inside a wrapper: `{"id":…,"msg":…}` or `{"timestamp":…,"type":…,"payload":…}`. Other programs use

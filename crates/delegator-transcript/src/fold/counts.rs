@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
+use crate::event::{AcpEvent, Event, IdleEvent, ItemDetails, ItemPhase, ThreadEvent};
 use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::acp::AgentMessage;
 use crate::wire::claude::ClaudeLine;
 
 /// Bounds on the stored names of unknown types.
@@ -179,6 +180,15 @@ fn type_name(event: &Event<'_>) -> &'static str {
             ClaudeLine::ControlResponse { .. } => "control_response",
             ClaudeLine::SubAgent => "sub_agent",
             ClaudeLine::Other => "bookkeeping",
+        },
+        Event::Acp(AcpEvent::Sent(_)) => "sent",
+        Event::Acp(AcpEvent::Received(message)) => match message {
+            AgentMessage::Update(_) => "session/update",
+            AgentMessage::PermissionRequest { .. } => "session/request_permission",
+            AgentMessage::OtherRequest { .. } => "request",
+            AgentMessage::OtherNotification { .. } => "notification",
+            AgentMessage::Result { .. } => "result",
+            AgentMessage::Error { .. } => "error",
         },
         Event::Preamble(_) => "preamble",
         Event::Sent => "sent",

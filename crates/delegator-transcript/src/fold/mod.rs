@@ -339,7 +339,7 @@ impl Fold {
     }
 
     fn cost_report(&self, dialect: Option<Dialect>) -> Option<CostReport> {
-        let of_stream = dialect.is_some_and(Dialect::counts_usage_of_stream);
+        let of_stream = dialect.is_some_and(Dialect::counts_cost_of_stream);
         let report = if of_stream { CostReport::of_run } else { CostReport::of_thread };
         self.cost.map(|total| report(total, self.options.cost_before))
     }

@@ -8,6 +8,7 @@
 //! a more specific line arrives. Lines of another dialect are still translated, and counted. They never start or end a
 //! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
+mod acp;
 mod claude;
 mod idle;
 mod item_ids;
@@ -27,7 +28,7 @@ use crate::framer::{Line, LineText};
 use crate::json::{Text, write};
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::claude::ClaudeLine;
-use crate::wire::{Sender, message_of};
+use acp::AcpMapper;
 use claude::ClaudeMapper;
 use idle::IdleMapper;
 use item_ids::ItemIds;
@@ -51,12 +52,19 @@ pub enum Dialect {
     Plain,
     /// Claude Code's `stream-json`, both directions.
     ClaudeStream,
+    /// The Agent Client Protocol, both directions.
+    Acp,
 }
 
 impl Dialect {
-    /// Whether tokens and costs are reported as totals of the stream. Codex's are those of the thread, earlier runs included.
-    /// Claude Code's totals begin again at zero after a forced end, so its turns are added up.
+    /// Whether tokens are reported as totals of the stream. Codex's are those of the thread, earlier runs included. Claude
+    /// Code's totals begin again at zero after a forced end, so its turns are added up.
     pub(crate) fn counts_usage_of_stream(self) -> bool {
+        matches!(self, Self::ClaudeStream | Self::Acp)
+    }
+
+    /// Whether costs are reported as totals of the stream, not of the thread.
+    pub(crate) fn counts_cost_of_stream(self) -> bool {
         self == Self::ClaudeStream
     }
 }
@@ -143,6 +151,7 @@ pub struct Translator {
     protocol: ProtocolMapper,
     idle: IdleMapper,
     claude: ClaudeMapper,
+    acp: AcpMapper,
     /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
     thread_start: Option<ThreadStart>,
 }
@@ -165,7 +174,6 @@ impl Translator {
         let (LineText::Whole(stored) | LineText::Truncated { head: stored, .. }) = text;
         let event = match self.dialect {
             Some(Dialect::Plain) => Event::Plain { text: Text::plain(stored), full_bytes },
-            _ if message_of(text).0 == Sender::Us => Event::Sent,
             _ => decode(text),
         };
         if let (Some(start), Event::Idle(_) | Event::Plain { .. }) = (&mut self.thread_start, &event) {
@@ -210,6 +218,7 @@ impl Translator {
             Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
             Event::Claude(_) => Dialect::ClaudeStream,
+            Event::Acp(_) => Dialect::Acp,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
             Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
@@ -217,7 +226,7 @@ impl Translator {
         };
         let is_guess = matches!(event, Event::Preamble(_) | Event::Idle(IdleEvent::Idle | IdleEvent::Done));
         let is_own = self.record_dialect(dialect, is_guess);
-        if !is_own && is_turn_boundary(&event) {
+        if !is_own && (is_turn_boundary(&event) || dialect == Dialect::Acp) {
             return sink(Effect::Unmapped(UnmappedReason::Ignored));
         }
         if self.dialect == Some(Dialect::Idle) && self.guessed_from == 0 {
@@ -235,6 +244,7 @@ impl Translator {
             Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
             Event::Rollout(line) => self.rollout(line.payload, is_own),
             Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut self.ids),
+            Event::Acp(event) => self.acp.apply(event, &mut self.ids),
             _ => vec![Effect::Unmapped(UnmappedReason::Context)],
         };
         for effect in effects {
@@ -264,8 +274,9 @@ impl Translator {
         }
     }
 
-    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread.
+    /// Ends the stream: one of nothing but `idle` and `done` still begins a thread, and a message may be unfinished.
     pub fn finish<'a>(&mut self, sink: &mut impl FnMut(Effect<'a>)) {
+        self.acp.finish(&mut self.ids).into_iter().for_each(&mut *sink);
         if self.dialect == Some(Dialect::Idle) {
             self.start_thread(sink);
         }

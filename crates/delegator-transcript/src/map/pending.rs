@@ -50,6 +50,16 @@ impl<T> Pending<T> {
         }
     }
 
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// Removes and returns all entries, in the order in which they were stored.
+    pub(super) fn take_all(&mut self) -> Vec<(String, T)> {
+        let all = std::mem::take(self);
+        all.entries.into_values().map(|entry| (entry.key, entry.value)).collect()
+    }
+
     /// Removes and returns the entry with that key.
     pub(super) fn remove(&mut self, key: &str) -> Option<T> {
         let entry = self.entries.remove(&self.by_key.remove(key)?)?;

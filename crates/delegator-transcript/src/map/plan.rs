@@ -10,6 +10,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Whether the open plan consists of exactly these steps.
+    pub(super) fn is(&self, items: &[Todo<'_>]) -> bool {
+        let same = |a: &Todo<'_>, b: &Todo<'_>| a.completed == b.completed && a.text == b.text;
+        let equals =
+            |open: &[Todo<'_>]| open.len() == items.len() && open.iter().zip(items).all(|(a, b)| same(a, b));
+        self.open.as_ref().is_some_and(|(_, open)| equals(open))
+    }
+
     pub(super) fn update<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Effect<'a> {
         let owned_items = items.iter().cloned().map(Todo::into_owned).collect();
         let (phase, id) = match &mut self.open {

@@ -7,8 +7,9 @@
 
 use super::UnmappedReason;
 use super::pending::Pending;
-use crate::event::{ChangeKind, CommandExecution, FileChange, ItemDetails, ItemStatus, Todo};
+use crate::event::{CommandExecution, FileChange, ItemDetails, ItemStatus, Todo};
 use crate::json::Text;
+use crate::patch::patched_files;
 use crate::protocol::ResponseItem;
 use crate::shell;
 
@@ -108,22 +109,6 @@ fn parse_call(name: &str, input: &str) -> Option<ModelCall> {
     }
 }
 
-/// The files in the headers of a patch.
-fn patched_files(patch: &str) -> Vec<FileChange<'static>> {
-    let headers = [
-        ("*** Add File: ", ChangeKind::Add),
-        ("*** Update File: ", ChangeKind::Update),
-        ("*** Delete File: ", ChangeKind::Delete),
-    ];
-    patch
-        .lines()
-        .filter_map(|line| {
-            let (path, kind) = headers.iter().find_map(|(h, kind)| Some((line.strip_prefix(h)?, *kind)))?;
-            Some(FileChange { path: Text::owned(path.trim()), kind })
-        })
-        .collect()
-}
-
 /// Parses exit code and output from a tool output: JSON with `metadata`, or a few header lines before the output.
 fn parse_output(text: &str) -> Option<(i32, String)> {
     if let Ok(json) = serde_json::from_str::<serde_json::Value>(text) {
@@ -156,15 +141,5 @@ mod tests {
         for refused in ["unsupported custom tool call: apply_patch", "aborted by user", "{}", ""] {
             assert_eq!(parse_output(refused), None);
         }
-    }
-
-    #[test]
-    fn a_patch_names_its_files() {
-        let patch =
-            "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Delete File: c\n*** End Patch";
-        let kinds: Vec<_> =
-            patched_files(patch).into_iter().map(|c| (c.path.resolve().into_owned(), c.kind)).collect();
-        let expected = [("a", ChangeKind::Add), ("b", ChangeKind::Update), ("c", ChangeKind::Delete)];
-        assert_eq!(kinds, expected.map(|(path, kind)| (path.to_owned(), kind)));
     }
 }

@@ -13,7 +13,7 @@ use crate::map::UnmappedReason;
 /// Longest escape or character that can be split at the end of a head.
 const MAX_SPLIT_BYTES: usize = 12;
 
-fn omission_mark(bytes: u64) -> String {
+pub(crate) fn omission_mark(bytes: u64) -> String {
     format!("... {bytes} bytes omitted ...")
 }
 

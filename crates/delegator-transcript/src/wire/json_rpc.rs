@@ -66,18 +66,12 @@ pub struct RpcError<'a> {
 impl<'a> Message<'a> {
     /// Reads a line. `None` if it is not JSON, or JSON that is no message.
     pub fn read(line: &'a str) -> Option<Self> {
-        Self::from_members(&Object::read(line), Ending::Complete)
+        let members = Object::read(line);
+        Self::from_members(&members).filter(|_| members.ending == Ending::Complete)
     }
 
-    /// Reads the beginning of an over-long line.
-    pub fn read_head(head: &'a str) -> Option<Self> {
-        Self::from_members(&Object::read(head), Ending::Truncated)
-    }
-
-    fn from_members(members: &Object<'a>, expected_ending: Ending) -> Option<Self> {
-        if members.ending != expected_ending {
-            return None;
-        }
+    /// Reads the members of a line, or what is available of an over-long one.
+    pub(crate) fn from_members(members: &Object<'a>) -> Option<Self> {
         let id = members.first(&["id"], request_id);
         let json = |key: &str| members.first(&[key], |value| Some(value.available()));
         if let Some(method) = members.text("method") {
@@ -207,8 +201,8 @@ mod tests {
     #[test]
     fn of_an_over_long_line_the_available_parameters_are_read() {
         let head = r#"{"id":1,"method":"m","params":{"text":"aaa"#;
-        assert_eq!(describe(Message::read_head(head)), r#"request 1 m {"text":"aaa"#);
-        assert_eq!(describe(Message::read_head("nothing")), "no message");
+        let message = Message::from_members(&Object::read(head));
+        assert_eq!(describe(message), r#"request 1 m {"text":"aaa"#);
     }
 
     #[test]

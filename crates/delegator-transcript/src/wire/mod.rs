@@ -7,12 +7,15 @@
 //!
 //! A stored stream contains both directions: a line of the agent as it came, a line that we sent as `{"sent":<line>}`.
 
+pub mod acp;
 pub mod claude;
 pub mod idle;
 pub mod json_rpc;
 
 use crate::framer::LineText;
 
+/// The key of the stored form of a line that we sent.
+pub(crate) const SENT: &str = "sent";
 const SENT_PREFIX: &str = r#"{"sent":"#;
 
 /// Who wrote a line of a stored stream.

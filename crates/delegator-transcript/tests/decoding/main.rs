@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may panic")]
 
+mod acp;
+mod acp_schema;
 mod activity;
 mod bad_input;
 mod claude;

@@ -360,7 +360,9 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
     let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
-            [only] if property.is_command => parse_json(only, '[').unwrap_or_else(|| only.as_str().into()),
+            [only] if property.is_command || property.is_names => {
+                parse_json(only, '[').unwrap_or_else(|| only.as_str().into())
+            }
             [only] => parse_json(only, '[').unwrap_or_else(|| json!([only])),
             several => json!(several),
         }),

@@ -15,6 +15,7 @@
 //! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
 //! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
+//! | `x-names` | one name, or a list of names in order of preference |
 //! | `x-comma-separated` | several pairs may be given in one flag, separated by commas; no value contains one |
 //! | `x-unbuilt` | declared, but not available in this version |
 //! | `x-consent` | the user's consent on the command line; a tool call has no such input |
@@ -76,6 +77,8 @@ pub struct Property {
     /// A command: one string for a shell, or a list of a program and its arguments.
     pub is_command: bool,
     /// Pairs that may be given in one flag, separated by commas.
+    /// One name, or a list of names.
+    pub is_names: bool,
     pub is_comma_separated: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
@@ -260,7 +263,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         (marker("x-advanced"), marker("x-unbuilt"), marker("x-command"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
-    let is_comma_separated = marker("x-comma-separated");
+    let (is_comma_separated, is_names) = (marker("x-comma-separated"), marker("x-names"));
     let mut text = |key: &str| {
         let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
         value.and_then(|text| text.as_str().map(one_line))
@@ -284,6 +287,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         is_consent,
         is_command,
         is_comma_separated,
+        is_names,
         shows_length,
         schema,
     }

@@ -144,6 +144,8 @@ impl SharedWorld {
             text: "do it".to_owned(),
             settings: settings(mode, &self.root.join("project")),
             agent: Agent::built_in(program, None),
+            fallbacks: Vec::new(),
+            skipped: Vec::new(),
             max_mode: Mode::WorkspaceWrite,
             environment: [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into(),
             passed_variables: Vec::new(),

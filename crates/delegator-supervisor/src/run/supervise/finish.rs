@@ -24,6 +24,7 @@ impl Run<'_> {
         if !self.prompt_reported {
             self.ports.on_stdin_delivered();
         }
+        self.record_budgets(self.ended_at.unwrap_or_default());
         let (report, stdout, last_output) = self.finish_stdout();
         let ended_at = local_time(self.ports.now_ms(), &self.spec.environment);
         let run_verdict = verdict(&Facts {
@@ -41,6 +42,7 @@ impl Run<'_> {
             texts.iter().map(|text| redactor.redact_str(text).into_owned()).collect()
         };
         let mut warnings = run_verdict.warnings;
+        warnings.extend(self.budgets.warnings());
         let sweep = sweep_result.unwrap_or_else(|error| {
             warnings.push(format!("could not sweep the processes of the run: {error}"));
             SweepReport::default()

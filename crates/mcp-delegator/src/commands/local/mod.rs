@@ -1,5 +1,6 @@
 //! Commands for tasks on this machine.
 
+pub mod agent_candidates;
 pub mod attach;
 pub mod cancel;
 pub mod exec;

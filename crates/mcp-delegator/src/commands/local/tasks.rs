@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::DEFAULT_AGENT;
+use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Limits, MARKER, Nesting,
-    Providers, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome, parse_task_marker,
+    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Limits,
+    MARKER, Nesting, Providers, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome,
+    parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -23,6 +25,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
+use crate::commands::local::agent_candidates::locate_agents;
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
@@ -113,31 +116,46 @@ pub fn build_submission(
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let agent_name =
-        request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
+    let names: Vec<&str> = match (&request.agent.agent, &request.resume) {
+        (Some(given), _) => given.names().iter().map(String::as_str).collect(),
+        (None, Some(task)) => vec![task.agent.as_str()],
+        (None, None) => vec![DEFAULT_AGENT],
+    };
     let select = |config| {
-        select_agent(config, agent_name.unwrap_or(DEFAULT_AGENT))
-            .map_err(|problem| AppError::from_problems(vec![problem]))
+        let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
+        agents.map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let selected = select(context.config)?;
-    let sandbox = Capabilities::of(selected.protocol).sandbox_of(request.mode, selected.unsandboxed);
-    let may_write = request.mode.may_write(sandbox.enforces_mode());
+    let may_write = select(context.config)?.iter().any(|agent| {
+        let sandbox = Capabilities::of(agent.protocol).sandbox_of(request.mode, agent.unsandboxed);
+        request.mode.may_write(sandbox.enforces_mode())
+    });
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let configured = select(config)?;
-    if let Some(thread) = &request.thread {
-        engine.check_thread(&configured, &variables(context), thread)?;
+    if let (Some(thread), [agent, ..]) = (&request.thread, configured.as_slice()) {
+        engine.check_thread(agent, &variables(context), thread)?;
     }
-    let agent = match request.program {
-        Some(agent) => agent,
-        None => engine.locate_agent(&configured, &working_dir, &variables(context))?,
+    let (mut choices, skipped) = match (request.program, configured.first()) {
+        (Some(agent), Some(first)) => {
+            (vec![AgentChoice { agent, passed_variables: first.variables.clone() }], Vec::new())
+        }
+        _ => locate_agents(context, engine, configured, &working_dir)?,
     };
+    let AgentChoice { agent, passed_variables } = choices.remove(0);
     let mut input = request.input;
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
     }
+    let labels = labels(config, &request.submission.labels);
+    let task_caps = Caps {
+        tokens: request.agent.budget,
+        turns: request.agent.max_turns.map(u64::from),
+        cost_cents: request.agent.max_cost_cents,
+        running_sec: None,
+    };
     let settings = Settings {
+        budgets: config.settings.budget.of_task(task_caps, &labels),
         preview: request.preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)
@@ -148,7 +166,7 @@ pub fn build_submission(
             key,
             request_hash: fingerprint(&json!([
                 task,
-                resolved_input(&input, &agent.name, &settings, request.call_budget)
+                resolved_input(&input, &names, &settings, request.call_budget)
             ])),
         }
     });
@@ -156,13 +174,15 @@ pub fn build_submission(
         text: request.submission.task.clone(),
         settings,
         agent,
+        fallbacks: choices,
+        skipped,
         max_mode: config.settings.max_mode,
         environment: context.process.environment.clone(),
-        passed_variables: configured.variables,
+        passed_variables,
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
         title: title(context, &request.submission.task),
-        labels: labels(config, &request.submission.labels),
+        labels,
         input,
         allow_parallel_writes: request.agent.allow_parallel_writes,
         nesting: nesting(context, config),
@@ -172,11 +192,19 @@ pub fn build_submission(
 
 /// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the same
 /// idempotency fingerprint as omitted ones.
-fn resolved_input(input: &Value, agent: &str, settings: &Settings, call_budget: Option<Duration>) -> Value {
+fn resolved_input(
+    input: &Value,
+    agents: &[&str],
+    settings: &Settings,
+    call_budget: Option<Duration>,
+) -> Value {
     let mut resolved = input.clone();
     let real = settings.working_dir.canonicalize();
     let real = real.as_ref().unwrap_or(&settings.working_dir);
-    resolved["agent"] = agent.into();
+    resolved["agent"] = match agents {
+        [agent] => json!(agent),
+        agents => json!(agents),
+    };
     resolved["working_dir"] = real.display().to_string().into();
     resolved["idle_timeout_sec"] = settings.limits.idle_sec.into();
     resolved["hard_timeout_sec"] = settings.limits.hard_sec.into();
@@ -239,6 +267,7 @@ fn build_settings(
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
         ask: agent.ask,
+        budgets: Vec::new(),
         answer_timeout_sec: configured.answer_timeout.as_secs(),
         env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,

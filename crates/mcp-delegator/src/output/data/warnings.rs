@@ -23,9 +23,22 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
     let recorded = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
+    warnings.extend(skipped_agents(task, record));
     warnings.extend(record.and_then(refused_calls));
     warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
     warnings
+}
+
+/// Agents that came first in the list of the task and could not run.
+fn skipped_agents(task: &Task, record: Option<&Record>) -> impl Iterator<Item = Warning> {
+    let skipped = record.map(|record| record.skipped_agents.as_slice()).unwrap_or_default();
+    skipped.iter().map(|skipped| {
+        let message =
+            format!("{} did not run, {} did: {}", skipped.agent, task.agent, truncate_quote(&skipped.reason));
+        let mut warning = Warning::new("W_AGENT_002", message);
+        warning.context.insert("agent".to_owned(), skipped.agent.as_str().into());
+        warning
+    })
 }
 
 /// Queued tasks do not start until a user resumes the queue.

@@ -1,0 +1,184 @@
+//! The agent's answers to our requests: they name the thread, end turns, and report why the session could not be opened.
+
+use super::turn::KnownAgent;
+use super::{
+    AcpMapper, AgentError, CallState, Effect, Effects, ErrorCode, InitializeResult, ItemIds, ItemPhase,
+    MAX_ID_BYTES, MAX_METHOD_BYTES, MAX_SIGN_IN_METHODS, PromptResult, RequestId, RpcError, SentRequest,
+    SessionResult, StopReason, Text, ThreadEvent, TurnFacts, UnmappedReason, bounded, error_code,
+    error_message, item, key, or_held, unmapped,
+};
+
+impl AcpMapper {
+    pub(super) fn on_result<'a>(
+        &mut self,
+        id: &RequestId,
+        result: &'a str,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        match self.requests.remove(&key(id)) {
+            Some(SentRequest::Initialize) => self.on_initialized(&InitializeResult::read(result)),
+            Some(SentRequest::NewSession) => self.on_session(SessionResult::read(result).session_id, None),
+            Some(SentRequest::OpenSession(requested)) => {
+                self.is_replaying = false;
+                self.on_session(SessionResult::read(result).session_id, Some(requested))
+            }
+            Some(SentRequest::Prompt) => self.on_prompt_answer(id, &PromptResult::read(result), ids),
+            Some(SentRequest::Setting | SentRequest::Model | SentRequest::Other) => {
+                unmapped(UnmappedReason::Ignored)
+            }
+            None if self.has_sent_lines => unmapped(UnmappedReason::Redundant),
+            None => self.on_unknown_answer(id, result, ids),
+        }
+    }
+
+    /// An answer in a stream of agent lines alone: its members show what it is.
+    fn on_unknown_answer<'a>(&mut self, id: &RequestId, result: &'a str, ids: &mut ItemIds) -> Effects<'a> {
+        let prompt = PromptResult::read(result);
+        if !matches!(prompt.stop_reason, StopReason::Missing) {
+            return self.on_prompt_answer(id, &prompt, ids);
+        }
+        match SessionResult::read(result).session_id {
+            Some(session_id) => self.on_session(Some(session_id), None),
+            None => self.on_initialized(&InitializeResult::read(result)),
+        }
+    }
+
+    fn on_initialized<'a>(&mut self, result: &InitializeResult<'_>) -> Effects<'a> {
+        if let Some(name) = &result.agent_name {
+            self.agent = KnownAgent::from_name(&name.resolve());
+        }
+        let methods = result.sign_in_methods.iter().take(MAX_SIGN_IN_METHODS);
+        self.sign_in_methods = methods.map(|name| bounded(name, MAX_METHOD_BYTES)).collect();
+        unmapped(UnmappedReason::Held)
+    }
+
+    fn on_session<'a>(&mut self, announced: Option<Text<'a>>, requested: Option<String>) -> Effects<'a> {
+        let announced = announced.map(|id| bounded(&id, MAX_ID_BYTES)).filter(|id| !id.is_empty());
+        let Some(id) = announced.or(requested) else { return unmapped(UnmappedReason::Held) };
+        if self.thread_id.as_ref() == Some(&id) {
+            return unmapped(UnmappedReason::Redundant);
+        }
+        self.thread_id = Some(id.clone());
+        vec![Effect::Emit(ThreadEvent::ThreadStarted { thread_id: Text::owned(id) })]
+    }
+
+    fn on_prompt_answer<'a>(
+        &mut self,
+        id: &RequestId,
+        result: &PromptResult<'_>,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        let mut effects = Vec::new();
+        if !self.end_prompt(id, ids, &mut effects) {
+            return or_held(effects);
+        }
+        let failure = self.turn.failure(result, self.agent);
+        let is_cancelled = failure.is_none() && matches!(result.stop_reason, StopReason::Cancelled);
+        if !is_cancelled {
+            self.end_open_calls(&mut effects);
+        }
+        let has_usage = self.add_usage(result);
+        effects.extend(self.plan.complete());
+        self.turn = TurnFacts::default();
+        let end = match failure {
+            Some(error) => Effect::Emit(ThreadEvent::TurnFailed { error }),
+            None if is_cancelled => Effect::Interrupted,
+            None => Effect::Emit(ThreadEvent::TurnCompleted { usage: self.usage }),
+        };
+        // Only a completed turn carries its usage.
+        if !matches!(end, Effect::Emit(ThreadEvent::TurnCompleted { .. })) {
+            effects.extend(self.usage.filter(|_| has_usage).map(Effect::Usage));
+        }
+        effects.push(end);
+        effects
+    }
+
+    /// Ends a prompt. Returns whether its turn ended: prompts that are open at the same time are one turn.
+    fn end_prompt(&mut self, id: &RequestId, ids: &mut ItemIds, effects: &mut Effects<'_>) -> bool {
+        effects.extend(self.begin_unannounced_turn());
+        effects.extend(self.flush_text(ids));
+        self.prompts.retain(|prompt| prompt != id);
+        self.turn_is_open = !self.prompts.is_empty();
+        !self.turn_is_open
+    }
+
+    /// Adds the tokens of the turn; returns whether there were any.
+    fn add_usage(&mut self, result: &PromptResult<'_>) -> bool {
+        let reported = result.usage.or(result.quota).filter(|counts| !counts.is_zero());
+        let usage = reported.map(|counts| counts.usage()).or(self.turn.calls_usage);
+        match usage {
+            Some(usage) if self.agent.counts_session() => self.usage = Some(usage),
+            Some(usage) => self.usage = Some(self.usage.unwrap_or_default().plus(usage)),
+            None => {}
+        }
+        usage.is_some()
+    }
+
+    /// Calls that the agent never ended.
+    fn end_open_calls(&mut self, effects: &mut Effects<'_>) {
+        for (call_id, state) in self.calls.take_all() {
+            if let CallState::Open(call) = &state
+                && let Some(id) = call.item_id.clone()
+            {
+                let (status, details) = call.ended();
+                effects.push(item(ItemPhase::Completed, id, Some(status), details));
+            }
+            self.calls.insert(&call_id, CallState::Done, 0);
+        }
+    }
+
+    pub(super) fn on_error<'a>(
+        &mut self,
+        id: Option<&RequestId>,
+        error: &RpcError<'_>,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        let request = id.and_then(|id| self.requests.remove(&key(id)));
+        match (request, id) {
+            (Some(SentRequest::Prompt), Some(id)) => self.on_failed_prompt(id, error, ids),
+            (None, Some(id)) if !self.has_sent_lines && self.thread_id.is_some() => {
+                self.on_failed_prompt(id, error, ids)
+            }
+            (Some(SentRequest::Other), _) => unmapped(UnmappedReason::Ignored),
+            (None, _) if self.has_sent_lines => unmapped(UnmappedReason::Ignored),
+            // Without a session, mode or model as requested, there is no turn.
+            (request, _) => {
+                self.is_replaying = false;
+                let mut error = self.agent_error(error);
+                if matches!(request, Some(SentRequest::Model)) {
+                    error.code = Some(ErrorCode::ModelNotFound);
+                }
+                vec![Effect::Emit(ThreadEvent::TurnFailed { error })]
+            }
+        }
+    }
+
+    fn on_failed_prompt<'a>(
+        &mut self,
+        id: &RequestId,
+        error: &RpcError<'_>,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        let mut effects = Vec::new();
+        if !self.end_prompt(id, ids, &mut effects) {
+            return or_held(effects);
+        }
+        self.end_open_calls(&mut effects);
+        effects.extend(self.plan.complete());
+        let has_usage = self.add_usage(&PromptResult::default());
+        effects.extend(self.usage.filter(|_| has_usage).map(Effect::Usage));
+        self.turn = TurnFacts::default();
+        effects.push(Effect::Emit(ThreadEvent::TurnFailed { error: self.agent_error(error) }));
+        effects
+    }
+
+    /// An agent that needs a sign-in names its ways to do so.
+    fn agent_error(&self, error: &RpcError<'_>) -> AgentError<'static> {
+        let (code, mut message) = (error_code(error), error_message(error));
+        if code == Some(ErrorCode::Unauthorized) && !self.sign_in_methods.is_empty() {
+            let methods = self.sign_in_methods.join(", ");
+            message = format!("{}. Ways to sign in to this agent: {methods}", message.trim_end_matches('.'));
+        }
+        AgentError { message: Text::owned(message), code }
+    }
+}

@@ -1,0 +1,360 @@
+//! Translates the Agent Client Protocol into Codex exec events.
+//!
+//! A stored stream contains both directions, so the mapper knows which request an answer belongs to. A turn begins when we
+//! send a prompt and ends with its answer. Chunks are joined into messages; tool calls are joined by their id; updates
+//! outside a turn are replays of history and are dropped. In a stream of agent lines alone, answers are recognised by their
+//! members, and the first update begins a turn.
+//!
+//! Usage in events is the running total of the stream, as in Codex's own events. Memory is bounded for any input.
+
+mod answers;
+mod call;
+mod text;
+mod turn;
+
+use super::pending::Pending;
+use super::plan::Plan;
+use super::{Effect, ItemIds, UnmappedReason, item};
+use crate::event::{AcpEvent, AgentError, ErrorCode, Item, ItemDetails, ItemPhase, ThreadEvent, Todo, Usage};
+use crate::json::Text;
+use crate::wire::acp::{
+    AgentMessage, Chunk, ClientMessage, ClientRequest, InitializeResult, PermissionRequest, PromptResult,
+    SessionInfo, SessionResult, StopReason, ToolCall, Update, error_code, error_message,
+};
+use crate::wire::json_rpc::{RequestId, RpcError};
+use call::Call;
+use text::{JoinedText, TextKind, bounded};
+use turn::{KnownAgent, TurnFacts};
+
+const MAX_ID_BYTES: usize = 1 << 10;
+/// More prompts than this at once are not counted: a client sends one.
+const MAX_PROMPTS: usize = 64;
+const MAX_SIGN_IN_METHODS: usize = 8;
+const MAX_METHOD_BYTES: usize = 200;
+
+type Effects<'a> = Vec<Effect<'a>>;
+
+#[derive(Debug, Default)]
+pub(super) struct AcpMapper {
+    /// False in a stream of agent lines alone.
+    has_sent_lines: bool,
+    agent: KnownAgent,
+    sign_in_methods: Vec<String>,
+    thread_id: Option<String>,
+    requests: Pending<SentRequest>,
+    permissions: Pending<OpenPermission>,
+    /// The history of a loaded session is being replayed.
+    is_replaying: bool,
+    /// Prompts without an answer.
+    prompts: Vec<RequestId>,
+    turn_is_open: bool,
+    turn: TurnFacts,
+    text: Option<JoinedText>,
+    calls: Pending<CallState>,
+    plan: Plan,
+    /// The total of the turns that ended.
+    usage: Option<Usage>,
+}
+
+/// A request of ours that has no answer yet.
+#[derive(Debug)]
+enum SentRequest {
+    Initialize,
+    NewSession,
+    /// `session/load` or `session/resume`, with the session id.
+    OpenSession(String),
+    Setting,
+    Model,
+    Prompt,
+    Other,
+}
+
+#[derive(Debug)]
+struct OpenPermission {
+    call_id: String,
+    /// The options that allow the call.
+    allowing: Vec<String>,
+}
+
+#[derive(Debug)]
+enum CallState {
+    Open(Box<Call>),
+    /// Later messages about it change nothing.
+    Done,
+}
+
+fn unmapped<'a>(reason: UnmappedReason) -> Effects<'a> {
+    vec![Effect::Unmapped(reason)]
+}
+
+/// The effects, or that the line is part of a later event.
+fn or_held(effects: Effects<'_>) -> Effects<'_> {
+    if effects.is_empty() { unmapped(UnmappedReason::Held) } else { effects }
+}
+
+/// Ids of both sides are looked up in separate tables, so a number and a text of the same digits is the only case to
+/// tell apart.
+fn key(id: &RequestId) -> String {
+    match id {
+        RequestId::Number(number) => number.to_string(),
+        RequestId::Text(text) => format!("\"{text}"),
+    }
+}
+
+impl AcpMapper {
+    pub(super) fn apply<'a>(&mut self, event: AcpEvent<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        match event {
+            AcpEvent::Sent(message) => {
+                self.has_sent_lines = true;
+                self.on_sent(message)
+            }
+            AcpEvent::Received(message) => self.on_received(message, ids),
+        }
+    }
+
+    /// Ends the stream: a message of which chunks arrived is emitted.
+    pub(super) fn finish<'a>(&mut self, ids: &mut ItemIds) -> Effects<'a> {
+        self.flush_text(ids)
+    }
+
+    fn on_sent<'a>(&mut self, message: ClientMessage<'_>) -> Effects<'a> {
+        match message {
+            ClientMessage::Request { id, request } => {
+                let mut effects = Vec::new();
+                let sent = match request {
+                    ClientRequest::Initialize => SentRequest::Initialize,
+                    ClientRequest::NewSession => SentRequest::NewSession,
+                    ClientRequest::LoadSession { session_id } => {
+                        self.is_replaying = true;
+                        SentRequest::OpenSession(bounded(&session_id, MAX_ID_BYTES))
+                    }
+                    ClientRequest::ResumeSession { session_id } => {
+                        SentRequest::OpenSession(bounded(&session_id, MAX_ID_BYTES))
+                    }
+                    ClientRequest::Setting => SentRequest::Setting,
+                    ClientRequest::Model => SentRequest::Model,
+                    ClientRequest::Prompt => {
+                        if self.prompts.len() < MAX_PROMPTS {
+                            self.prompts.push(id.clone());
+                        }
+                        effects.extend(self.begin_turn());
+                        SentRequest::Prompt
+                    }
+                    ClientRequest::Other => SentRequest::Other,
+                };
+                self.requests.insert(&key(&id), sent, MAX_ID_BYTES);
+                or_held(effects)
+            }
+            ClientMessage::PermissionAnswer { id, option } => {
+                self.on_permission_answer(&id, option.as_ref());
+                unmapped(UnmappedReason::Held)
+            }
+            ClientMessage::Cancel => {
+                self.turn.is_cancelled = true;
+                unmapped(UnmappedReason::Held)
+            }
+            ClientMessage::Other => unmapped(UnmappedReason::Ignored),
+        }
+    }
+
+    fn on_received<'a>(&mut self, message: AgentMessage<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        match message {
+            AgentMessage::Update(update) => self.on_update(update, ids),
+            AgentMessage::PermissionRequest { id, request } => self.on_permission_request(&id, &request, ids),
+            AgentMessage::Result { id, result } => self.on_result(&id, result, ids),
+            AgentMessage::Error { id, error } => self.on_error(id.as_ref(), &error, ids),
+            AgentMessage::OtherRequest { .. } | AgentMessage::OtherNotification { .. } => {
+                unmapped(UnmappedReason::Ignored)
+            }
+        }
+    }
+
+    /// In a stream of agent lines alone, the first sign of work begins a turn.
+    fn begin_unannounced_turn<'a>(&mut self) -> Option<Effect<'a>> {
+        if self.has_sent_lines { None } else { self.begin_turn() }
+    }
+
+    fn begin_turn<'a>(&mut self) -> Option<Effect<'a>> {
+        if std::mem::replace(&mut self.turn_is_open, true) {
+            return None;
+        }
+        self.turn = TurnFacts::default();
+        Some(Effect::Emit(ThreadEvent::TurnStarted))
+    }
+
+    fn on_update<'a>(&mut self, update: Update<'a>, ids: &mut ItemIds) -> Effects<'a> {
+        if self.is_replaying {
+            return unmapped(UnmappedReason::Redundant);
+        }
+        let mut effects = Vec::new();
+        let is_work = match &update {
+            Update::MessageChunk(_) | Update::ThoughtChunk(_) | Update::Plan(_) => true,
+            // The end of a call that its turn did not wait for.
+            Update::ToolCall(call) => !self.calls.contains(&call.id.resolve()),
+            _ => false,
+        };
+        if is_work {
+            effects.extend(self.begin_unannounced_turn());
+            if !self.turn_is_open {
+                return unmapped(UnmappedReason::Redundant);
+            }
+        }
+        match update {
+            Update::MessageChunk(chunk) => self.on_message_chunk(&chunk, ids, &mut effects),
+            Update::ThoughtChunk(chunk) => self.on_chunk(TextKind::Reasoning, &chunk, ids, &mut effects),
+            Update::ToolCall(call) => {
+                effects.extend(self.flush_text(ids));
+                self.on_tool_call(*call, ids, &mut effects);
+            }
+            Update::Plan(items) => {
+                effects.extend(self.flush_text(ids));
+                effects.extend(self.update_plan(items, ids));
+            }
+            Update::Cost(cost) => effects.push(Effect::Cost(cost)),
+            Update::Notice { message } => {
+                effects.push(item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message }));
+            }
+            Update::SessionInfo(SessionInfo { retried_error, has_failed }) => {
+                self.turn.has_failed |= has_failed;
+                effects.extend(retried_error.map(|message| Effect::Emit(ThreadEvent::Error { message })));
+                if effects.is_empty() && !has_failed {
+                    return unmapped(UnmappedReason::Ignored);
+                }
+            }
+            Update::Other { .. } => return unmapped(UnmappedReason::Ignored),
+        }
+        or_held(effects)
+    }
+
+    /// A part of a message, or a remark of the program itself that an adapter writes as a message.
+    fn on_message_chunk<'a>(&mut self, chunk: &Chunk<'_>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+        let text = chunk.text.resolve();
+        let is_remark = match self.agent {
+            KnownAgent::CodexAcp => chunk.message_id.is_none(),
+            KnownAgent::Copilot => {
+                self.turn.has_failed |= text.starts_with("Error: ");
+                text.starts_with("Info: ") || text.starts_with("Error: ")
+            }
+            KnownAgent::Unnamed | KnownAgent::Other => false,
+        };
+        if !is_remark {
+            return self.on_chunk(TextKind::Message, chunk, ids, effects);
+        }
+        effects.extend(self.flush_text(ids));
+        self.turn.set_remark(text.strip_prefix("Error: ").unwrap_or(&text));
+        let message = Text::owned(text.trim());
+        effects.push(item(ItemPhase::Completed, ids.next(), None, ItemDetails::Error { message }));
+    }
+
+    fn on_chunk<'a>(
+        &mut self,
+        kind: TextKind,
+        chunk: &Chunk<'_>,
+        ids: &mut ItemIds,
+        effects: &mut Effects<'a>,
+    ) {
+        if let Some(counts) = chunk.usage {
+            let calls_usage = self.turn.calls_usage.unwrap_or_default().plus(counts.usage());
+            self.turn.calls_usage = Some(calls_usage);
+            effects.push(Effect::Usage(self.usage.unwrap_or_default().plus(calls_usage)));
+        }
+        if chunk.text.is_empty() {
+            return;
+        }
+        match &mut self.text {
+            Some(text) if text.continues(kind, chunk) => text.push(&chunk.text),
+            _ => {
+                effects.extend(self.flush_text(ids));
+                self.text = Some(JoinedText::begin(kind, chunk));
+            }
+        }
+    }
+
+    fn flush_text<'a>(&mut self, ids: &mut ItemIds) -> Effects<'a> {
+        let Some(text) = self.text.take().filter(|text| !text.text.trim().is_empty()) else {
+            return Vec::new();
+        };
+        let full_bytes = text.full_bytes();
+        let details = match text.kind {
+            TextKind::Message => {
+                self.turn.has_output = true;
+                self.turn.set_last_message(&text.text);
+                ItemDetails::AgentMessage { text: Text::owned(text.text) }
+            }
+            TextKind::Reasoning => ItemDetails::Reasoning { text: Text::owned(text.text) },
+        };
+        let item = Item { id: ids.next(), status: None, details, full_bytes };
+        vec![Effect::Emit(ThreadEvent::Item { phase: ItemPhase::Completed, item })]
+    }
+
+    fn on_tool_call<'a>(&mut self, message: ToolCall<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+        self.turn.has_output = true;
+        let call_id = bounded(&message.id, MAX_ID_BYTES);
+        let mut call = match self.calls.remove(&call_id) {
+            Some(CallState::Open(call)) => call,
+            Some(CallState::Done) => return self.calls.insert(&call_id, CallState::Done, 0),
+            None => Box::default(),
+        };
+        call.merge(&message);
+        if let Some(todos) = message.todos {
+            call.is_plan = true;
+            effects.extend(self.update_plan(todos, ids));
+        }
+        if !call.is_plan {
+            if call.item_id.is_none() && call.can_start() {
+                let id = ids.next();
+                let (status, details) = call.started();
+                effects.push(item(ItemPhase::Started, id.clone(), Some(status), details));
+                call.item_id = Some(id);
+            }
+            if let Some(id) = call.item_id.clone().filter(|_| call.has_ended()) {
+                let (status, details) = call.ended();
+                effects.push(item(ItemPhase::Completed, id, Some(status), details));
+                return self.calls.insert(&call_id, CallState::Done, 0);
+            }
+        }
+        let bytes = call.stored_bytes();
+        self.calls.insert(&call_id, CallState::Open(call), bytes);
+    }
+
+    fn update_plan<'a>(&mut self, items: Vec<Todo<'a>>, ids: &mut ItemIds) -> Option<Effect<'a>> {
+        self.turn.has_output = true;
+        (!self.plan.is(&items)).then(|| self.plan.update(items, ids))
+    }
+
+    fn on_permission_request<'a>(
+        &mut self,
+        id: &RequestId,
+        request: &PermissionRequest<'a>,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        let mut effects: Effects<'a> = self.begin_unannounced_turn().into_iter().collect();
+        effects.extend(self.flush_text(ids));
+        let call_id = bounded(&request.call.id, MAX_ID_BYTES);
+        let options = request.options.iter().filter(|option| option.kind.is_allow());
+        let allowing: Vec<String> =
+            options.map(|option| bounded(&option.id, MAX_ID_BYTES)).take(16).collect();
+        let bytes = call_id.len() + allowing.iter().map(String::len).sum::<usize>();
+        self.permissions.insert(&key(id), OpenPermission { call_id, allowing }, bytes);
+        // The request describes the call; its status says nothing about whether the call runs.
+        let call = ToolCall { status: None, ..request.call.clone() };
+        self.on_tool_call(call, ids, &mut effects);
+        or_held(effects)
+    }
+
+    /// Marks the call as refused unless the chosen option allows it.
+    fn on_permission_answer(&mut self, id: &RequestId, option: Option<&Text<'_>>) {
+        let Some(request) = self.permissions.remove(&key(id)) else { return };
+        let is_allowed = option.is_some_and(|option| request.allowing.iter().any(|id| *option == **id));
+        self.turn.has_refusal |= !is_allowed;
+        match self.calls.remove(&request.call_id) {
+            Some(CallState::Open(mut call)) => {
+                call.is_rejected |= !is_allowed;
+                let bytes = call.stored_bytes();
+                self.calls.insert(&request.call_id, CallState::Open(call), bytes);
+            }
+            Some(CallState::Done) => self.calls.insert(&request.call_id, CallState::Done, 0),
+            None => {}
+        }
+    }
+}

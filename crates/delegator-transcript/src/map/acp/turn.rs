@@ -1,0 +1,117 @@
+//! How a turn ended. The stop reason `end_turn` proves nothing: most agents also answer so after the model failed. Their
+//! signs of failure, as recorded, decide as well.
+
+use crate::event::{AgentError, Usage};
+use crate::json::Text;
+use crate::wire::acp::{PromptResult, StopReason, code_of_text};
+
+/// Begins goose's message about an error.
+const GOOSE_ERROR: &str = "Ran into this error: ";
+const GOOSE_ADVICE: &str = "Please retry if you think this is a transient or recoverable error.";
+const MAX_ERROR_BYTES: usize = 16 << 10;
+
+/// Agents whose messages need to be read in their own way, by the name in `initialize`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum KnownAgent {
+    /// Agents without a name, among them goose.
+    #[default]
+    Unnamed,
+    CodexAcp,
+    Copilot,
+    Other,
+}
+
+impl KnownAgent {
+    pub(super) fn from_name(name: &str) -> Self {
+        match name {
+            "@agentclientprotocol/codex-acp" => Self::CodexAcp,
+            "Copilot" => Self::Copilot,
+            "" | "goose" => Self::Unnamed,
+            _ => Self::Other,
+        }
+    }
+
+    /// Copilot counts the tokens of the whole session, the others those of the turn or of its last call.
+    pub(super) fn counts_session(self) -> bool {
+        self == Self::Copilot
+    }
+}
+
+/// What a turn has shown so far.
+#[derive(Debug, Default)]
+pub(super) struct TurnFacts {
+    /// There was a message, a plan or a tool call.
+    pub(super) has_output: bool,
+    /// The agent reported that the turn failed.
+    pub(super) has_failed: bool,
+    /// We cancelled it.
+    pub(super) is_cancelled: bool,
+    /// A permission was refused.
+    pub(super) has_refusal: bool,
+    /// The last text that the agent marks as an error or a warning.
+    pub(super) remark: Option<String>,
+    /// The last message.
+    pub(super) last_message: Option<String>,
+    /// The sum of the model calls that were reported one by one.
+    pub(super) calls_usage: Option<Usage>,
+}
+
+impl TurnFacts {
+    pub(super) fn set_remark(&mut self, text: &str) {
+        let text = text.trim();
+        self.remark =
+            Some(text.get(..text.floor_char_boundary(MAX_ERROR_BYTES)).unwrap_or_default().to_owned());
+    }
+
+    /// Stores what goose's sign of failure needs: the beginning.
+    pub(super) fn set_last_message(&mut self, text: &str) {
+        let text = text.trim();
+        self.last_message =
+            Some(text.get(..text.floor_char_boundary(MAX_ERROR_BYTES)).unwrap_or_default().to_owned());
+    }
+
+    /// Why the turn failed, if it did.
+    pub(super) fn failure(
+        &self,
+        result: &PromptResult<'_>,
+        agent: KnownAgent,
+    ) -> Option<AgentError<'static>> {
+        let reported = match &result.failure {
+            Some(title) => Some(Some(title.resolve().into_owned()).filter(|title| !title.is_empty())),
+            None if self.has_failed => Some(self.remark.clone()),
+            None => self.goose_error(agent).map(Some),
+        };
+        if let Some(message) = reported {
+            return Some(error(
+                message.unwrap_or_else(|| "the agent reported a failure without a reason".to_owned()),
+            ));
+        }
+        let is_zero = result.quota.is_some_and(|quota| quota.is_zero());
+        Some(error(match &result.stop_reason {
+            // Cline ends the turn when a permission is refused.
+            StopReason::Cancelled if self.has_refusal && !self.is_cancelled => {
+                "the agent ended the turn because a permission was refused".to_owned()
+            }
+            StopReason::Cancelled => return None,
+            StopReason::EndTurn if !self.has_output => {
+                "the agent ended the turn without a message and without a tool call".to_owned()
+            }
+            // Gemini CLI after a refused or interrupted answer of the model.
+            StopReason::EndTurn if is_zero => "the agent ended the turn and counts no tokens".to_owned(),
+            StopReason::EndTurn => return None,
+            StopReason::Other(reason) => format!("the agent stopped: {}", reason.resolve()),
+            StopReason::Missing => "the agent ended the turn without a stop reason".to_owned(),
+        }))
+    }
+
+    /// Goose reports errors as a message. It has no name in `initialize`.
+    fn goose_error(&self, agent: KnownAgent) -> Option<String> {
+        let message = self.last_message.as_deref().filter(|_| agent == KnownAgent::Unnamed)?;
+        let cause = message.strip_prefix(GOOSE_ERROR)?;
+        Some(cause.strip_suffix(GOOSE_ADVICE).unwrap_or(cause).trim().to_owned())
+    }
+}
+
+fn error(message: String) -> AgentError<'static> {
+    AgentError { code: code_of_text(&message), message: Text::owned(message) }
+}

@@ -1,0 +1,238 @@
+//! Messages of the agent.
+
+use crate::event::Todo;
+use crate::json::{Object, Text, Value};
+use crate::wire::json_rpc::{Message, RequestId, RpcError};
+
+use super::tool_call::{ToolCall, text_of_content};
+use super::usage::TokenCounts;
+
+/// One message of the agent.
+#[derive(Clone, Debug)]
+pub enum AgentMessage<'a> {
+    /// `session/update`
+    Update(Update<'a>),
+    /// `session/request_permission`
+    PermissionRequest {
+        id: RequestId,
+        request: Box<PermissionRequest<'a>>,
+    },
+    /// Any other request. It has to be answered, too.
+    OtherRequest {
+        id: RequestId,
+        method: Text<'a>,
+    },
+    OtherNotification {
+        method: Text<'a>,
+    },
+    /// The answer to a request of ours, JSON.
+    Result {
+        id: RequestId,
+        result: &'a str,
+    },
+    Error {
+        id: Option<RequestId>,
+        error: RpcError<'a>,
+    },
+}
+
+/// What the agent reports about its session.
+#[derive(Clone, Debug)]
+pub enum Update<'a> {
+    /// `agent_message_chunk`
+    MessageChunk(Chunk<'a>),
+    /// `agent_thought_chunk`
+    ThoughtChunk(Chunk<'a>),
+    /// `tool_call` and `tool_call_update`: both set what they contain, in any order.
+    ToolCall(Box<ToolCall<'a>>),
+    /// `plan`: the whole plan.
+    Plan(Vec<Todo<'a>>),
+    /// `usage_update` with the cost of the session so far, in dollars.
+    Cost(f64),
+    /// `notice`: a warning.
+    Notice {
+        message: Text<'a>,
+    },
+    /// `session_info_update`
+    SessionInfo(SessionInfo<'a>),
+    Other {
+        kind: Text<'a>,
+    },
+}
+
+/// A part of a message or of the agent's reasoning.
+#[derive(Clone, Debug)]
+pub struct Chunk<'a> {
+    /// Empty if the content is not text.
+    pub text: Text<'a>,
+    /// Chunks of one message have the same id; not all agents write one.
+    pub message_id: Option<Text<'a>>,
+    /// The tokens of one call of the model (Qwen Code).
+    pub(crate) usage: Option<TokenCounts>,
+}
+
+/// State of the session that decides about a turn (codex-acp).
+#[derive(Clone, Debug, Default)]
+pub struct SessionInfo<'a> {
+    /// An error after which the agent retries.
+    pub retried_error: Option<Text<'a>>,
+    /// The turn failed, whatever its stop reason.
+    pub has_failed: bool,
+}
+
+/// The agent waits for a decision about a call.
+#[derive(Clone, Debug)]
+pub struct PermissionRequest<'a> {
+    pub call: ToolCall<'a>,
+    pub options: Vec<PermissionOption<'a>>,
+}
+
+/// A possible decision.
+#[derive(Clone, Debug)]
+pub struct PermissionOption<'a> {
+    pub id: Text<'a>,
+    /// What a user is shown.
+    pub name: Text<'a>,
+    pub kind: OptionKind,
+}
+
+/// What an option means. Ids and order differ between agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+    RejectAlways,
+    Other,
+}
+
+impl OptionKind {
+    pub fn is_allow(self) -> bool {
+        matches!(self, Self::AllowOnce | Self::AllowAlways)
+    }
+
+    fn from_name(name: &str) -> Self {
+        match name {
+            "allow_once" => Self::AllowOnce,
+            "allow_always" => Self::AllowAlways,
+            "reject_once" => Self::RejectOnce,
+            "reject_always" => Self::RejectAlways,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl<'a> AgentMessage<'a> {
+    /// Reads a line of the agent. `None` if it is no message.
+    pub fn read(line: &'a str) -> Option<Self> {
+        Message::read(line).map(Self::from_message)
+    }
+
+    pub(crate) fn from_message(message: Message<'a>) -> Self {
+        match message {
+            Message::Request { id, method, params } => match method.simple() {
+                Some("session/request_permission") => {
+                    let request = Box::new(PermissionRequest::read(params));
+                    Self::PermissionRequest { id, request }
+                }
+                _ => Self::OtherRequest { id, method },
+            },
+            Message::Notification { method, params } => match method.simple() {
+                Some("session/update") => Self::Update(Update::read(params)),
+                _ => Self::OtherNotification { method },
+            },
+            Message::Result { id, result } => Self::Result { id, result },
+            Message::Error { id, error } => Self::Error { id, error },
+        }
+    }
+}
+
+impl<'a> PermissionRequest<'a> {
+    fn read(params: &'a str) -> Self {
+        let params = Object::read(params);
+        let option = |option: Value<'a>| {
+            let option = option.object()?;
+            let kind = option.text("kind");
+            Some(PermissionOption {
+                id: option.text("optionId")?,
+                name: option.text("name").unwrap_or_default(),
+                kind: OptionKind::from_name(kind.as_ref().and_then(Text::simple).unwrap_or_default()),
+            })
+        };
+        Self {
+            call: params.object("toolCall").map(|call| ToolCall::read(&call)).unwrap_or_default(),
+            options: params.list(&["options"], option),
+        }
+    }
+}
+
+impl<'a> Update<'a> {
+    fn read(params: &'a str) -> Self {
+        let update = Object::read(params).object("update").unwrap_or_default();
+        let kind = update.text("sessionUpdate").unwrap_or_default();
+        match kind.simple().unwrap_or_default() {
+            "agent_message_chunk" => Self::MessageChunk(Chunk::read(&update)),
+            "agent_thought_chunk" => Self::ThoughtChunk(Chunk::read(&update)),
+            "tool_call" | "tool_call_update" => Self::ToolCall(Box::new(ToolCall::read(&update))),
+            "plan" => Self::Plan(update.list(&["entries"], plan_entry)),
+            "usage_update" => match update.object("cost").as_ref().and_then(cost) {
+                Some(cost) => Self::Cost(cost),
+                None => Self::Other { kind },
+            },
+            "notice" => Self::Notice { message: notice(&update) },
+            "session_info_update" => Self::SessionInfo(SessionInfo::read(&update)),
+            _ => Self::Other { kind },
+        }
+    }
+}
+
+impl<'a> Chunk<'a> {
+    fn read(update: &Object<'a>) -> Self {
+        let usage = || update.object("_meta")?.first(&["usage"], TokenCounts::read);
+        Self {
+            text: update.first(&["content"], text_of_content).unwrap_or_default(),
+            message_id: update.text("messageId"),
+            usage: usage(),
+        }
+    }
+}
+
+impl<'a> SessionInfo<'a> {
+    /// `_meta.codex.error` and `_meta.codex.threadStatus`.
+    fn read(update: &Object<'a>) -> Self {
+        let codex = update.object("_meta").and_then(|meta| meta.object("codex")).unwrap_or_default();
+        let retried_error = || {
+            let error = codex.object("error")?;
+            let will_retry = error.first(&["willRetry"], Value::boolean)?;
+            error.text("message").filter(|_| will_retry)
+        };
+        let status = codex.object("threadStatus").and_then(|status| status.text("type"));
+        let has_failed = status.is_some_and(|status| status == *"systemError");
+        Self { retried_error: retried_error(), has_failed }
+    }
+}
+
+/// `{"content":"fix it","status":"completed"}`; other agents' todo lists call the text `title`.
+pub(super) fn plan_entry(entry: Value<'_>) -> Option<Todo<'_>> {
+    let entry = entry.object()?;
+    let text = entry.first(&["content", "title", "text"], Value::text)?;
+    let completed =
+        entry.text("status").is_some_and(|status| matches!(status.simple(), Some("completed" | "done")));
+    Some(Todo { text, completed })
+}
+
+/// Only dollars: no agent reports another currency, and amounts of two currencies cannot be compared.
+fn cost(cost: &Object<'_>) -> Option<f64> {
+    let is_dollars = cost.text("currency").is_none_or(|currency| currency == *"USD");
+    let amount: f64 = cost.raw("amount")?.parse().ok()?;
+    Some(amount).filter(|amount| is_dollars && amount.is_finite() && *amount >= 0.0)
+}
+
+fn notice<'a>(update: &Object<'a>) -> Text<'a> {
+    match (update.text("title"), update.text("description")) {
+        (Some(title), Some(description)) => {
+            Text::owned(format!("{}: {}", title.resolve(), description.resolve()))
+        }
+        (title, description) => title.or(description).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,248 @@
+//! Tool calls: `tool_call`, `tool_call_update` and the call of a permission request.
+//!
+//! All three contain what has changed, in any order, so every member is optional and an empty value says nothing. Agents
+//! put the same fact in different places; the functions below read all of them (recorded with ten agents).
+
+use crate::event::{ChangeKind, FileChange, Todo};
+use crate::json::{Object, Text, Value};
+use crate::patch::patched_files;
+use crate::shell;
+
+use super::agent_message::plan_entry;
+
+/// What a message says about a tool call.
+#[derive(Clone, Debug, Default)]
+pub struct ToolCall<'a> {
+    pub id: Text<'a>,
+    pub title: Option<Text<'a>>,
+    pub kind: Option<ToolKind>,
+    pub status: Option<CallStatus>,
+    /// The tool's own name: `Bash`, `mcp__server__tool`.
+    pub tool: Option<Text<'a>>,
+    /// The arguments, JSON.
+    pub input: Option<&'a str>,
+    /// The command line in the arguments.
+    pub command: Option<Text<'a>>,
+    /// The file in the arguments.
+    pub input_path: Option<Text<'a>>,
+    /// The query in the arguments.
+    pub query: Option<Text<'a>>,
+    /// A todo list in the arguments: the call sets the plan.
+    pub todos: Option<Vec<Todo<'a>>>,
+    pub locations: Vec<Text<'a>>,
+    /// Changes to files: from diffs, or from a patch in the arguments (Cline).
+    pub changes: Vec<FileChange<'a>>,
+    /// Text for the user, without code fences: a description before the call runs, its output afterwards.
+    pub content: Option<Text<'a>>,
+    /// The output of the tool, from the place meant for it.
+    pub output: Option<Text<'a>>,
+    /// More output; earlier parts came before.
+    pub output_delta: Option<Text<'a>>,
+    pub exit_code: Option<i32>,
+}
+
+/// What a tool does, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolKind {
+    Execute,
+    Edit,
+    Delete,
+    Move,
+    Read,
+    Search,
+    Fetch,
+    /// Also thinking and switching the mode.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+impl CallStatus {
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
+
+impl<'a> ToolCall<'a> {
+    pub(super) fn read(call: &Object<'a>) -> Self {
+        let meta = call.object("_meta").unwrap_or_default();
+        let input = call.first(&["rawInput"], |input| Some(input).filter(|input| !is_empty(*input)));
+        let arguments = input.and_then(Value::object).unwrap_or_default();
+        let output = call.first(&["rawOutput"], |output| Some(output).filter(|output| !output.is_null()));
+        let delta = || meta.object("terminal_output_delta")?.text("data");
+        let exit = meta.object("terminal_exit").and_then(|exit| exit.first(&["exit_code"], exit_code));
+        Self {
+            id: call.text("toolCallId").unwrap_or_default(),
+            title: call.text("title"),
+            kind: call.text("kind").map(|kind| ToolKind::from_name(kind.simple().unwrap_or_default())),
+            status: call.text("status").and_then(|status| CallStatus::from_name(status.simple()?)),
+            tool: tool_name(call, &meta),
+            input: input.and_then(Value::raw),
+            command: arguments.first(&["command", "cmd", "commands"], command),
+            input_path: arguments
+                .first(&["file_path", "filePath", "path", "filepath", "fileName"], Value::text),
+            query: arguments.text("query"),
+            todos: arguments
+                .first(&["todos"], |todos| Some(todos.elements()?.filter_map(plan_entry).collect())),
+            locations: call.list(&["locations"], |location| location.object()?.text("path")),
+            changes: call.first(&["content"], changes).unwrap_or_else(|| patch_in(&arguments)),
+            content: call.first(&["content"], content_text),
+            output: output.and_then(output_text),
+            output_delta: delta(),
+            exit_code: exit.or_else(|| output.and_then(output_exit_code)),
+        }
+    }
+}
+
+impl ToolKind {
+    fn from_name(name: &str) -> Self {
+        match name {
+            "execute" => Self::Execute,
+            "edit" => Self::Edit,
+            "delete" => Self::Delete,
+            "move" => Self::Move,
+            "read" => Self::Read,
+            "search" => Self::Search,
+            "fetch" => Self::Fetch,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl CallStatus {
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "pending" => Self::Pending,
+            "in_progress" => Self::InProgress,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            _ => return None,
+        })
+    }
+}
+
+fn is_empty(value: Value<'_>) -> bool {
+    value.is_null() || matches!(value.available(), "{}" | "[]" | "\"\"")
+}
+
+/// `name`, or where Claude Code, Qwen Code and goose put it.
+fn tool_name<'a>(call: &Object<'a>, meta: &Object<'a>) -> Option<Text<'a>> {
+    let claude = || meta.object("claudeCode")?.text("toolName");
+    let goose = || meta.object("goose")?.object("toolCall")?.text("toolName");
+    call.text("name").or_else(claude).or_else(|| meta.text("toolName")).or_else(goose)
+}
+
+/// A command line, the words of one (`["bash","-lc","…"]`), or several command lines.
+fn command(value: Value<'_>) -> Option<Text<'_>> {
+    if let Some(text) = value.text() {
+        return Some(text).filter(|text| !text.is_empty());
+    }
+    let words: Vec<String> =
+        value.elements()?.filter_map(|word| Some(word.text()?.resolve().into_owned())).collect();
+    match words.as_slice() {
+        [] => None,
+        [_, flag, script] if matches!(flag.as_str(), "-c" | "-lc") => Some(Text::owned(script.as_str())),
+        lines if lines.iter().any(|line| line.contains(' ')) => Some(Text::owned(lines.join(" && "))),
+        words => Some(Text::owned(shell::join(words))),
+    }
+}
+
+/// The changes in the diffs of a content list; `None` if there is no diff.
+fn changes(content: Value<'_>) -> Option<Vec<FileChange<'_>>> {
+    let diffs = parts(content, "diff")?.iter().filter_map(file_change).collect::<Vec<_>>();
+    Some(diffs).filter(|diffs| !diffs.is_empty())
+}
+
+fn patch_in(arguments: &Object<'_>) -> Vec<FileChange<'static>> {
+    let input = arguments.text("input").map(|input| input.resolve().into_owned());
+    let patch = input.filter(|input| input.starts_with("*** Begin Patch"));
+    patch.map(|patch| patched_files(&patch)).unwrap_or_default()
+}
+
+fn content_text(content: Value<'_>) -> Option<Text<'_>> {
+    let parts = parts(content, "content")?;
+    let texts = parts.iter().filter_map(|part| part.first(&["content"], text_of_content));
+    Some(join_texts(texts.map(without_fence).collect()))
+}
+
+/// The parts of this type in a content list.
+fn parts<'a>(content: Value<'a>, kind: &str) -> Option<Vec<Object<'a>>> {
+    let has_kind = |part: &Object<'_>| part.text("type").is_some_and(|found| found == *kind);
+    Some(content.elements()?.filter_map(Value::object).filter(has_kind).collect())
+}
+
+/// The text of a content block: `{"type":"text","text":…}`.
+pub(super) fn text_of_content(block: Value<'_>) -> Option<Text<'_>> {
+    let block = block.object()?;
+    block.text("text").filter(|_| block.text("type").is_some_and(|kind| kind == *"text"))
+}
+
+/// The kind that codex-acp and Gemini CLI write, or whether there was a text before.
+fn file_change<'a>(diff: &Object<'a>) -> Option<FileChange<'a>> {
+    let named = diff.object("_meta").and_then(|meta| meta.text("kind"));
+    let had_text = diff.text("oldText").is_some_and(|text| !text.is_empty());
+    let kind = match named.as_ref().and_then(Text::simple) {
+        Some("add") => ChangeKind::Add,
+        Some("delete") => ChangeKind::Delete,
+        Some("update") => ChangeKind::Update,
+        _ if had_text => ChangeKind::Update,
+        _ => ChangeKind::Add,
+    };
+    Some(FileChange { path: diff.text("path")?, kind })
+}
+
+/// Removes the fence in which claude-acp encloses output.
+fn without_fence(text: Text<'_>) -> Text<'_> {
+    let resolved = text.resolve();
+    let Some((first, rest)) = resolved.strip_prefix("```").and_then(|rest| rest.split_once('\n')) else {
+        return text;
+    };
+    if !first.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return text;
+    }
+    let inside = rest.strip_suffix("```").unwrap_or(rest);
+    Text::owned(inside.strip_suffix('\n').unwrap_or(inside))
+}
+
+fn join_texts(mut texts: Vec<Text<'_>>) -> Text<'_> {
+    if texts.len() < 2 {
+        return texts.pop().unwrap_or_default();
+    }
+    Text::owned(texts.iter().map(Text::resolve).collect::<Vec<_>>().join("\n"))
+}
+
+/// Text, an object with the output under one of several names, or a list of results (Cline).
+fn output_text(output: Value<'_>) -> Option<Text<'_>> {
+    if let Some(text) = output.text() {
+        return Some(text);
+    }
+    if let Some(results) = output.elements() {
+        let results = results.filter_map(|result| result.object()?.first(&["result"], Value::text_or_json));
+        return Some(join_texts(results.collect()));
+    }
+    let fields = output.object()?;
+    let named = ["formatted_output", "aggregated_output", "output", "content", "result"];
+    named.iter().find_map(|name| fields.text(name)).or_else(|| {
+        let streams = [fields.text("stdout")?, fields.text("stderr").unwrap_or_default()];
+        let [stdout, stderr] = streams.each_ref().map(Text::resolve);
+        let needs_break = !(stdout.is_empty() || stdout.ends_with('\n') || stderr.is_empty());
+        Some(Text::owned(format!("{stdout}{}{stderr}", if needs_break { "\n" } else { "" })))
+    })
+}
+
+fn output_exit_code(output: Value<'_>) -> Option<i32> {
+    let fields = output.object()?;
+    let nested = || fields.object("metadata")?.first(&["exit"], exit_code);
+    let listed = || fields.list(&["contents"], |part| part.object()?.first(&["exitCode"], exit_code)).pop();
+    fields.first(&["exit_code", "exitCode"], exit_code).or_else(nested).or_else(listed)
+}
+
+fn exit_code(code: Value<'_>) -> Option<i32> {
+    i32::try_from(code.integer()?).ok()
+}
