@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
 use delegator_domain::task::{EnvPolicy, Mode, TaskId, TaskLocation};
-use delegator_registry::{BlockedBy, Idempotency, NewTask, Registry, Task};
+use delegator_registry::{AgentPause, BlockedBy, Idempotency, NewTask, Registry, Task};
 use delegator_supervisor::agent::{Agent, VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
 
@@ -63,6 +63,8 @@ pub struct SubmitOutcome {
     /// What a queued task waits for beyond a free slot.
     pub waiting_for: Option<BlockedBy>,
     pub queue_paused: bool,
+    /// Set while the agent of a queued task is paused.
+    pub agent_pause: Option<AgentPause>,
     /// Estimates from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
     pub expected: Option<ExpectedDuration>,
@@ -175,11 +177,14 @@ impl Engine {
         let position = registry.queue_position(&task.id)?;
         let is_queued = position.is_some();
         let queue_paused = is_queued && registry.queue_paused()?;
+        let agent_pause = if is_queued { self.agent_pause(registry, &task)? } else { None };
         let history = DurationHistory::of_dir(registry, &task.working_dir)?;
         let waiting_for = if is_queued { registry.blocked_by_running(&task)? } else { None };
         let estimated_start_ms = match (&history, position) {
-            // The start of a task that also waits for another task cannot be estimated.
-            (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
+            // The start of a task that also waits for something else cannot be estimated.
+            (Some(history), Some(position))
+                if !queue_paused && agent_pause.is_none() && waiting_for.is_none() =>
+            {
                 let position = usize::try_from(position).unwrap_or(usize::MAX);
                 let starts = history.start_times(registry, self, position.saturating_add(1))?;
                 starts.get(position).copied()
@@ -190,11 +195,22 @@ impl Engine {
             queue_position: position.map_or(0, |position| position + 1),
             waiting_for,
             queue_paused,
+            agent_pause,
             estimated_start_ms,
             expected: history.filter(|_| !task.state.is_terminal()).map(|history| history.expected()),
             replayed: submitted.replayed,
             task,
         })
+    }
+
+    /// The pause of a task's agent, if it is paused now.
+    pub(crate) fn agent_pause(
+        &self,
+        registry: &Registry,
+        task: &Task,
+    ) -> Result<Option<AgentPause>, EngineError> {
+        let pauses = registry.agent_pauses(self.now_ms())?;
+        Ok(pauses.into_iter().find(|pause| pause.agent == task.agent))
     }
 
     pub(super) fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {

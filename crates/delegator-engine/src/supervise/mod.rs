@@ -20,4 +20,5 @@ pub(crate) mod snapshot_file;
 pub(crate) mod summary;
 pub(crate) mod supervisor_process;
 pub(crate) mod task_report;
+mod user_dialogue;
 pub(crate) mod wake_socket;

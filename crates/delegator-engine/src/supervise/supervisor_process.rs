@@ -29,6 +29,7 @@ use super::retry_write::retry_while_busy;
 use super::run_ports::TaskPorts;
 use super::summary::one_sentence_summary;
 use super::task_report::{Record, tokens};
+use super::user_dialogue::UserDialogue;
 use super::{enclosure, error_locations, niceness, wake_socket};
 use crate::Engine;
 use crate::error::{DirectoryProblem, EngineError};
@@ -108,6 +109,7 @@ pub(crate) fn supervise_task(
         contact: launch.as_ref().ok().and_then(contact_watch),
         engine: engine.clone(),
         last_read_mark: Cell::new(None),
+        dialogue: UserDialogue::default(),
         observation: RefCell::new(None),
         times: RefCell::default(),
         observed: RefCell::new(None),

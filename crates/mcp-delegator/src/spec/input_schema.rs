@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `x-positional` | may also be given by position on the command line |
 //! | `x-stdin` | a text: on the command line the value `-` means standard input, and `--NAME-file` names a file |
+//! | `x-stdin-flag` | besides, `--stdin` means standard input |
 //! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
@@ -63,6 +64,8 @@ pub struct Property {
     pub required: bool,
     pub positional: bool,
     pub stdin: bool,
+    /// `--stdin` reads it from standard input.
+    pub has_stdin_flag: bool,
     /// A file to read: standard input if it is absent on the command line, required in a tool call.
     pub is_source: bool,
     /// A path or a list of paths: the command line accepts relative ones.
@@ -264,6 +267,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
     let (is_comma_separated, is_names) = (marker("x-comma-separated"), marker("x-names"));
+    let has_stdin_flag = marker("x-stdin-flag");
     let mut text = |key: &str| {
         let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
         value.and_then(|text| text.as_str().map(one_line))
@@ -278,6 +282,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         required,
         positional,
         stdin,
+        has_stdin_flag,
         is_source,
         is_path,
         several,

@@ -395,6 +395,16 @@ pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOut
         output.facts.insert("is_queue_paused".into(), true.into());
         output.warnings.push(warnings::queue_paused());
     }
+    let queued_agents: Vec<&str> = tasks
+        .iter()
+        .filter(|task| task.state == State::Queued && task.remote.is_none())
+        .map(|task| task.agent.as_str())
+        .collect();
+    if !queued_agents.is_empty() {
+        let pauses = engine.agent_pauses()?;
+        let concerned = pauses.iter().filter(|pause| queued_agents.contains(&pause.agent.as_str()));
+        output.warnings.extend(concerned.map(warnings::agent_paused));
+    }
     let obstacles = engine.obstacles(tasks.iter().map(|task| &task.id));
     output.warnings.extend(warnings::fleet_obstacles(&obstacles));
     Ok(())
