@@ -79,24 +79,12 @@ pub(crate) fn supervise_task(
     }
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
     let group = group.and_then(|_| Cgroup::create(id));
-    match registry.begin_work(
-        id,
-        nonce,
-        &own_identity,
-        Some(containment(group.is_some())),
-        engine.now_ms(),
-    )? {
-        BeginOutcome::Working => {}
-        BeginOutcome::CancelRequested(request) => {
-            let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
-            let ended = finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
-            remove_wake_socket(&dir);
-            return ended;
-        }
-        BeginOutcome::Lost(_) => {
-            remove_wake_socket(&dir);
-            return Ok(());
-        }
+    let containment = Some(containment(group.is_some()));
+    let begun = registry.begin_work(id, nonce, &own_identity, containment, engine.now_ms())?;
+    if begun != BeginOutcome::Working {
+        let ended = end_before_work(engine, &mut registry, id, nonce, begun);
+        remove_wake_socket(&dir);
+        return ended;
     }
     let attempt = Attempt::working(nonce.clone());
     let ports = TaskPorts {
@@ -132,6 +120,23 @@ pub(crate) fn supervise_task(
     // The end is recorded, so nothing waits for the upkeep that follows.
     engine.start_pruning_if_due(&mut registry)?;
     engine.remove_orphaned_launches(&mut registry)
+}
+
+/// Records the end of a task that was cancelled before it began.
+fn end_before_work(
+    engine: &Engine,
+    registry: &mut Registry,
+    id: &TaskId,
+    nonce: &Nonce,
+    begun: BeginOutcome,
+) -> Result<(), EngineError> {
+    match begun {
+        BeginOutcome::CancelRequested(request) => {
+            let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
+            finish(engine, registry, id, &Attempt::starting(nonce.clone()), &end)
+        }
+        BeginOutcome::Working | BeginOutcome::Lost(_) => Ok(()),
+    }
 }
 
 fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch, EngineError> {

@@ -354,6 +354,19 @@ fn a_mode_that_cannot_be_enforced_is_refused() {
 }
 
 #[test]
+fn each_of_several_agents_gets_its_own_temporary_directory() {
+    let enclosed = Enclosed::new("auto", "echo x > \"$TMPDIR/x\" && echo done", "");
+    let broken = enclosed.stage.write_program("bin/broken", "#!/no/such/interpreter\n");
+    let file = "home/.config/mcp-delegator/config.toml";
+    let config = std::fs::read_to_string(enclosed.stage.root().join(file)).unwrap();
+    let agent = format!("[agents.broken]\nprotocol = \"plain\"\ncommand = [\"{}\"]\n", broken.display());
+    enclosed.stage.world.write(file, &format!("{config}{agent}"));
+    let id = enclosed.stage.exec(&["--agent", "broken", "--agent", "helper"]);
+    let waited = enclosed.stage.wait(&id);
+    assert_eq!(waited["data"]["final_message"], "done", "{waited}");
+}
+
+#[test]
 fn an_enclosed_reader_is_no_writer() {
     let script = "touch \"$TMPDIR/x\"; while [ ! -e go ]; do sleep 0.05; done";
     let enclosed = Enclosed::new("auto", script, "");
