@@ -131,7 +131,7 @@ mod tests {
             }
             migrate(&db, i64::try_from(age).unwrap()).unwrap();
             let versions = Versions::read(&db).unwrap();
-            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 8), "from {age}");
+            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 9), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
             db.execute_batch("SELECT more_work_trees, mode_enforced, sandbox FROM tasks").unwrap();
         }

@@ -108,7 +108,7 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
 }
 
 fn describe(data: &Value) -> Document {
-    let (number, task) = (scalar(&data["message"]["number"]), scalar(&data["task_id"]));
+    let (number, task) = (scalar(&data["message"]["message_number"]), scalar(&data["task_id"]));
     Document::titled(format!("Message {number} to {task} queued"))
         .block(Block::Facts(facts(
             data,
