@@ -10,6 +10,7 @@ use delegator_testkit::stage::task_processes;
 use serde_json::json;
 
 use crate::PROGRAM;
+use crate::claude_tasks::with_claude;
 
 const TASK: &str = "Please do [script task].";
 const TEST: &str = "import unittest\n\n\nclass Notes(unittest.TestCase):\n    def test_notes(self):\n        \
@@ -71,6 +72,13 @@ fn codex() {
     let (world, model) = world_and_model();
     world.write("home/.codex/config.toml", &codex_config(model.port));
     check(&world, "codex", &Reports { tokens: true, commands: true });
+}
+
+#[test]
+fn claude() {
+    let (world, model) = world_and_model();
+    let world = with_claude(world, &model);
+    check(&world, "claude", &Reports { tokens: true, commands: true });
 }
 
 /// Agents of the user's own: both are shell scripts that do what the task asks.
