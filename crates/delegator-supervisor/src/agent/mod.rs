@@ -168,7 +168,7 @@ impl Agent {
             AgentProtocol::IdleJsonl => ConversationPlan::IdleQueue { prompt: request.prompt() },
             AgentProtocol::ClaudeStream => {
                 claude::conversation(request, self.sandbox(request.mode) == SandboxKind::Enforced)
-            },
+            }
         };
         Ok(LaunchPlan {
             program: self.program.clone(),
