@@ -9,6 +9,7 @@
 mod claude;
 mod idle_queue;
 mod once;
+mod open_questions;
 mod permissions;
 
 use delegator_domain::message::{Delivery, MessageNumber};
