@@ -7,11 +7,8 @@ use crate::json::{Object, Text, Value};
 pub enum ServerRequest<'a> {
     /// `item/commandExecution/requestApproval`, `item/fileChange/requestApproval`
     Approval(ApprovalRequest<'a>),
-    /// `item/permissions/requestApproval`: further permissions for the rest of the turn, raw JSON.
-    Permissions {
-        permissions: Option<&'a str>,
-        reason: Option<Text<'a>>,
-    },
+    /// `item/permissions/requestApproval`: further permissions for the rest of the turn.
+    Permissions,
     /// `item/tool/requestUserInput`
     UserInput(Vec<UserInputQuestion<'a>>),
     Unknown {
@@ -21,6 +18,8 @@ pub enum ServerRequest<'a> {
 
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest<'a> {
+    /// The item that waits for the approval.
+    pub item_id: Text<'a>,
     /// The command; absent for a change of files.
     pub command: Option<Text<'a>>,
     /// The directory of the command, or the one that the change of files is about.
@@ -40,20 +39,21 @@ pub struct UserInputQuestion<'a> {
 pub(super) fn read<'a>(method: Text<'a>, params: &'a str) -> ServerRequest<'a> {
     let params = Object::read(params);
     let reason = || params.text("reason");
+    let item_id = || params.text("itemId").unwrap_or_default();
     match method.simple().unwrap_or_default() {
         "item/commandExecution/requestApproval" => ServerRequest::Approval(ApprovalRequest {
+            item_id: item_id(),
             command: Some(params.text("command").unwrap_or_default()),
             directory: params.text("cwd"),
             reason: reason(),
         }),
         "item/fileChange/requestApproval" => ServerRequest::Approval(ApprovalRequest {
+            item_id: item_id(),
             command: None,
             directory: params.text("grantRoot"),
             reason: reason(),
         }),
-        "item/permissions/requestApproval" => {
-            ServerRequest::Permissions { permissions: params.raw("permissions"), reason: reason() }
-        }
+        "item/permissions/requestApproval" => ServerRequest::Permissions,
         "item/tool/requestUserInput" => ServerRequest::UserInput(params.list(&["questions"], question)),
         _ => ServerRequest::Unknown { method },
     }

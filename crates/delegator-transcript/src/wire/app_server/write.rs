@@ -97,7 +97,7 @@ pub struct ThreadOptions {
 }
 
 /// What the turns of a thread have in common.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
