@@ -6,14 +6,18 @@
 //!
 //! Invariants: no prompt is sent while a turn runs, and none after an interrupt.
 
+mod app_server;
 mod claude;
 mod idle_queue;
 mod once;
+mod open_questions;
 mod permissions;
 
 use delegator_domain::message::{Delivery, MessageNumber};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 
+use app_server::AppServer;
+pub use app_server::AppServerPlan;
 use claude::Claude;
 pub use claude::ClaudePlan;
 use idle_queue::IdleQueue;
@@ -32,6 +36,7 @@ pub enum ConversationPlan {
         prompt: String,
     },
     Claude(ClaudePlan),
+    AppServer(AppServerPlan),
 }
 
 impl ConversationPlan {
@@ -112,6 +117,7 @@ pub(crate) enum Conversation {
     Once(Once),
     IdleQueue(IdleQueue),
     Claude(Claude),
+    AppServer(AppServer),
 }
 
 impl Conversation {
@@ -120,6 +126,7 @@ impl Conversation {
             ConversationPlan::Once { stdin } => Conversation::Once(Once::new(stdin)),
             ConversationPlan::IdleQueue { prompt } => Conversation::IdleQueue(IdleQueue::new(prompt)),
             ConversationPlan::Claude(plan) => Conversation::Claude(Claude::new(plan)),
+            ConversationPlan::AppServer(plan) => Conversation::AppServer(AppServer::new(plan)),
         }
     }
 
@@ -129,6 +136,7 @@ impl Conversation {
             Conversation::Once(once) => once.open(out),
             Conversation::IdleQueue(idle) => idle.open(out),
             Conversation::Claude(claude) => claude.open(out),
+            Conversation::AppServer(app_server) => app_server.open(out),
         }
     }
 
@@ -138,6 +146,7 @@ impl Conversation {
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_line(line, out),
             Conversation::Claude(claude) => claude.on_line(line, out),
+            Conversation::AppServer(app_server) => app_server.on_line(line, out),
         }
     }
 
@@ -147,6 +156,7 @@ impl Conversation {
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_control(control, out),
             Conversation::Claude(claude) => claude.on_control(control, out),
+            Conversation::AppServer(app_server) => app_server.on_control(control, out),
         }
     }
 
@@ -156,6 +166,7 @@ impl Conversation {
             Conversation::Once(_) => false,
             Conversation::IdleQueue(idle) => idle.can_take(delivery),
             Conversation::Claude(claude) => claude.can_take(delivery),
+            Conversation::AppServer(app_server) => app_server.can_take(delivery),
         }
     }
 }

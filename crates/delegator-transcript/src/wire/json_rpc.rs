@@ -88,7 +88,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn request_id(id: Value<'_>) -> Option<RequestId> {
+pub(super) fn request_id(id: Value<'_>) -> Option<RequestId> {
     let text = || Some(RequestId::Text(id.text()?.resolve().into_owned()));
     id.integer().map(RequestId::Number).or_else(text)
 }

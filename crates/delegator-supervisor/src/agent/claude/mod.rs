@@ -52,13 +52,14 @@ pub(super) const OWN_VARIABLES: [&str; 7] = [
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
-/// Where it keeps its settings, its sign-in and its threads.
+/// Where it keeps its settings, its sign-in and its threads. It also works if it cannot write `~/.claude.json`, which defines
+/// servers that the user's other sessions start: that file stays read-only.
 pub(super) const STATE_PATHS: StatePaths = StatePaths {
     directories: &[
         StateDir { variable: Some("CLAUDE_CONFIG_DIR"), home: ".claude" },
         StateDir { variable: Some("XDG_CACHE_HOME/claude-cli-nodejs"), home: ".cache/claude-cli-nodejs" },
     ],
-    files: &[".claude.json"],
+    files: &[],
 };
 
 /// Set for every run.
