@@ -1,32 +1,38 @@
-//! The agents that tasks can name: the built-in one and those of the user's configuration.
+//! The agents that tasks can name: the built-in ones and those of the user's configuration.
 
-use delegator_domain::agents::{BUILT_IN_AGENT, BUILT_IN_PROTOCOL, ConfiguredAgent};
+use std::time::Duration;
+
+use delegator_domain::agents::{BUILT_IN_AGENTS, ConfiguredAgent, DEFAULT_AGENT, built_in_agent};
 
 use crate::config::Config;
 
 impl Config {
-    /// The agent of this name.
+    /// The agent of this name. The configuration of a built-in agent may replace its protocol and its command.
     pub fn agent(&self, name: &str) -> Option<ConfiguredAgent> {
+        let built_in = built_in_agent(name);
         let settings = self.settings.agents.get(name);
-        let (program, args) = match settings.map(|agent| agent.command.as_slice()) {
-            _ if name == BUILT_IN_AGENT => (self.settings.codex_bin.clone(), &[][..]),
-            Some([program, args @ ..]) => (program.into(), args),
-            _ => return None,
+        let (program, args) = match (settings.map(|agent| agent.command.as_slice()), built_in) {
+            _ if name == DEFAULT_AGENT => (self.settings.codex_bin.clone(), &[][..]),
+            (Some([program, args @ ..]), _) => (program.into(), args),
+            (_, Some(built_in)) => (built_in.program.into(), &[][..]),
+            (_, None) => return None,
         };
+        let protocol = settings.map(|agent| agent.protocol).or(built_in.map(|agent| agent.protocol))?;
         Some(ConfiguredAgent {
             name: name.to_owned(),
-            protocol: settings.map_or(BUILT_IN_PROTOCOL, |agent| agent.protocol),
+            protocol,
             program,
             args: args.to_vec(),
             variables: settings.map(|agent| agent.env.clone()).unwrap_or_default(),
             unsandboxed: settings.is_some_and(|agent| agent.unsandboxed),
+            linger: settings.map_or(Duration::ZERO, |agent| agent.linger),
         })
     }
 
-    /// The names of all agents, the built-in one first.
+    /// The names of all agents, the built-in ones first.
     pub fn agent_names(&self) -> Vec<&str> {
-        let configured =
-            self.settings.agents.keys().map(String::as_str).filter(|name| *name != BUILT_IN_AGENT);
-        std::iter::once(BUILT_IN_AGENT).chain(configured).collect()
+        let built_in = BUILT_IN_AGENTS.iter().map(|agent| agent.name);
+        let configured = self.settings.agents.keys().map(String::as_str);
+        built_in.chain(configured.filter(|name| built_in_agent(name).is_none())).collect()
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use delegator_domain::agents::{BUILT_IN_AGENT, BUILT_IN_PROTOCOL};
+use delegator_domain::agents::{DEFAULT_AGENT, built_in_agent};
 use delegator_domain::similar_names;
 use serde_json::Value;
 
@@ -216,17 +216,21 @@ impl<'a> Checker<'a> {
 
     /// `None` if a required field is absent, which is no problem in the readable part of a broken file.
     fn agent(&mut self, path: &str, entry: &Entry, fields: &[Entry]) -> Option<Value> {
-        let is_built_in = entry.name == BUILT_IN_AGENT;
-        let is_allowed = move |field: &str| !is_built_in || field == "env";
+        let is_default = entry.name == DEFAULT_AGENT;
+        let built_in = built_in_agent(&entry.name);
+        let is_allowed = move |field: &str| !is_default || field == "env";
         let known = keys::agent_fields().filter(move |(field, _)| is_allowed(field));
-        let known = known.map(|(field, key)| (field, &key.kind, &key.default));
+        let known = known.map(move |(field, key)| match &key.default {
+            DefaultValue::Required if built_in.is_some() => (field, &key.kind, &BUILT_IN),
+            default => (field, &key.kind, default),
+        });
         let (mut agent, unknown) = self.fields(path, entry.at, fields, known.clone());
         let is_given = |(field, _, default): KnownField| {
             !matches!(default, DefaultValue::Required) || agent.contains_key(field)
         };
         let is_complete = known.clone().all(is_given);
-        if is_built_in {
-            agent.insert("protocol", BUILT_IN_PROTOCOL.name().into());
+        if let Some(built_in) = built_in {
+            agent.entry("protocol").or_insert_with(|| built_in.protocol.name().into());
         }
         for given in unknown {
             if self.is_full() {
@@ -235,7 +239,7 @@ impl<'a> Checker<'a> {
             let nearest = keys::nearest_among(&given.name, keys::agent_fields().map(|(field, _)| field));
             let (problem, suggestion) = match nearest {
                 Some(field) if !is_allowed(field) => {
-                    ("the built-in agent has only `env`; `codex_bin` sets its program", None)
+                    ("the default agent has only `env`; `codex_bin` sets its program", None)
                 }
                 nearest => ("an agent has no such field", nearest.map(|field| format!("{path}.{field}"))),
             };
@@ -274,6 +278,9 @@ impl<'a> Checker<'a> {
         (values, unknown)
     }
 }
+
+/// What a built-in agent has of the fields that other agents must have.
+const BUILT_IN: DefaultValue = DefaultValue::Unset("that of the built-in agent");
 
 /// Name, type and default of a field of a table.
 pub(crate) type KnownField = (&'static str, &'static ValueKind, &'static DefaultValue);

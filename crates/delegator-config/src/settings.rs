@@ -28,6 +28,8 @@ pub struct Settings {
     #[serde(rename = "terminate_grace_sec", deserialize_with = "seconds")]
     pub terminate_grace: Duration,
     pub idle_counts: IdleCounts,
+    #[serde(rename = "answer_timeout_sec", deserialize_with = "seconds")]
+    pub answer_timeout: Duration,
     #[serde(rename = "call_budget_sec", deserialize_with = "seconds")]
     pub call_budget: Duration,
     pub max_mode: Mode,
@@ -77,12 +79,14 @@ pub struct Settings {
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
     pub protocol: AgentProtocol,
-    /// Program and arguments; empty only for the built-in agent.
+    /// Program and arguments; empty for a built-in agent that keeps its own.
     #[serde(default)]
     pub command: Vec<String>,
     pub env: Vec<String>,
     #[serde(default)]
     pub unsandboxed: bool,
+    #[serde(default, rename = "linger_sec", deserialize_with = "seconds")]
+    pub linger: Duration,
 }
 
 /// A text that debug output omits.

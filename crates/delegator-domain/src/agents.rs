@@ -1,19 +1,38 @@
-//! The agents: the protocols that exist, the built-in agent, and an agent as the user's configuration defines it.
+//! The agents: the protocols that exist, the built-in agents, and an agent as the user's configuration defines it.
 //!
 //! A protocol decides how a program is started, fed and understood; `delegator-supervisor` implements each. To add one, begin
 //! with a variant here: see `docs/adding-an-agent.md`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::named_enum::named_enum;
 
-/// The built-in agent. A task that names no agent runs it.
-pub const BUILT_IN_AGENT: &str = "codex";
+/// A task that names no agent runs this one.
+pub const DEFAULT_AGENT: &str = "codex";
 
-/// The protocol of the built-in agent.
-pub const BUILT_IN_PROTOCOL: AgentProtocol = AgentProtocol::CodexExec;
+/// The protocol of the default agent.
+pub const DEFAULT_PROTOCOL: AgentProtocol = AgentProtocol::CodexExec;
+
+/// An agent that needs no configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltInAgent {
+    pub name: &'static str,
+    pub protocol: AgentProtocol,
+    /// Looked up on PATH. The program of the default agent is configured by a key of its own.
+    pub program: &'static str,
+}
+
+/// The default agent first.
+pub const BUILT_IN_AGENTS: &[BuiltInAgent] =
+    &[BuiltInAgent { name: DEFAULT_AGENT, protocol: DEFAULT_PROTOCOL, program: "codex" }];
+
+/// The built-in agent of this name.
+pub fn built_in_agent(name: &str) -> Option<&'static BuiltInAgent> {
+    BUILT_IN_AGENTS.iter().find(|agent| agent.name == name)
+}
 
 named_enum! {
     /// How an agent is started and what it reads and prints.
@@ -24,10 +43,12 @@ named_enum! {
         CodexExec = "codex-exec",
         /// Any program: the task on stdin, lines of text on stdout, the exit code decides.
         Plain = "plain",
+        /// A program that reads messages and prints events as JSON lines, and reports when it is idle.
+        IdleJsonl = "idle-jsonl",
     }
 }
 
-/// An agent of the user's configuration, or the built-in one.
+/// An agent of the user's configuration, or a built-in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredAgent {
     pub name: String,
@@ -40,4 +61,6 @@ pub struct ConfiguredAgent {
     pub variables: Vec<String>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
+    /// How long it may wait for another message after its last turn.
+    pub linger: Duration,
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::task::{ExitStatus, Mode, Provider, State, TaskEnd, TaskId, WorkTree};
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ impl NewTask {
             allow_parallel_writes: false,
             mode: Mode::ReadOnly,
             mode_enforced: true,
-            agent: BUILT_IN_AGENT.to_owned(),
+            agent: DEFAULT_AGENT.to_owned(),
             model: None,
             title: text.to_owned(),
             text: text.to_owned(),

@@ -15,6 +15,7 @@ use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{TaskId, TaskLocation};
 use delegator_supervisor::agent::{LaunchPlan, Leftovers, task_marker};
+use delegator_supervisor::conversation::ConversationPlan;
 use delegator_supervisor::process::{Owner, ProcessIdentity, SweepLimits, sweep_lost};
 use delegator_supervisor::run::{CancelRequest, EndingRecipe, Limits, Ports, RunSpec, Stream, supervise};
 use delegator_transcript::FoldOptions;
@@ -68,8 +69,10 @@ fn run_one(script: &str) {
                 program: "/bin/sh".into(),
                 args: vec!["-c".into(), script.into()],
                 env: vec![("DELEGATOR_TASK".to_owned(), task_marker(&task(), 0))],
-                stdin: vec![b'x'; 4096],
+                conversation: ConversationPlan::Once { stdin: vec![b'x'; 4096] },
                 ending: EndingRecipe::graceful(Duration::from_secs(5), Duration::from_secs(5)),
+                finish: EndingRecipe::close(Duration::from_secs(5)),
+                linger: Duration::ZERO,
                 expected_thread: None,
             },
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
@@ -90,6 +93,7 @@ fn run_one(script: &str) {
                 }))
                 .build(),
             fold: FoldOptions::default(),
+            answer_timeout: Duration::from_secs(300),
             leftovers: Leftovers::None,
             verify: None,
         },

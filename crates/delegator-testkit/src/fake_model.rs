@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 mod messages;
 
+pub(crate) use messages::messages_body;
+
 /// Placeholder for the last task id in the request.
 pub const TASK_PLACEHOLDER: &str = "T-the-task";
 /// With a number from 1: placeholder for the task id that appears at this place in the request.
@@ -167,18 +169,12 @@ fn handle_request(
     received.lock().unwrap().push(request);
     let turn = request_count.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1);
     let text = match &replies[turn] {
-        Reply::HttpError { status, body } => {
-            let body = body.to_string();
-            let length = body.len();
-            format!(
-                "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            )
-        }
+        Reply::HttpError { status, body } => http_error(*status, body),
         Reply::Output(items) => {
             let items: Vec<Value> = serde_json::from_str(&with_task_ids(json!(items), &task_ids)).unwrap();
             match protocol {
                 Protocol::Responses => responses_body(&items),
-                Protocol::Messages => messages::messages_body(&items),
+                Protocol::Messages => messages_body(&items),
             }
         }
     };
@@ -186,7 +182,16 @@ fn handle_request(
     let _ = stream.write_all(text.as_bytes());
 }
 
-fn responses_body(items: &[Value]) -> String {
+/// A response with an error status.
+pub(crate) fn http_error(status: u16, body: &Value) -> String {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+pub(crate) fn responses_body(items: &[Value]) -> String {
     let mut events =
         vec![json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}})];
     for (index, item) in items.iter().enumerate() {

@@ -16,5 +16,6 @@ pub mod generated;
 pub mod postgres;
 pub mod program;
 pub mod remedies;
+pub mod scripted_model;
 pub mod stage;
 pub mod terminal;

@@ -32,6 +32,8 @@ pub enum Event<'a> {
         /// Of an over-long line, of which `text` is only the beginning: its length.
         full_bytes: Option<u64>,
     },
+    /// A line that we sent to the agent.
+    Sent,
     /// JSON of an unknown kind.
     Unknown {
         /// Its `type`, if it has one.

@@ -1,6 +1,6 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
-use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT};
+use delegator_domain::agents::{AgentProtocol, DEFAULT_AGENT};
 use delegator_domain::task::Mode;
 
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
@@ -21,7 +21,7 @@ pub static KEYS: &[Key] = &[
     key(
         "codex_bin",
         ValueKind::Program,
-        Text(BUILT_IN_AGENT),
+        Text(DEFAULT_AGENT),
         "Codex program; a bare name is looked up on PATH.",
     ),
     Key {
@@ -52,6 +52,12 @@ pub static KEYS: &[Key] = &[
         ValueKind::Choice(&["activity", "output"]),
         Text("activity"),
         "What resets the idle timeout: any activity of the processes of a task, or only output.",
+    ),
+    key(
+        "answer_timeout_sec",
+        ValueKind::Integer { min: 1, max: 86_400, unit: SECONDS },
+        Integer(300),
+        "How long a question of an agent waits for an answer. After that the agent is told that there is none; a permission is not given.",
     ),
     Key {
         scope: Scope::Call,
@@ -140,6 +146,12 @@ pub static KEYS: &[Key] = &[
         ValueKind::Bool,
         DefaultValue::Bool(false),
         "Run tasks of a `plain` agent although no sandbox enforces their mode; without this they are refused.",
+    ),
+    key(
+        "agents.<name>.linger_sec",
+        ValueKind::Integer { min: 0, max: 86_400, unit: SECONDS },
+        Integer(0),
+        "How long an agent that takes messages (`idle-jsonl`) waits for another one after its last turn before its task ends.",
     ),
     key(
         "retention_hours",

@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use delegator_domain::agents::{BUILT_IN_AGENT, BUILT_IN_PROTOCOL};
+use delegator_domain::agents::{DEFAULT_AGENT, DEFAULT_PROTOCOL};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
@@ -103,7 +103,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         allow_parallel_writes: false,
         mode: Mode::ReadOnly,
         mode_enforced: true,
-        agent: BUILT_IN_AGENT.to_owned(),
+        agent: DEFAULT_AGENT.to_owned(),
         model: head.model.clone(),
         title,
         text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),
@@ -119,7 +119,7 @@ fn end_of(report: &Report, ended_at: &Zoned) -> TaskEnd {
     match &report.outcome {
         // Sessions of old versions never announce their end.
         StreamOutcome::Completed | StreamOutcome::NotAnnounced => TaskEnd::Completed,
-        StreamOutcome::Failed { message, code } => reported_end(BUILT_IN_PROTOCOL, message, *code, ended_at),
+        StreamOutcome::Failed { message, code } => reported_end(DEFAULT_PROTOCOL, message, *code, ended_at),
         StreamOutcome::Interrupted => TaskEnd::Failed {
             kind: FailureKind::NoTerminalEvent,
             message: report.unresolved_error.clone().unwrap_or_default(),

@@ -139,6 +139,7 @@ mod tests {
                 args: vec![script.into()],
                 variables: Vec::new(),
                 unsandboxed: true,
+                linger: Duration::ZERO,
             };
             engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap().version
         };

@@ -35,6 +35,9 @@ pub struct Settings {
     pub add_dirs: Vec<PathBuf>,
     pub output_schema: Option<Value>,
     pub skip_git_repo_check: bool,
+    /// Ask the user for each permission that the agent requests.
+    pub ask: bool,
+    pub answer_timeout_sec: u64,
     #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
@@ -119,6 +122,7 @@ impl Launch {
             add_dirs: settings.add_dirs.clone(),
             output_schema: settings.output_schema.as_ref().map(|_| state_dir.join("output-schema")),
             skip_git_repo_check: settings.skip_git_repo_check,
+            ask: settings.ask,
             env_policy: settings.env_policy.clone(),
             marker: task_marker(id, settings.depth),
             resume: settings.resume.clone(),
@@ -155,6 +159,8 @@ impl Settings {
             add_dirs: Vec::new(),
             output_schema: None,
             skip_git_repo_check: false,
+            ask: false,
+            answer_timeout_sec: 300,
             env_policy: EnvPolicy::InheritNone,
             resume: None,
             usage_before: None,
@@ -193,6 +199,7 @@ impl Settings {
             AgentInput::ReasoningEffort => self.reasoning_effort.is_some(),
             AgentInput::Images => !self.images.is_empty(),
             AgentInput::OutputSchema => self.output_schema.is_some(),
+            AgentInput::Ask => self.ask,
             AgentInput::EnvPolicy => matches!(self.env_policy, EnvPolicy::AllowList(_)),
         }
     }

@@ -267,6 +267,7 @@ fn prepare(
             dialect: dialect_of(launch.agent.protocol),
             ..FoldOptions::default()
         },
+        answer_timeout: Duration::from_secs(settings.answer_timeout_sec),
         verify: launch.verify_spec(id, &real, &engine.state_dir)?,
     };
     Ok(Prepared {

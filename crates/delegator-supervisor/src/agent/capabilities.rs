@@ -1,9 +1,10 @@
 //! What an agent can do. Inputs that an agent cannot honour are refused, never ignored.
 
 use delegator_domain::agents::AgentProtocol;
+use delegator_domain::message::Delivery;
 use delegator_domain::task::Mode;
 
-use super::{codex, plain};
+use super::{codex, idle_jsonl, plain};
 
 /// What agents of a protocol can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,8 +13,29 @@ pub struct Capabilities {
     pub threads: bool,
     /// It enforces the mode of a task with a sandbox of its own.
     pub sandbox: bool,
+    pub messages: MessageSupport,
     /// The inputs that it cannot honour.
     pub unsupported_inputs: &'static [AgentInput],
+}
+
+/// Which messages an agent takes while its task runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageSupport {
+    None,
+    /// After its turn, as the next one.
+    NextTurn,
+    /// Also into the running turn.
+    RunningTurn,
+}
+
+impl MessageSupport {
+    pub fn takes(self, delivery: Delivery) -> bool {
+        match self {
+            MessageSupport::None => false,
+            MessageSupport::NextTurn => delivery == Delivery::Next,
+            MessageSupport::RunningTurn => true,
+        }
+    }
 }
 
 /// An input of a task that not every agent can honour.
@@ -24,6 +46,8 @@ pub enum AgentInput {
     ReasoningEffort,
     Images,
     OutputSchema,
+    /// It never requests permission.
+    Ask,
     /// Restricts the variables of the agent's commands; only the agent can do that.
     EnvPolicy,
 }
@@ -37,6 +61,7 @@ impl AgentInput {
             AgentInput::ReasoningEffort => "reasoning_effort",
             AgentInput::Images => "images",
             AgentInput::OutputSchema => "output_schema",
+            AgentInput::Ask => "ask",
             AgentInput::EnvPolicy => "env_policy",
         }
     }
@@ -52,6 +77,7 @@ impl Capabilities {
         match protocol {
             AgentProtocol::CodexExec => codex::CAPABILITIES,
             AgentProtocol::Plain => plain::CAPABILITIES,
+            AgentProtocol::IdleJsonl => idle_jsonl::CAPABILITIES,
         }
     }
 }

@@ -103,7 +103,7 @@ pub enum VariableAccess {
 pub fn variable_access(protocol: AgentProtocol, name: &str, named: &[String]) -> VariableAccess {
     let own_variables: &[&str] = match protocol {
         AgentProtocol::CodexExec => &codex::OWN_VARIABLES,
-        AgentProtocol::Plain => &[],
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],
     };
     let is_listed = PASSED_VARIABLES.contains(&name)
         || own_variables.contains(&name)

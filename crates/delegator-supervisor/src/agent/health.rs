@@ -37,7 +37,7 @@ pub struct HealthCheck {
 pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Option<HealthCheck> {
     match protocol {
         AgentProtocol::CodexExec => Some(codex::check_home(environment)),
-        AgentProtocol::Plain => None,
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
     }
 }
 
@@ -54,7 +54,7 @@ impl Agent {
             AgentProtocol::CodexExec => {
                 Some(codex::check_sign_in(&self.program, &self.args, environment, caller, limit))
             }
-            AgentProtocol::Plain => None,
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
         }
     }
 
@@ -62,7 +62,7 @@ impl Agent {
     pub fn describe_program(&self) -> (HealthStatus, String) {
         let program = self.program.display();
         match (self.protocol, self.version) {
-            (AgentProtocol::Plain, _) => (HealthStatus::Ok, program.to_string()),
+            (AgentProtocol::Plain | AgentProtocol::IdleJsonl, _) => (HealthStatus::Ok, program.to_string()),
             (AgentProtocol::CodexExec, None) => {
                 (HealthStatus::Warning, format!("{program} does not report its version"))
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use delegator_domain::task::{EnvPolicy, Mode};
 
 use super::codex::ArgsError;
+use crate::conversation::ConversationPlan;
 use crate::run::ending::EndingRecipe;
 
 /// Prepended to the task text of a preview.
@@ -33,6 +34,8 @@ pub struct LaunchRequest {
     /// The file that contains the schema.
     pub output_schema: Option<PathBuf>,
     pub skip_git_repo_check: bool,
+    /// Ask the user for each permission that the agent requests.
+    pub ask: bool,
     pub env_policy: EnvPolicy,
     /// Value of the task marker, see [`super::environment::task_marker`].
     pub marker: String,
@@ -47,9 +50,10 @@ pub struct LaunchRequest {
 }
 
 impl LaunchRequest {
-    pub(super) fn stdin(&self) -> Vec<u8> {
+    /// The task text, with an instruction in front of it for a preview.
+    pub(super) fn prompt(&self) -> String {
         let prefix = if self.preview { PREVIEW_INSTRUCTION } else { "" };
-        [prefix.as_bytes(), self.task.as_bytes()].concat()
+        [prefix, &self.task].concat()
     }
 }
 
@@ -60,8 +64,13 @@ pub struct LaunchPlan {
     pub args: Vec<OsString>,
     /// Added to the agent's environment.
     pub env: Vec<(String, String)>,
-    pub stdin: Vec<u8>,
+    pub conversation: ConversationPlan,
+    /// How it is ended by force.
     pub ending: EndingRecipe,
+    /// How it is ended after its last turn, if it does not exit by itself.
+    pub finish: EndingRecipe,
+    /// How long it may wait for another message after its last turn.
+    pub linger: Duration,
     /// The thread the agent must announce.
     pub expected_thread: Option<String>,
 }

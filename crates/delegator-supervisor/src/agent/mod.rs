@@ -8,6 +8,7 @@ mod capabilities;
 mod codex;
 pub mod environment;
 pub mod health;
+mod idle_jsonl;
 mod launch;
 mod leftovers;
 mod local_time;
@@ -22,12 +23,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT, BUILT_IN_PROTOCOL, ConfiguredAgent};
+use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL};
 use delegator_domain::task::{FailureKind, Mode};
 use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-pub use capabilities::{AgentInput, Capabilities};
+pub use capabilities::{AgentInput, Capabilities, MessageSupport};
 pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
 pub use environment::{
     MARKER, VariableAccess, Variables, agent_environment, allowed_variables, parse_task_marker, task_marker,
@@ -41,6 +42,7 @@ pub use probe::{ProbeError, probe_sandbox};
 pub use threads::ThreadLookup;
 pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest};
 
+use crate::conversation::ConversationPlan;
 use crate::run::ending::EndingRecipe;
 
 /// An agent whose program was found.
@@ -56,18 +58,21 @@ pub struct Agent {
     pub version: Option<(u32, u32, u32)>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
+    /// How long it may wait for another message after its last turn.
+    pub linger: Duration,
 }
 
 impl Agent {
     /// The built-in agent with another program.
     pub fn built_in(program: impl Into<PathBuf>, version: Option<(u32, u32, u32)>) -> Agent {
         Agent {
-            name: BUILT_IN_AGENT.to_owned(),
-            protocol: BUILT_IN_PROTOCOL,
+            name: DEFAULT_AGENT.to_owned(),
+            protocol: DEFAULT_PROTOCOL,
             program: program.into(),
             args: Vec::new(),
             version,
             unsandboxed: false,
+            linger: Duration::ZERO,
         }
     }
 
@@ -80,7 +85,7 @@ impl Agent {
         let found = locate(configured.program.as_os_str(), path, workdir)?;
         let program = match configured.protocol {
             AgentProtocol::CodexExec => codex::native_program(&found).unwrap_or(found),
-            AgentProtocol::Plain => found,
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl => found,
         };
         Ok(Agent {
             name: configured.name.clone(),
@@ -89,6 +94,7 @@ impl Agent {
             args: configured.args.iter().map(OsString::from).collect(),
             version: None,
             unsandboxed: configured.unsandboxed,
+            linger: configured.linger,
         })
     }
 
@@ -99,7 +105,7 @@ impl Agent {
             AgentProtocol::CodexExec => {
                 codex::probe_version(&self.program, &self.args, environment, limit).ok()
             }
-            AgentProtocol::Plain => None,
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
         }
     }
 
@@ -120,13 +126,22 @@ impl Agent {
                 EndingRecipe::graceful(request.interrupt_grace, request.terminate_grace),
             ),
             AgentProtocol::Plain => (Vec::new(), EndingRecipe::terminate(request.terminate_grace)),
+            AgentProtocol::IdleJsonl => (Vec::new(), EndingRecipe::close(request.terminate_grace)),
+        };
+        let conversation = match self.protocol {
+            AgentProtocol::CodexExec | AgentProtocol::Plain => {
+                ConversationPlan::Once { stdin: request.prompt().into_bytes() }
+            }
+            AgentProtocol::IdleJsonl => ConversationPlan::IdleQueue { prompt: request.prompt() },
         };
         Ok(LaunchPlan {
             program: self.program.clone(),
             args: self.args.iter().cloned().chain(args).collect(),
             env: vec![(MARKER.to_owned(), request.marker.clone())],
-            stdin: request.stdin(),
+            conversation,
             ending,
+            finish: EndingRecipe::close(request.terminate_grace),
+            linger: self.linger,
             expected_thread: request.resume.clone(),
         })
     }
@@ -135,7 +150,7 @@ impl Agent {
     pub fn validate(&self, request: &LaunchRequest) -> Result<(), PlanError> {
         match self.protocol {
             AgentProtocol::CodexExec => Ok(codex::validate(request, self.version)?),
-            AgentProtocol::Plain => Ok(()),
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl => Ok(()),
         }
     }
 
@@ -143,7 +158,7 @@ impl Agent {
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {
             AgentProtocol::CodexExec => codex::leftovers(environment),
-            AgentProtocol::Plain => Leftovers::None,
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl => Leftovers::None,
         }
     }
 
@@ -168,7 +183,7 @@ impl Agent {
 pub fn find_thread(protocol: AgentProtocol, environment: &Variables, thread_id: &str) -> ThreadLookup {
     match protocol {
         AgentProtocol::CodexExec => codex::find_thread(environment, thread_id),
-        AgentProtocol::Plain => ThreadLookup::NotSearchable,
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl => ThreadLookup::NotSearchable,
     }
 }
 
@@ -177,6 +192,7 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
     match protocol {
         AgentProtocol::CodexExec => None,
         AgentProtocol::Plain => Some(Dialect::Plain),
+        AgentProtocol::IdleJsonl => Some(Dialect::Idle),
     }
 }
 
@@ -188,7 +204,7 @@ pub fn reported_failure(
 ) -> Option<FailureKind> {
     match protocol {
         AgentProtocol::CodexExec => codex::reported_failure(message, code),
-        AgentProtocol::Plain => None,
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
     }
 }
 
@@ -196,13 +212,13 @@ pub fn reported_failure(
 pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
     match protocol {
         AgentProtocol::CodexExec => codex::parse_line(line),
-        AgentProtocol::Plain => StderrLine::Message(Message::default()),
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl => StderrLine::Message(Message::default()),
     }
 }
 
 /// The command that signs in to an agent, for messages. Only known for the built-in agent.
 pub fn sign_in_command(agent: &str) -> Option<&'static str> {
-    (agent == BUILT_IN_AGENT).then_some(codex::SIGN_IN_COMMAND)
+    (agent == DEFAULT_AGENT).then_some(codex::SIGN_IN_COMMAND)
 }
 
 /// Whether the agent's message about a refused call is about an attempt to write without permission.

@@ -4,17 +4,19 @@
 //! its exit code decides whether it succeeded. It has no threads and no sandbox, and does not report tokens, commands or
 //! files.
 
-use super::capabilities::{AgentInput, Capabilities};
+use super::capabilities::{AgentInput, Capabilities, MessageSupport};
 
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     threads: false,
     sandbox: false,
+    messages: MessageSupport::None,
     unsupported_inputs: &[
         AgentInput::Model,
         AgentInput::Profile,
         AgentInput::ReasoningEffort,
         AgentInput::Images,
         AgentInput::OutputSchema,
+        AgentInput::Ask,
         AgentInput::EnvPolicy,
     ],
 };

@@ -1,4 +1,4 @@
-//! How an agent is ended: signals, each followed by a grace period.
+//! How an agent is ended: a few steps, from a request of its protocol to SIGKILL, each followed by a grace period.
 //!
 //! `Ending` is pure: it gets the time and returns the step that is due. The caller stops when the process is gone.
 
@@ -39,10 +39,21 @@ pub enum SignalTarget {
     Tree,
 }
 
+/// What is done to end an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndAction {
+    /// The protocol's own way to stop a turn. The next step follows as soon as the turn has ended.
+    StopTurn,
+    CloseStdin,
+    Signal {
+        signal: EndSignal,
+        target: SignalTarget,
+    },
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndingStep {
-    pub signal: EndSignal,
-    pub target: SignalTarget,
+    pub action: EndAction,
     /// How long to wait before the next step.
     pub grace: Duration,
 }
@@ -50,37 +61,53 @@ pub struct EndingStep {
 /// The steps in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndingRecipe {
-    pub steps: Vec<EndingStep>,
+    steps: Vec<EndingStep>,
 }
 
 /// A killed process is gone at once, or stuck in the kernel.
 const AFTER_KILL: Duration = Duration::from_secs(2);
+const AFTER_STOP: Duration = Duration::from_secs(2);
+const AFTER_CLOSE: Duration = Duration::from_secs(3);
+
+const fn signal(signal: EndSignal, target: SignalTarget, grace: Duration) -> EndingStep {
+    EndingStep { action: EndAction::Signal { signal, target }, grace }
+}
 
 impl EndingRecipe {
     /// SIGINT to the agent, which lets it end its own commands; SIGTERM to the tree; SIGKILL to the tree. Commands of Codex
     /// run in their own sessions, so only signals to the whole process tree reach them otherwise.
     pub fn graceful(after_interrupt: Duration, after_terminate: Duration) -> EndingRecipe {
-        let step = |signal, target, grace| EndingStep { signal, target, grace };
-        EndingRecipe {
-            steps: vec![
-                step(EndSignal::Interrupt, SignalTarget::Agent, after_interrupt),
-                step(EndSignal::Terminate, SignalTarget::Tree, after_terminate),
-                step(EndSignal::Kill, SignalTarget::Tree, AFTER_KILL),
-            ],
-        }
+        let interrupt = signal(EndSignal::Interrupt, SignalTarget::Agent, after_interrupt);
+        EndingRecipe { steps: [vec![interrupt], EndingRecipe::terminate(after_terminate).steps].concat() }
     }
 
     /// SIGTERM to the tree, SIGKILL to the tree.
     pub fn terminate(grace: Duration) -> EndingRecipe {
-        let mut recipe = EndingRecipe::graceful(Duration::ZERO, grace);
-        recipe.steps.remove(0);
-        recipe
+        let terminate = signal(EndSignal::Terminate, SignalTarget::Tree, grace);
+        EndingRecipe { steps: [vec![terminate], EndingRecipe::kill().steps].concat() }
     }
 
     /// SIGKILL to the tree at once, for runs that must not continue.
     pub fn kill() -> EndingRecipe {
-        let step = EndingStep { signal: EndSignal::Kill, target: SignalTarget::Tree, grace: AFTER_KILL };
-        EndingRecipe { steps: vec![step] }
+        EndingRecipe { steps: vec![signal(EndSignal::Kill, SignalTarget::Tree, AFTER_KILL)] }
+    }
+
+    /// The same without the steps of a conversation.
+    pub(crate) fn signals_only(mut self) -> EndingRecipe {
+        self.steps.retain(|step| matches!(step.action, EndAction::Signal { .. }));
+        self
+    }
+
+    /// For an agent that converses and has no turn to stop: closes its input, then terminates it.
+    pub fn close(terminate_grace: Duration) -> EndingRecipe {
+        let close = EndingStep { action: EndAction::CloseStdin, grace: AFTER_CLOSE };
+        EndingRecipe { steps: [vec![close], EndingRecipe::terminate(terminate_grace).steps].concat() }
+    }
+
+    /// For an agent that converses: stops its turn, closes its input, then terminates it.
+    pub fn stop_turn(terminate_grace: Duration) -> EndingRecipe {
+        let stop = EndingStep { action: EndAction::StopTurn, grace: AFTER_STOP };
+        EndingRecipe { steps: [vec![stop], EndingRecipe::close(terminate_grace).steps].concat() }
     }
 }
 
@@ -105,6 +132,14 @@ impl Ending {
         Some(step)
     }
 
+    /// The turn that was to be stopped has ended: the next step is due.
+    pub(crate) fn turn_ended(&mut self, now: Duration) {
+        let last = self.next.checked_sub(1).and_then(|last| self.recipe.steps.get(last));
+        if last.is_some_and(|step| step.action == EndAction::StopTurn) {
+            self.due = now;
+        }
+    }
+
     /// When the next step is due.
     pub(crate) fn next_due(&self) -> Duration {
         self.due
@@ -124,7 +159,10 @@ mod tests {
     fn steps_are_spaced_by_their_grace() {
         let seconds = Duration::from_secs;
         let mut ending = Ending::start(EndingRecipe::graceful(seconds(5), seconds(5)), seconds(10));
-        let mut signal = |at: u64| ending.next_step(seconds(at)).map(|step| step.signal);
+        let mut signal = |at: u64| match ending.next_step(seconds(at))?.action {
+            EndAction::Signal { signal, .. } => Some(signal),
+            EndAction::StopTurn | EndAction::CloseStdin => None,
+        };
         assert_eq!(signal(10), Some(EndSignal::Interrupt));
         assert_eq!(signal(14), None);
         assert_eq!(signal(15), Some(EndSignal::Terminate));
@@ -132,5 +170,18 @@ mod tests {
         assert_eq!(signal(21), Some(EndSignal::Kill));
         assert_eq!(signal(30), None);
         assert!(!ending.is_exhausted(seconds(22)) && ending.is_exhausted(seconds(23)));
+    }
+
+    #[test]
+    fn a_turn_that_has_ended_is_not_waited_for() {
+        let seconds = Duration::from_secs;
+        let mut ending = Ending::start(EndingRecipe::stop_turn(seconds(5)), Duration::ZERO);
+        let action = |ending: &mut Ending, at: u64| ending.next_step(seconds(at)).map(|step| step.action);
+        assert_eq!(action(&mut ending, 0), Some(EndAction::StopTurn));
+        assert_eq!(action(&mut ending, 1), None);
+        ending.turn_ended(seconds(1));
+        assert_eq!(action(&mut ending, 1), Some(EndAction::CloseStdin));
+        ending.turn_ended(seconds(1));
+        assert_eq!(action(&mut ending, 2), None, "the agent has time to exit");
     }
 }

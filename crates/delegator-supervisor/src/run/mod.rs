@@ -1,5 +1,6 @@
 //! Supervises one run of an agent, from its start to the sweep after its end.
 
+mod dialogue;
 pub mod ending;
 pub mod limits;
 mod output;
@@ -11,11 +12,11 @@ mod stdin_writer;
 mod stream_store;
 mod supervise;
 
-pub use ending::{EndSignal, EndingRecipe, EndingStep, SignalTarget};
+pub use ending::{EndAction, EndSignal, EndingRecipe, EndingStep, SignalTarget};
 pub use limits::{ActivitySource, LimitWarning, Limits};
 pub use ports::{
-    ActionPhase, AgentAction, CancelRequest, Percent, PercentSource, Ports, RunResult, RunSpec, Snapshot,
-    Stream, StreamSummary, VerificationResult, VerifySpec,
+    ActionPhase, AgentAction, CancelRequest, MessageOutcome, Percent, PercentSource, Ports, QuestionEnd,
+    RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
 };
 pub use stream_store::omitted_bytes;
 pub use supervise::{changed_files, next_percent, redact_record, redacted_report, supervise};

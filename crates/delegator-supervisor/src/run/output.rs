@@ -14,6 +14,7 @@ use delegator_transcript::{
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::ioctl_fionread;
 
+use super::dialogue::Dialogue;
 use super::ports::{ActionPhase, AgentAction, Ports, Stream};
 use super::sentinel::SentinelFilter;
 use super::stream_store::StreamStore;
@@ -148,23 +149,51 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
         self.empty_at_ms = self.ports.now_ms();
     }
 
-    /// Reads once. Returns the number of bytes, and whether they count as activity.
-    pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> (u64, bool) {
-        let EventReader { pipe, summarizer, framer, sink, ports, empty_at_ms } = self;
-        let Some(bytes) = pipe.read(buffer) else {
+    /// Reads once. Returns the number of bytes, and whether they count as activity. What the conversation wants to send is
+    /// stored between two lines of the agent.
+    pub(crate) fn read(&mut self, buffer: &mut Vec<u8>, dialogue: &mut Dialogue) -> (u64, bool) {
+        let Some(bytes) = self.pipe.read(buffer) else {
             self.record_empty();
             return (0, false);
         };
+        let lines_before = self.framer.lines();
+        let (lines, rest) = bytes.split_at(memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1));
+        let mut is_activity = self.process(lines, dialogue);
+        // In the middle of a long line, the agent is still writing it.
+        is_activity |= self.framer.lines() == lines_before;
+        self.send_pending(dialogue);
+        self.process(rest, dialogue);
+        (bytes.len() as u64, is_activity)
+    }
+
+    /// Stores and decodes bytes of the agent. Returns whether one of their lines counts as activity.
+    fn process(&mut self, bytes: &[u8], dialogue: &mut Dialogue) -> bool {
+        let EventReader { summarizer, framer, sink, ports, empty_at_ms, .. } = self;
         let mut is_activity = false;
-        let lines_before = framer.lines();
         let on_action = |item: &str, action: AgentAction, phase: ActionPhase| {
             ports.on_action(item, action, phase, *empty_at_ms);
         };
-        framer.push(bytes, |line| is_activity |= is_activity_line(summarizer, &line, on_action));
-        // In the middle of a long line, the agent is still writing it.
-        is_activity |= framer.lines() == lines_before;
+        framer.push(bytes, |line| {
+            is_activity |= is_activity_line(summarizer, &line, on_action);
+            dialogue.on_line(&line);
+        });
         sink.append(bytes);
-        (bytes.len() as u64, is_activity)
+        is_activity
+    }
+
+    /// Stores what the conversation wants to send and passes it on to be written. Waits for the end of the agent's current
+    /// line, so that the stored lines stay whole.
+    pub(crate) fn send_pending(&mut self, dialogue: &mut Dialogue) {
+        let EventReader { summarizer, framer, sink, .. } = self;
+        if framer.is_mid_line() {
+            return;
+        }
+        dialogue.flush(|line| {
+            framer.push(line, |line| {
+                summarizer.push_line(&line);
+            });
+            sink.append(line);
+        });
     }
 
     pub(crate) fn lines(&self) -> u64 {

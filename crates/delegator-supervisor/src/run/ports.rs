@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::agents::AgentProtocol;
+use delegator_domain::message::{MessageNumber, QueuedMessage};
+use delegator_domain::question::{Answer, Question, QuestionNumber};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd, TaskId, Verification};
 use delegator_transcript::{FoldOptions, PlanStep, PlanSteps, Report, TurnState, UsageReport};
@@ -48,6 +50,8 @@ pub struct RunSpec {
     pub group: Option<Cgroup>,
     pub redactor: Redactor,
     pub fold: FoldOptions,
+    /// How long a question of the agent stays open.
+    pub answer_timeout: Duration,
     /// Removed after a forced end.
     pub leftovers: Leftovers,
     /// The verification to run after the agent has completed.
@@ -116,8 +120,30 @@ pub trait Ports {
     /// The agent was started.
     fn on_started(&self, _agent: &ProcessIdentity) {}
 
-    /// The agent has read all of its input, or closed it. Called once.
+    /// The agent has the prompt, or closed its input. Called once.
     fn on_stdin_delivered(&self) {}
+
+    /// The next message for the agent; with `now_only` the next one that is to be delivered into the running turn. The
+    /// caller delivers it at once. It must be recorded as delivered before this returns.
+    fn next_message(&self, _now_only: bool) -> Option<QueuedMessage> {
+        None
+    }
+
+    /// The agent took or refused a message.
+    fn on_message_settled(&self, _message: MessageNumber, _outcome: MessageOutcome) {}
+
+    /// The agent waits for an answer, at most until `expires_ms`. The texts are redacted.
+    fn on_question(&self, _question: &Question, _expires_ms: i64) {}
+
+    /// Closes a question that nobody has answered. Returns false if an answer came first: [`Ports::answers`] returns it.
+    fn close_question(&self, _question: QuestionNumber, _reason: QuestionEnd) -> bool {
+        true
+    }
+
+    /// The answers that were given since the last call. Called as often as [`Ports::cancel_requested`].
+    fn answers(&self) -> Vec<(QuestionNumber, Answer)> {
+        Vec::new()
+    }
 
     /// The agent announced its thread. Called once.
     fn on_thread(&self, _thread_id: &str) {}
@@ -142,6 +168,24 @@ pub trait Ports {
     fn owner_of(&self, _pid: i32) -> Owner {
         Owner::ThisTask
     }
+}
+
+/// What became of a delivered message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageOutcome {
+    Accepted,
+    /// Redacted.
+    Refused {
+        reason: String,
+    },
+}
+
+/// Why a question ended without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuestionEnd {
+    Expired,
+    /// The agent no longer waits for it.
+    Withdrawn,
 }
 
 /// The progress of a live run.

@@ -10,30 +10,67 @@ pub(crate) struct StdinWriter {
     pipe: Option<ChildStdin>,
     bytes: Vec<u8>,
     written: usize,
+    closes_when_written: bool,
+    is_refused: bool,
 }
 
 impl StdinWriter {
-    pub(crate) fn new(pipe: Option<ChildStdin>, bytes: Vec<u8>) -> std::io::Result<StdinWriter> {
+    pub(crate) fn new(pipe: Option<ChildStdin>) -> std::io::Result<StdinWriter> {
         if let Some(pipe) = &pipe {
             fcntl_setfl(pipe, OFlags::NONBLOCK)?;
         }
-        Ok(StdinWriter { pipe, bytes, written: 0 })
+        Ok(StdinWriter { pipe, bytes: Vec::new(), written: 0, closes_when_written: false, is_refused: false })
     }
 
-    /// The pipe to poll; `None` once everything was written or the reader closed it.
+    /// Adds bytes to what is to be written. Ignored if the pipe is closed.
+    pub(crate) fn push(&mut self, bytes: Vec<u8>) {
+        if self.pipe.is_none() {
+            self.is_refused |= !bytes.is_empty();
+        } else if self.bytes.is_empty() {
+            self.bytes = bytes;
+        } else {
+            self.bytes.extend_from_slice(&bytes);
+        }
+    }
+
+    /// Closes the pipe after the last byte.
+    pub(crate) fn close_when_written(&mut self) {
+        self.closes_when_written = true;
+    }
+
+    /// Closes the pipe now.
+    pub(crate) fn close(&mut self) {
+        self.is_refused |= self.waiting() > 0;
+        self.pipe = None;
+        self.bytes = Vec::new();
+        self.written = 0;
+    }
+
+    /// The pipe to poll; `None` while there is nothing to write or to close.
     pub(crate) fn pending_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.pipe.as_ref().map(|pipe| pipe.as_fd())
+        let is_pending = self.waiting() > 0 || self.closes_when_written;
+        self.pipe.as_ref().filter(|_| is_pending).map(|pipe| pipe.as_fd())
     }
 
+    /// Number of bytes that the agent has not read yet.
+    pub(crate) fn waiting(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// Whether everything that was to be written, was.
     pub(crate) fn is_delivered(&self) -> bool {
-        self.pipe.is_none() && self.written == self.bytes.len()
+        self.waiting() == 0 && !self.is_refused
     }
 
-    /// Writes as much as the pipe takes. Closes it after the last byte, or if the agent has closed its end.
+    /// Writes as much as the pipe takes. Closes it if the agent has closed its end.
     pub(crate) fn write_some(&mut self) {
         while let Some(pipe) = &mut self.pipe {
             if self.written == self.bytes.len() {
-                self.close();
+                self.bytes = Vec::new();
+                self.written = 0;
+                if self.closes_when_written {
+                    self.close();
+                }
                 return;
             }
             match pipe.write(&self.bytes[self.written..]) {
@@ -47,13 +84,5 @@ impl StdinWriter {
                 }
             }
         }
-    }
-
-    /// Closes the pipe and frees the buffer.
-    fn close(&mut self) {
-        self.pipe = None;
-        let is_all = self.written == self.bytes.len();
-        self.bytes = Vec::new();
-        self.written = usize::from(!is_all);
     }
 }

@@ -17,21 +17,24 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{ExitStatus, LimitKind};
 use rustix::process::{WaitStatus, getpid, set_child_subreaper};
 
-use super::ending::{EndSignal, Ending, EndingRecipe, EndingStep, SignalTarget};
+use super::dialogue::Dialogue;
+use super::ending::{EndAction, EndSignal, Ending, EndingRecipe, EndingStep, SignalTarget};
 use super::limits::{ActivitySampler, ActivitySource, LimitTimers};
 use super::output::{EventReader, StderrReader};
 use super::ports::{Percent, Ports, RunResult, RunSpec};
-use super::stdin_writer::StdinWriter;
+use crate::conversation::Control;
 use crate::process::niceness::NicenessGuard;
 use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage};
 use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport};
 use crate::verdict::Cause;
+use talk::Talk;
 
 mod finish;
 mod poll_io;
 mod progress;
 mod start;
+mod talk;
 mod verify;
 
 pub use finish::{redact_record, redacted_report};
@@ -85,7 +88,7 @@ struct Run<'a> {
     exit: Option<ExitStatus>,
     started: Instant,
     ended_at: Option<Duration>,
-    stdin: StdinWriter,
+    dialogue: Dialogue,
     /// `None` for a verification: it prints everything to one pipe, read as `stderr`.
     stdout: Option<EventReader<'a, ChildStdout>>,
     stderr: StderrReader<'a, ChildStderr>,
@@ -94,7 +97,12 @@ struct Run<'a> {
     sampler: ActivitySampler,
     cause: Option<Cause>,
     ending: Option<Ending>,
+    /// The end of an agent that has ended its last turn.
+    finishing: Option<Ending>,
+    talk: Talk,
     signals: Vec<EndSignal>,
+    /// Whether a step of the ending reached the agent.
+    is_forced: bool,
     /// Whether the last round read everything that was available.
     is_drained: bool,
     last_tick: Duration,
@@ -105,7 +113,7 @@ struct Run<'a> {
     usage: TreeUsage,
     machine_tasks_at_count: u64,
     thread_reported: bool,
-    stdin_reported: bool,
+    prompt_reported: bool,
     last_snapshot_bytes: Option<(u64, u64)>,
     last_snapshot_at: Option<Duration>,
     /// The percentage of the last snapshot.
@@ -138,8 +146,8 @@ impl<'a> Run<'a> {
         }
         crash_point(CrashPoint::AgentReaped);
         self.ended_at = Some(self.now());
-        if self.exit.is_some() && self.signals.is_empty() {
-            // The agent exited before our first signal reached it: its own end counts.
+        if self.exit.is_some() && !self.is_forced {
+            // The agent exited before our first step reached it: its own end counts.
             self.cause = self.cause.take().filter(|cause| matches!(cause, Cause::Internal { .. }));
         }
         self.drain();
@@ -159,6 +167,7 @@ impl<'a> Run<'a> {
         self.exit = self.exit.or(exit);
         // Output of the swept processes.
         self.drain();
+        self.act_on_steps();
         self.report_progress();
         report
     }
@@ -168,7 +177,8 @@ impl<'a> Run<'a> {
         while !self.reap() {
             let now = self.now();
             self.run_due_actions(now)?;
-            if self.ending.as_ref().is_some_and(|ending| ending.is_exhausted(now)) {
+            let ending = self.ending.as_ref().or(self.finishing.as_ref());
+            if ending.is_some_and(|ending| ending.is_exhausted(now)) {
                 break;
             }
             self.wait_and_read()?;
@@ -192,6 +202,7 @@ impl<'a> Run<'a> {
         if now >= self.last_tick + TICK {
             self.last_tick = now;
             self.check_cancel();
+            self.pass_on_answers();
             self.count_if_needed(now);
             if let Some(niceness) = &mut self.niceness {
                 niceness.retry_autogroup();
@@ -201,7 +212,8 @@ impl<'a> Run<'a> {
             self.last_upkeep = now;
             self.ports.periodic_upkeep();
         }
-        if self.ending.is_none() {
+        self.continue_talk(now);
+        if self.ending.is_none() && self.finishing.is_none() {
             if let Some(warning) = self.limit_timers.warning(now) {
                 self.ports.on_warning(warning);
             }
@@ -210,27 +222,47 @@ impl<'a> Run<'a> {
         }
         // The ending may have begun in this round.
         let now = self.now();
-        match self.ending.as_mut().and_then(|ending| ending.next_step(now)) {
-            Some(step) => self.send(step),
+        let ending = self.ending.as_mut().or(self.finishing.as_mut());
+        match ending.and_then(|ending| ending.next_step(now)) {
+            Some(step) => self.take_step(step),
             None => Ok(()),
         }
     }
 
-    fn send(&mut self, step: EndingStep) -> io::Result<()> {
-        let signal = step.signal.signal();
+    fn take_step(&mut self, step: EndingStep) -> io::Result<()> {
+        match step.action {
+            EndAction::StopTurn => {
+                self.is_forced = true;
+                self.control(Control::Interrupt);
+            }
+            EndAction::CloseStdin => {
+                self.is_forced |= self.ending.is_some();
+                self.dialogue.close_stdin();
+            }
+            EndAction::Signal { signal, target } => return self.send_signal(signal, target),
+        }
+        Ok(())
+    }
+
+    fn send_signal(&mut self, sent: EndSignal, target: SignalTarget) -> io::Result<()> {
+        let signal = sent.signal();
         // The agent itself is never exempt, whatever its name. If it has exited by itself, nothing was sent.
         if signal_checked(&self.agent, signal)? == SignalOutcome::Gone {
             return Ok(());
         }
-        self.signals.push(step.signal);
-        if step.target == SignalTarget::Tree {
+        if self.ending.is_some() {
+            self.is_forced = true;
+            self.signals.push(sent);
+        }
+        if target == SignalTarget::Tree {
             signal_all_but(self.agent.pid, self.tree(), signal)?;
         }
         Ok(())
     }
 
     fn begin_ending(&mut self, cause: Cause) {
-        if self.ending.is_none() {
+        // An agent that has ended its last turn has its result: there is nothing left to cancel or to limit.
+        if self.ending.is_none() && self.finishing.is_none() {
             let recipe = match cause {
                 Cause::TooManyProcesses { .. } => EndingRecipe::kill(),
                 _ => self.spec.plan.ending.clone(),
@@ -294,7 +326,7 @@ impl<'a> Run<'a> {
         if let Some(events) = &mut self.stdout {
             let mut remaining = events.pipe.available();
             while remaining > 0 {
-                let (count, _) = events.read(&mut self.buffer);
+                let (count, _) = events.read(&mut self.buffer, &mut self.dialogue);
                 remaining = if count == 0 { 0 } else { remaining.saturating_sub(count) };
             }
         }

@@ -50,6 +50,9 @@ pub struct Facts<'a> {
     pub cause: Option<&'a Cause>,
     /// `None` if it could not be killed.
     pub exit: Option<ExitStatus>,
+    /// We ended the agent after its last turn, because it takes messages and would have waited for the next one. Then its exit
+    /// status says nothing.
+    pub was_finished: bool,
     pub report: &'a Report,
     pub stderr: &'a StderrDigest,
     /// The thread it had to resume.
@@ -79,6 +82,7 @@ fn end(facts: &Facts<'_>) -> TaskEnd {
         return wrong_thread(expected, announced);
     }
     let code = match facts.exit {
+        _ if facts.was_finished => 0,
         Some(ExitStatus::Signal(signal)) => return killed_by_signal(signal),
         Some(ExitStatus::Code(code)) => code,
         None => return failed(FailureKind::Internal, "the exit status of the agent is unknown".to_owned()),

@@ -28,6 +28,7 @@ fn facts<'a>(
 ) -> Facts<'a> {
     Facts {
         protocol: AgentProtocol::CodexExec,
+        was_finished: false,
         cause: None,
         exit: Some(exit),
         report,

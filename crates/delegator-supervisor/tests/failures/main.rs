@@ -74,6 +74,7 @@ fn judge(report: &Report, stderr: &str) -> (FailureKind, bool) {
     let ended_at: Zoned = "2026-11-16T14:00:00Z[UTC]".parse().unwrap();
     let facts = Facts {
         protocol: AgentProtocol::CodexExec,
+        was_finished: false,
         cause: None,
         exit: Some(ExitStatus::Code(1)),
         report,

@@ -12,6 +12,7 @@ use delegator_domain::agents::AgentProtocol;
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{ExitStatus, TaskEnd};
 use delegator_supervisor::agent::{LaunchPlan, Leftovers};
+use delegator_supervisor::conversation::ConversationPlan;
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
 use delegator_supervisor::run::{
     ActivitySource, CancelRequest, EndingRecipe, LimitWarning, Limits, Ports, RunResult, RunSpec, Snapshot,
@@ -62,8 +63,13 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
             program: case.program,
             args: case.args.into_iter().map(Into::into).collect(),
             env: vec![("DELEGATOR_TASK".to_owned(), format!("{}:0", case.task))],
-            stdin: case.stdin.into_bytes(),
+            conversation: match case.idle_prompt {
+                Some(prompt) => ConversationPlan::IdleQueue { prompt },
+                None => ConversationPlan::Once { stdin: case.stdin.into_bytes() },
+            },
             ending: EndingRecipe::graceful(grace, grace),
+            finish: EndingRecipe::close(grace),
+            linger: Duration::ZERO,
             expected_thread: case.expected_thread,
         },
         environment: case.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -87,6 +93,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         sweep: SweepLimits::default(),
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),
+        answer_timeout: Duration::from_secs(1),
         leftovers: Leftovers::ShellSnapshots { codex_home: folder.join("codex-home") },
         verify: case.check.map(|check| check.into_spec(&case.task)),
     }

@@ -24,6 +24,8 @@ pub(crate) struct Case {
     pub(crate) args: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) stdin: String,
+    /// The prompt of an agent of the idle dialect.
+    pub(crate) idle_prompt: Option<String>,
     pub(crate) grace_ms: u64,
     pub(crate) idle_ms: u64,
     pub(crate) hard_ms: u64,
@@ -116,6 +118,7 @@ impl World {
                 ("FOLDER".to_owned(), self.folder.path().display().to_string()),
             ],
             stdin: String::new(),
+            idle_prompt: None,
             grace_ms: 400,
             idle_ms: 20_000,
             hard_ms: 40_000,

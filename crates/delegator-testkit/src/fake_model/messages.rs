@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::event_stream;
 
 /// The event stream of content blocks and the end of the message.
-pub(super) fn messages_body(blocks: &[Value]) -> String {
+pub(crate) fn messages_body(blocks: &[Value]) -> String {
     let mut events = vec![json!({"type": "message_start", "message": {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 100, "output_tokens": 1},

@@ -167,7 +167,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::Response(_) => "response_item",
             RolloutPayload::Other { .. } => "bookkeeping",
         },
-        Event::Acp(AcpEvent::Sent(_)) => "sent",
+        Event::Acp(AcpEvent::Sent(_)) | Event::Sent => "sent",
         Event::Acp(AcpEvent::Received(message)) => match message {
             AgentMessage::Update(_) => "session/update",
             AgentMessage::PermissionRequest { .. } => "session/request_permission",

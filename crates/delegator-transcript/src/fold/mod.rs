@@ -71,8 +71,8 @@ pub struct FoldOptions {
     pub workdir: Option<String>,
     /// The thread's token usage before this run.
     pub usage_before: Option<Usage>,
-    /// The thread's cost in dollars before this run.
-    pub cost_before: Option<f64>,
+    /// The thread's cost before this run, in millionths of a US dollar.
+    pub cost_before: Option<u64>,
     /// The dialect, if the lines do not show it.
     pub dialect: Option<Dialect>,
     /// The thread of a stream of a dialect without threads. A supervisor has none: its thread ids can be resumed.
@@ -333,10 +333,9 @@ impl Fold {
     }
 
     fn usage_report(&self, dialect: Option<Dialect>) -> Option<UsageReport> {
-        let before = self.options.usage_before;
         let of_stream = dialect.is_some_and(Dialect::counts_usage_of_stream);
         let report = if of_stream { UsageReport::of_run } else { UsageReport::of_thread };
-        self.usage.map(|total| report(total, before))
+        self.usage.map(|total| report(total, self.options.usage_before))
     }
 
     fn report(&self, translator: &Translator) -> Report {
@@ -369,7 +368,7 @@ impl Fold {
             plan: self.plan.iter().map(step).collect(),
             plan_steps_not_listed: self.plan_steps_not_listed,
             usage: self.usage_report(translator.dialect()),
-            cost: self.cost.map(|total| CostReport::new(total, self.options.cost_before)),
+            cost: self.cost.map(|total| CostReport::of_thread(total, self.options.cost_before)),
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,

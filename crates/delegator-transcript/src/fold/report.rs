@@ -57,7 +57,7 @@ pub struct Report {
     pub plan_steps_not_listed: u64,
     /// Absent if the dialect does not report usage.
     pub usage: Option<UsageReport>,
-    /// Absent if the agent does not report its cost.
+    /// Absent if the agent does not report costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReport>,
     /// Warnings of the agent, without duplicates. Never a failure.

@@ -2,7 +2,7 @@
 //!
 //! Codex reports the running total of the whole *thread*, so a resumed thread starts with its earlier usage. The share
 //! of this run is the difference to a baseline, which the caller knows from the thread's earlier runs. Other agents
-//! report the tokens of the run alone; then the baseline is added. Costs are always those of the thread.
+//! report the total of the run, to which the baseline is added.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,14 @@ pub struct UsageReport {
     pub cache_hit_rate: Option<f64>,
 }
 
+/// The cost of a thread and of this run, in millionths of a US dollar: exact when stored and added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostReport {
+    pub thread_total: u64,
+    /// The share of this run.
+    pub own: u64,
+}
+
 impl UsageReport {
     /// From the total of the thread.
     pub(super) fn of_thread(total: Usage, before: Option<Usage>) -> Self {
@@ -33,19 +41,17 @@ impl UsageReport {
     }
 }
 
-/// Cost of a thread and of this run, in dollars, as the agent reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CostReport {
-    /// The running total of the thread.
-    pub thread_total_usd: f64,
-    /// The share of this run.
-    pub own_usd: f64,
+impl CostReport {
+    /// From the total of the thread in US dollars.
+    pub(super) fn of_thread(total: f64, before: Option<u64>) -> Self {
+        let total = millionths(total);
+        Self { thread_total: total, own: total.saturating_sub(before.unwrap_or_default()) }
+    }
 }
 
-impl CostReport {
-    pub(super) fn new(total: f64, before: Option<f64>) -> Self {
-        Self { thread_total_usd: total, own_usd: (total - before.unwrap_or(0.0)).max(0.0) }
-    }
+fn millionths(dollars: f64) -> u64 {
+    // `as` saturates, which is what is wanted of absurd costs.
+    (dollars * 1e6).round() as u64
 }
 
 /// Never below zero: a review reports zeros regardless of the thread's usage.
@@ -104,9 +110,10 @@ mod tests {
 
     #[test]
     fn the_own_cost_is_what_the_thread_had_not_cost_before() {
-        assert_eq!(CostReport::new(0.75, Some(0.5)).own_usd, 0.25);
-        assert_eq!(CostReport::new(0.75, None).own_usd, 0.75);
-        assert_eq!(CostReport::new(0.0, Some(0.5)).own_usd, 0.0);
+        let cost = |thread_total, own| CostReport { thread_total, own };
+        assert_eq!(CostReport::of_thread(0.003, Some(1000)), cost(3000, 2000));
+        assert_eq!(CostReport::of_thread(0.003, None), cost(3000, 3000));
+        assert_eq!(CostReport::of_thread(f64::NAN, Some(1)), cost(0, 0));
     }
 
     #[test]

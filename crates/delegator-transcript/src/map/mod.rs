@@ -106,6 +106,8 @@ pub enum UnmappedReason {
     Redundant,
     /// Settings and bookkeeping of a session.
     Context,
+    /// A line that we sent to the agent.
+    Sent,
     /// An item of a type that is not documented; left out by `strict`, as are the following.
     UnknownItem,
     /// A patch that is not finished.
@@ -120,7 +122,7 @@ impl UnmappedReason {
         match self {
             Self::NotJson | Self::Unknown | Self::Ignored | Self::Context => true,
             Self::UnknownItem | Self::PatchInProgress | Self::InvalidField => true,
-            Self::Blank | Self::Held | Self::Redundant => false,
+            Self::Blank | Self::Held | Self::Redundant | Self::Sent => false,
         }
     }
 }
@@ -205,6 +207,7 @@ impl Translator {
             Event::Rollout(_) => Dialect::Rollout,
             Event::Acp(_) => Dialect::Acp,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
+            Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
             Event::Blank => return sink(Effect::Unmapped(UnmappedReason::Blank)),
         };

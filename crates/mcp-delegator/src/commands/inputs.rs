@@ -190,6 +190,10 @@ pub struct AgentInputs {
     #[serde(default)]
     #[schemars(extend("x-advanced" = true))]
     pub skip_git_repo_check: bool,
+    /// Ask the user for each permission that the agent requests, instead of deciding by mode
+    #[serde(default)]
+    #[schemars(extend("x-advanced" = true))]
+    pub ask: bool,
     /// Environment variables visible to the commands that the agent runs
     #[serde(default)]
     #[schemars(schema_with = "env_policies", extend("x-advanced" = true))]

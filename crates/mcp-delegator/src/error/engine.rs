@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::task::{Mode, State, TaskId, TaskIdPrefix, TaskLocation};
 use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, VariableAccess};
 use delegator_registry::RegistryError;
@@ -216,7 +216,7 @@ pub fn mode_too_wide(requested: Mode, allowed: Mode) -> Problem {
 
 fn missing_agent(message: String, agent: &str) -> AppError {
     let suggestion = match agent {
-        BUILT_IN_AGENT => {
+        DEFAULT_AGENT => {
             "Run: npm install -g @openai/codex, then: codex login. Or set its path with codex_bin or MCP_DELEGATOR_CODEX_BIN."
                 .to_owned()
         }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use delegator_config::Config;
-use delegator_domain::agents::{BUILT_IN_AGENT, ConfiguredAgent};
+use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::{EnvPolicyName, Mode};
 use delegator_engine::{
     AgentInput, Capabilities, VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access,
@@ -24,7 +24,7 @@ use crate::spec::PreflightContext;
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
 pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, Some(context.current_dir));
-    problems.extend(selected_agent_problems(input, context.config, BUILT_IN_AGENT));
+    problems.extend(selected_agent_problems(input, context.config, DEFAULT_AGENT));
     if input.get("working_dir").is_none() {
         let roots = &context.config.settings.allowed_roots;
         problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
@@ -86,7 +86,7 @@ fn selected_agent_problems(input: &Value, config: &Config, default_agent: &str) 
     };
     let capabilities = Capabilities::of(agent.protocol);
     let is_given = |name: &str| match input.get(name) {
-        None | Some(Value::Null) => false,
+        None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::Array(list)) => !list.is_empty(),
         // Without a sandbox of its own, an agent's commands see all variables that it has.
         Some(policy) if name == AgentInput::EnvPolicy.name() => policy != EnvPolicyName::InheritAll.name(),

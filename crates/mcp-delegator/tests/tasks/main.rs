@@ -9,6 +9,7 @@ mod concurrent_servers;
 mod crashes;
 mod events;
 mod evidence;
+mod idle_agents;
 mod lifecycle;
 mod plain_agents;
 mod project_limits;

@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use super::capabilities::Capabilities;
+use super::capabilities::{AgentInput, Capabilities, MessageSupport};
 use super::environment::Variables;
 use super::health::HealthCheck;
 use super::launch::LaunchRequest;
@@ -45,8 +45,12 @@ pub(crate) use stderr::{
     Message, NO_SANDBOX_HELPER, StderrLine, is_refused_write, parse_line, sandbox_advice,
 };
 
-pub(super) const CAPABILITIES: Capabilities =
-    Capabilities { threads: true, sandbox: true, unsupported_inputs: &[] };
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
+    threads: true,
+    sandbox: true,
+    messages: MessageSupport::None,
+    unsupported_inputs: &[AgentInput::Ask],
+};
 
 pub(super) const SIGN_IN_COMMAND: &str = "codex login";
 

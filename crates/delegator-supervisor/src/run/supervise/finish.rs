@@ -21,7 +21,7 @@ impl Run<'_> {
     /// Also returns the specification, for a verification that follows.
     pub(super) fn finish(mut self, sweep_result: io::Result<SweepReport>) -> (RunResult, RunSpec) {
         self.stderr.finish();
-        if !self.stdin_reported {
+        if !self.prompt_reported {
             self.ports.on_stdin_delivered();
         }
         let (report, stdout, last_output) = self.finish_stdout();
@@ -30,6 +30,7 @@ impl Run<'_> {
             protocol: self.spec.protocol,
             cause: self.cause.as_ref(),
             exit: self.exit,
+            was_finished: self.finishing.is_some(),
             report: &report,
             stderr: &self.stderr.digest,
             expected_thread: self.spec.plan.expected_thread.as_deref(),
@@ -73,7 +74,7 @@ impl Run<'_> {
             sweep,
             elapsed,
             quiet: self.limit_timers.idle_time(elapsed),
-            stdin_delivered: self.stdin.is_delivered(),
+            stdin_delivered: self.dialogue.is_delivered(),
             verification: None,
         };
         (result, self.spec)

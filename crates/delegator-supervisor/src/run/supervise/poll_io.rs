@@ -24,9 +24,9 @@ struct ReadyStreams {
 
 impl Run<'_> {
     fn next_deadline(&self, now: Duration) -> Duration {
-        let due = match &self.ending {
+        let due = match self.ending.as_ref().or(self.finishing.as_ref()) {
             Some(ending) => ending.next_due(),
-            None => self.limit_timers.next_deadline(),
+            None => self.limit_timers.next_deadline().min(self.next_talk_deadline()),
         };
         let mut next = due.min(self.last_tick + TICK);
         if self.ending.is_none() && self.spec.limits.activity_source == ActivitySource::OutputOrCpu {
@@ -55,7 +55,7 @@ impl Run<'_> {
         if let (Some(events), true) = (&mut self.stdout, ready.stdout) {
             is_drained = false;
             for _ in 0..MAX_READS_PER_ROUND {
-                let (count, is_activity) = events.read(&mut self.buffer);
+                let (count, is_activity) = events.read(&mut self.buffer, &mut self.dialogue);
                 if is_activity {
                     self.limit_timers.record_activity(after);
                 }
@@ -74,10 +74,11 @@ impl Run<'_> {
         // Output that arrived during a pause may take another round to read.
         self.is_drained = is_drained && !was_paused;
         if ready.stdin {
-            self.stdin.write_some();
+            self.dialogue.write_some();
         }
         if ready.wake {
             self.check_cancel();
+            self.pass_on_answers();
         }
         Ok(())
     }
@@ -87,7 +88,7 @@ impl Run<'_> {
             (Some(self.agent_pidfd.as_fd()), PollFlags::IN),
             (self.stdout.as_ref().and_then(|events| events.pipe.fd()), PollFlags::IN),
             (self.stderr.pipe.fd(), PollFlags::IN),
-            (self.stdin.pending_fd(), PollFlags::OUT),
+            (self.dialogue.pending_fd(), PollFlags::OUT),
             (self.ports.wake_fd(), PollFlags::IN),
         ];
         let mut fd_indices = [None; 5];

@@ -16,8 +16,8 @@ use crate::verdict::Cause;
 impl Run<'_> {
     pub(super) fn report_progress(&mut self) {
         let Some(events) = &self.stdout else { return };
-        if !self.stdin_reported && self.stdin.pending_fd().is_none() {
-            self.stdin_reported = true;
+        if !self.prompt_reported && self.talk.has_prompt && self.dialogue.is_written() {
+            self.prompt_reported = true;
             self.ports.on_stdin_delivered();
         }
         if !self.thread_reported

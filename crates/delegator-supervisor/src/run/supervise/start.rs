@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use rustix::process::getpid;
 
+use super::super::dialogue::Dialogue;
 use super::super::limits::{ActivitySampler, LimitTimers};
 use super::super::output::{EventReader, Pipe, StderrReader};
 use super::super::ports::{Ports, RunSpec};
 use super::super::spawn::{SpawnedChild, spawn, spawn_verification};
-use super::super::stdin_writer::StdinWriter;
+use super::talk::Talk;
 use super::{Role, Run, machine_tasks};
+use crate::conversation::ConversationPlan;
 use crate::process::identity::open_pidfd;
 use crate::process::tree::TreeUsage;
 use crate::process::{ProcessStat, read_stat};
@@ -22,7 +24,7 @@ use crate::process::{ProcessStat, read_stat};
 struct OpenedChild {
     pidfd: OwnedFd,
     stat: ProcessStat,
-    stdin: StdinWriter,
+    dialogue: Dialogue,
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
 }
@@ -43,8 +45,9 @@ impl<'a> Run<'a> {
         };
         crash_point(CrashPoint::AgentSpawned);
         let started = Instant::now();
-        let input = std::mem::take(&mut spec.plan.stdin);
-        let child = match open_child(spawned, input) {
+        let nothing = ConversationPlan::Once { stdin: Vec::new() };
+        let conversation = std::mem::replace(&mut spec.plan.conversation, nothing);
+        let child = match open_child(spawned, conversation) {
             Ok(child) => child,
             Err(error) => return Err((Box::new(spec), error)),
         };
@@ -63,13 +66,16 @@ impl<'a> Run<'a> {
             exit: None,
             started,
             ended_at: None,
-            stdin: child.stdin,
+            dialogue: child.dialogue,
             stdout,
             stderr,
             buffer: Vec::new(),
             cause: None,
             ending: None,
+            finishing: None,
+            talk: Talk::default(),
             signals: Vec::new(),
+            is_forced: false,
             is_drained: false,
             last_tick: Duration::ZERO,
             last_upkeep: Duration::ZERO,
@@ -78,7 +84,7 @@ impl<'a> Run<'a> {
             usage: TreeUsage { processes: 1, ticks: 0 },
             machine_tasks_at_count: machine_tasks(),
             thread_reported: false,
-            stdin_reported: false,
+            prompt_reported: false,
             last_snapshot_bytes: None,
             last_snapshot_at: None,
             percent: None,
@@ -88,7 +94,7 @@ impl<'a> Run<'a> {
 }
 
 /// Opens a pidfd and the pipes of a child. Kills and reaps the child if that fails.
-fn open_child(spawned: SpawnedChild, input: Vec<u8>) -> io::Result<OpenedChild> {
+fn open_child(spawned: SpawnedChild, conversation: ConversationPlan) -> io::Result<OpenedChild> {
     let SpawnedChild { mut child, stdin, stdout, stderr } = spawned;
     let opened = (|| {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
@@ -97,7 +103,7 @@ fn open_child(spawned: SpawnedChild, input: Vec<u8>) -> io::Result<OpenedChild> 
         let pidfd = open_pidfd(pid)?.ok_or_else(gone)?;
         let stat = read_stat(pid).ok_or_else(gone)?;
         let (stdout, stderr) = (Pipe::new(stdout)?, Pipe::new(stderr)?);
-        Ok(OpenedChild { pidfd, stat, stdin: StdinWriter::new(stdin, input)?, stdout, stderr })
+        Ok(OpenedChild { pidfd, stat, dialogue: Dialogue::new(conversation, stdin)?, stdout, stderr })
     })();
     if opened.is_err() {
         let _ = child.kill();

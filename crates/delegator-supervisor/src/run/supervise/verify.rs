@@ -13,6 +13,7 @@ use super::super::ports::{Ports, RunResult, RunSpec, Snapshot, StreamSummary, Ve
 use super::finish::{LAST_BYTES, redacted_end};
 use super::{Role, Run};
 use crate::agent::LaunchPlan;
+use crate::conversation::ConversationPlan;
 use crate::process::SweepReport;
 use crate::verdict::{Cause, verification_outcome};
 
@@ -36,12 +37,15 @@ pub(super) fn verify(
     // A verification may be silent: only the hard limit applies.
     spec.limits = Limits { idle: limit, hard: limit, activity_source: ActivitySource::Output };
     spec.environment = verification.plan.environment;
+    let ending = spec.plan.ending.signals_only();
     spec.plan = LaunchPlan {
         program: verification.plan.program,
         args: verification.plan.args,
         env: Vec::new(),
-        stdin: Vec::new(),
-        ending: spec.plan.ending,
+        conversation: ConversationPlan::Once { stdin: Vec::new() },
+        ending: ending.clone(),
+        finish: ending,
+        linger: Duration::ZERO,
         expected_thread: None,
     };
     let sentinel = verification.plan.sentinel;

@@ -1,7 +1,7 @@
 //! `cloud submit`: delegate a task to a cloud environment.
 
 use delegator_config::environments::{self, EnvironmentsError};
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::environment::Environment;
 use delegator_domain::task::Provider;
 use delegator_engine::{EngineError, RemoteSubmission};
@@ -98,7 +98,7 @@ pub fn submit(context: &Context<'_>, input: &Submit, record: Value) -> Result<Su
         branch,
         working_dir: context.process.current_dir.display().to_string(),
         title: title(context, &given.task),
-        agent: BUILT_IN_AGENT.to_owned(),
+        agent: DEFAULT_AGENT.to_owned(),
         labels: labels(context.config, &given.labels),
         input: record,
         idempotency: idempotency.map(|key| Idempotency::new(key, fingerprint(&hashed))),

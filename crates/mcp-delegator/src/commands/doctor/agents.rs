@@ -1,6 +1,6 @@
 //! Checks of the agents: their programs and versions, whether they can authenticate, and whether their sandbox works.
 
-use delegator_domain::agents::{AgentProtocol, BUILT_IN_AGENT, ConfiguredAgent};
+use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT};
 use delegator_domain::task::Mode;
 use delegator_engine::{
     Agent, Engine, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment, sandbox_advice,
@@ -37,7 +37,7 @@ fn agent_checks(
     configured: &ConfiguredAgent,
     variables: &Variables,
 ) -> Vec<Check> {
-    let is_built_in = configured.name == BUILT_IN_AGENT;
+    let is_built_in = configured.name == DEFAULT_AGENT;
     let check_name = |what: &str| match (is_built_in, what) {
         (true, what) => what.to_owned(),
         (false, "agent") => format!("agents.{}", configured.name),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
-use delegator_domain::agents::BUILT_IN_AGENT;
+use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
@@ -50,7 +50,7 @@ pub fn engine(context: &Context<'_>) -> Result<Engine, AppError> {
 /// The providers of cloud environments. Nothing is started or connected before it is needed.
 fn providers(context: &Context<'_>) -> Providers {
     let mut providers = Providers::default();
-    if let Some(codex) = context.config.agent(BUILT_IN_AGENT) {
+    if let Some(codex) = context.config.agent(DEFAULT_AGENT) {
         let scratch = context.state_dir.clone().unwrap_or_default().join("codex-cloud");
         let hosted = HostedCodex::new(codex, variables(context), scratch);
         providers = providers.with(Provider::CodexCloud, Arc::new(hosted));
@@ -116,7 +116,7 @@ pub fn build_submission(
     let agent_name =
         request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
     let select = |config| {
-        select_agent(config, agent_name.unwrap_or(BUILT_IN_AGENT))
+        select_agent(config, agent_name.unwrap_or(DEFAULT_AGENT))
             .map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
@@ -237,6 +237,8 @@ fn build_settings(
         add_dirs: absolute(&agent.add_dirs),
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
+        ask: agent.ask,
+        answer_timeout_sec: configured.answer_timeout.as_secs(),
         env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,
         usage_before: None,

@@ -26,6 +26,7 @@ fn request() -> LaunchRequest {
         add_dirs: Vec::new(),
         output_schema: None,
         skip_git_repo_check: false,
+        ask: false,
         env_policy: EnvPolicy::InheritNone,
         marker: "T-local-0:0".to_owned(),
         resume: None,
@@ -74,7 +75,7 @@ fn args_for_every_mode() {
 fn preview_is_read_only_with_an_instruction() {
     let request = LaunchRequest { preview: true, mode: Mode::WorkspaceWrite, ..request() };
     insta::assert_snapshot!(args_of(&request, NEWEST));
-    let stdin = String::from_utf8(request.stdin()).unwrap();
+    let stdin = request.prompt();
     assert_eq!(stdin, format!("{PREVIEW_INSTRUCTION}fix the tests"));
 }
 
@@ -168,7 +169,7 @@ proptest! {
                 prop_assert!(!arg.to_string_lossy().contains(&part), "{arg:?}");
             }
         }
-        prop_assert!(request.stdin().ends_with(task.as_bytes()));
+        prop_assert!(request.prompt().ends_with(&task));
     }
 
     #[test]

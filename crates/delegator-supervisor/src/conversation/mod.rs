@@ -1,0 +1,145 @@
+//! What is written to an agent's standard input, and when.
+//!
+//! A [`Conversation`] is pure: it gets the lines of the agent and the wishes of the user ([`Control`]) and fills an
+//! [`Outbox`] with lines to send and [`Step`]s that the supervision loop acts upon. It never decides whether a turn
+//! succeeded: the dialect of the agent does, from the stored lines of both sides (`delegator-transcript`).
+//!
+//! Invariants: no prompt is sent while a turn runs, and none after an interrupt.
+
+mod idle_queue;
+mod once;
+
+use delegator_domain::message::{Delivery, MessageNumber};
+use delegator_domain::question::{Answer, Question, QuestionNumber};
+
+use idle_queue::IdleQueue;
+use once::Once;
+
+/// The conversation that an agent is started for. Data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConversationPlan {
+    /// The agent reads all of its input, then works. It takes no messages.
+    Once { stdin: Vec<u8> },
+    /// The agent reads one message after the other and reports when it is idle.
+    IdleQueue { prompt: String },
+}
+
+impl ConversationPlan {
+    /// Whether the stored stream contains the lines that we send, too.
+    pub(crate) fn records_sent_lines(&self) -> bool {
+        !matches!(self, ConversationPlan::Once { .. })
+    }
+}
+
+/// A wish of the user, or of the supervision loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Only while [`Conversation::can_take`] allows it.
+    Message {
+        number: MessageNumber,
+        text: String,
+        delivery: Delivery,
+    },
+    Answer {
+        question: QuestionNumber,
+        answer: Answer,
+    },
+    /// Stop the running turn. The process is ended afterwards.
+    Interrupt,
+    /// No further turn follows: let the agent exit.
+    Finish,
+}
+
+/// What happened in the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The agent has the prompt.
+    Ready,
+    /// The agent waits for an answer.
+    Asked(Question),
+    /// The agent no longer waits for it.
+    Withdrawn(QuestionNumber),
+    /// The agent confirmed a message or began to work on it.
+    Accepted(MessageNumber),
+    Refused {
+        message: MessageNumber,
+        reason: String,
+    },
+    /// No turn runs: the next message can be delivered.
+    TurnEnded,
+    /// The agent works although it had ended its turn.
+    Working,
+    /// The agent takes nothing more: the handshake failed, or it has ended its session.
+    Over,
+}
+
+/// What a conversation wants to be done.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) lines: Vec<Vec<u8>>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) closes_stdin: bool,
+}
+
+impl Outbox {
+    /// Sends bytes as they are if they are all of the input, else a line, which must not contain a line end.
+    pub(crate) fn send(&mut self, line: Vec<u8>) {
+        self.lines.push(line);
+    }
+
+    pub(crate) fn report(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// Closes standard input after everything was written.
+    pub(crate) fn close_stdin(&mut self) {
+        self.closes_stdin = true;
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Conversation {
+    Once(Once),
+    IdleQueue(IdleQueue),
+}
+
+impl Conversation {
+    pub(crate) fn new(plan: ConversationPlan) -> Conversation {
+        match plan {
+            ConversationPlan::Once { stdin } => Conversation::Once(Once::new(stdin)),
+            ConversationPlan::IdleQueue { prompt } => Conversation::IdleQueue(IdleQueue::new(prompt)),
+        }
+    }
+
+    /// Begins the conversation; called once, when the agent has been started.
+    pub(crate) fn open(&mut self, out: &mut Outbox) {
+        match self {
+            Conversation::Once(once) => once.open(out),
+            Conversation::IdleQueue(idle) => idle.open(out),
+        }
+    }
+
+    /// Processes a line of the agent, without its line end.
+    pub(crate) fn on_line(&mut self, line: &str, out: &mut Outbox) {
+        match self {
+            Conversation::Once(_) => {}
+            Conversation::IdleQueue(idle) => idle.on_line(line, out),
+        }
+    }
+
+    pub(crate) fn on_control(&mut self, control: Control, out: &mut Outbox) {
+        match self {
+            // It has no turns, asks nothing and takes no messages.
+            Conversation::Once(_) => {}
+            Conversation::IdleQueue(idle) => idle.on_control(control, out),
+        }
+    }
+
+    /// Whether a message of this kind can be delivered now.
+    pub(crate) fn can_take(&self, delivery: Delivery) -> bool {
+        match self {
+            Conversation::Once(_) => false,
+            Conversation::IdleQueue(idle) => idle.can_take(delivery),
+        }
+    }
+}

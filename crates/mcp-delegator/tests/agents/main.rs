@@ -1,0 +1,13 @@
+//! Real agents against fake models on a loopback port. Covers what the scripted agent cannot: the behaviour of the agents
+//! themselves.
+//!
+//! `scripts/install-codex`, `scripts/install-hosts` and `scripts/install-agents` install them into `.tools/`. Without them these
+//! tests fail; they do not skip.
+
+#![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
+
+mod codex_hidden_state;
+mod codex_tasks;
+mod every_agent;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
