@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::Text;
 use crate::protocol::{Preamble, ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::acp::{AgentMessage, ClientMessage};
+use crate::wire::claude::ClaudeLine;
 
 /// One decoded line.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub enum Event<'a> {
     Rollout(RolloutLine<'a>),
     /// A message of the Agent Client Protocol.
     Acp(AcpEvent<'a>),
+    /// A line of Claude Code.
+    Claude(ClaudeLine<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
         text: Text<'a>,

@@ -21,6 +21,7 @@ use crate::longline::LongLineFacts;
 use crate::protocol::{Preamble, ProtocolEvent};
 use crate::wire::SENT;
 use crate::wire::acp::{AgentMessage, ClientMessage};
+use crate::wire::claude::ClaudeLine;
 use crate::wire::json_rpc::Message;
 pub(crate) use error::named_code;
 use item::decode_item;
@@ -99,8 +100,11 @@ fn decode_line<'a>(line: &Object<'a>, item: Option<&Object<'a>>, remains: Option
         // An envelope is checked last, so that a Codex exec event or an idle event with a `payload` beside it is still
         // decoded as that event.
         name => {
-            return match decode_idle_event(name, line, remains) {
-                Some(event) => Event::Idle(event),
+            if let Some(event) = decode_idle_event(name, line, remains) {
+                return Event::Idle(event);
+            }
+            return match ClaudeLine::from_members(name, line) {
+                Some(line) => Event::Claude(line),
                 None => decode_enveloped(line, Some(kind), remains),
             };
         }

@@ -9,6 +9,7 @@ use crate::framer::Line;
 use crate::json::Text;
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
 use crate::wire::acp::AgentMessage;
+use crate::wire::claude::ClaudeLine;
 
 /// Bounds on the stored names of unknown types.
 const MAX_NAMES: usize = 64;
@@ -167,7 +168,7 @@ fn type_name(event: &Event<'_>) -> &'static str {
             RolloutPayload::Response(_) => "response_item",
             RolloutPayload::Other { .. } => "bookkeeping",
         },
-        Event::Acp(AcpEvent::Sent(_)) | Event::Sent => "sent",
+        Event::Acp(AcpEvent::Sent(_)) => "sent",
         Event::Acp(AcpEvent::Received(message)) => match message {
             AgentMessage::Update(_) => "session/update",
             AgentMessage::PermissionRequest { .. } => "session/request_permission",
@@ -176,7 +177,21 @@ fn type_name(event: &Event<'_>) -> &'static str {
             AgentMessage::Result { .. } => "result",
             AgentMessage::Error { .. } => "error",
         },
+        Event::Claude(line) => match line {
+            ClaudeLine::Init { .. } => "init",
+            ClaudeLine::Retry { .. } => "api_retry",
+            ClaudeLine::Assistant(_) | ClaudeLine::ApiError(_) => "assistant",
+            ClaudeLine::ToolResults(_) | ClaudeLine::Replay => "user",
+            ClaudeLine::Result(_) => "result",
+            ClaudeLine::RateLimit(_) => "rate_limit_event",
+            ClaudeLine::ControlRequest { .. } => "control_request",
+            ClaudeLine::ControlCancel { .. } => "control_cancel_request",
+            ClaudeLine::ControlResponse { .. } => "control_response",
+            ClaudeLine::SubAgent => "sub_agent",
+            ClaudeLine::Other => "bookkeeping",
+        },
         Event::Preamble(_) => "preamble",
+        Event::Sent => "sent",
         Event::Plain { .. } => "text",
         _ => "msg",
     }

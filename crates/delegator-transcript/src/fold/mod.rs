@@ -338,6 +338,12 @@ impl Fold {
         self.usage.map(|total| report(total, self.options.usage_before))
     }
 
+    fn cost_report(&self, dialect: Option<Dialect>) -> Option<CostReport> {
+        let of_stream = dialect.is_some_and(Dialect::counts_cost_of_stream);
+        let report = if of_stream { CostReport::of_run } else { CostReport::of_thread };
+        self.cost.map(|total| report(total, self.options.cost_before))
+    }
+
     fn report(&self, translator: &Translator) -> Report {
         let final_message = self.final_message.as_ref().map(|message| FinalMessage {
             text: message.resolve(),
@@ -368,7 +374,7 @@ impl Fold {
             plan: self.plan.iter().map(step).collect(),
             plan_steps_not_listed: self.plan_steps_not_listed,
             usage: self.usage_report(translator.dialect()),
-            cost: self.cost.map(|total| CostReport::of_thread(total, self.options.cost_before)),
+            cost: self.cost_report(translator.dialect()),
             warnings: self.warnings.report(),
             transient_errors: self.transient_errors.report(),
             transient_error_count: self.transient_errors.total,

@@ -47,6 +47,12 @@ impl CostReport {
         let total = millionths(total);
         Self { thread_total: total, own: total.saturating_sub(before.unwrap_or_default()) }
     }
+
+    /// From the cost of the run in US dollars.
+    pub(super) fn of_run(own: f64, before: Option<u64>) -> Self {
+        let own = millionths(own);
+        Self { thread_total: before.unwrap_or_default().saturating_add(own), own }
+    }
 }
 
 fn millionths(dollars: f64) -> u64 {
@@ -109,8 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn the_own_cost_is_what_the_thread_had_not_cost_before() {
+    fn costs_are_those_of_the_thread_or_of_the_run() {
         let cost = |thread_total, own| CostReport { thread_total, own };
+        assert_eq!(CostReport::of_run(0.003, Some(1000)), cost(4000, 3000));
         assert_eq!(CostReport::of_thread(0.003, Some(1000)), cost(3000, 2000));
         assert_eq!(CostReport::of_thread(0.003, None), cost(3000, 3000));
         assert_eq!(CostReport::of_thread(f64::NAN, Some(1)), cost(0, 0));

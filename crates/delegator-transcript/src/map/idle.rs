@@ -7,11 +7,11 @@
 use std::collections::HashSet;
 
 use super::pending::Pending;
-use super::{Effect, ItemIds, MapWarning, UnmappedReason, item};
+use super::{Effect, ItemIds, MapWarning, UnmappedReason, item, tool_result};
 use crate::event::{
     ChangeKind, FileChange, IdleEvent, ItemDetails, ItemPhase, ItemStatus, McpToolCall, ThreadEvent,
 };
-use crate::json::{Text, write};
+use crate::json::Text;
 
 /// Bounds on the number of files and on the length of a path.
 const MAX_FILES: usize = 4096;
@@ -117,7 +117,7 @@ impl IdleMapper {
             server: Text::plain("agent"),
             tool: open_call.tool,
             arguments: open_call.arguments,
-            result: Some(text_result(output)),
+            result: Some(tool_result(output, None)),
             error,
         };
         effects.push(item(
@@ -148,12 +148,4 @@ fn end_turn<'a>(turn_is_open: Option<bool>, effect: Effect<'a>, effects: &mut Ve
         Some(false) | None => Effect::Unmapped(UnmappedReason::Redundant),
     });
     effects.push(effect);
-}
-
-/// Wraps a tool's output as an MCP server's result.
-fn text_result(output: &Text<'_>) -> Text<'static> {
-    let mut json = br#"{"content":[{"type":"text","text":"#.to_vec();
-    write::string(&mut json, output);
-    json.extend_from_slice(br#"}],"structured_content":null}"#);
-    Text::owned(String::from_utf8(json).unwrap_or_default())
 }

@@ -9,6 +9,7 @@
 //! turn of the stream. Only plain text cannot be recognised: the caller has to know it.
 
 mod acp;
+mod claude;
 mod idle;
 mod item_ids;
 mod pending;
@@ -24,9 +25,11 @@ use crate::event::{
     AgentError, Event, IdleEvent, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent, Usage,
 };
 use crate::framer::{Line, LineText};
-use crate::json::Text;
+use crate::json::{Text, write};
 use crate::protocol::{ProtocolEvent, RolloutLine, RolloutPayload};
+use crate::wire::claude::ClaudeLine;
 use acp::AcpMapper;
+use claude::ClaudeMapper;
 use idle::IdleMapper;
 use item_ids::ItemIds;
 use protocol::ProtocolMapper;
@@ -49,12 +52,19 @@ pub enum Dialect {
     Plain,
     /// The Agent Client Protocol, both directions.
     Acp,
+    /// Claude Code's `stream-json`, both directions.
+    ClaudeStream,
 }
 
 impl Dialect {
-    /// Whether the usage in events is that of the stream. Codex's own is that of the thread, earlier runs included.
+    /// Whether tokens are reported as totals of the stream. Codex's are those of the thread, earlier runs included.
     pub(crate) fn counts_usage_of_stream(self) -> bool {
-        self == Self::Acp
+        matches!(self, Self::Acp | Self::ClaudeStream)
+    }
+
+    /// The same for costs. Claude Code's totals begin again at zero after a forced end, so its turns are added up.
+    pub(crate) fn counts_cost_of_stream(self) -> bool {
+        self == Self::ClaudeStream
     }
 }
 
@@ -63,9 +73,9 @@ impl Dialect {
 pub enum Effect<'a> {
     /// A Codex exec event.
     Emit(ThreadEvent<'a>),
-    /// The current running total of the thread. Codex exec events report it only at the end of a turn.
+    /// The current running total of the thread or of the stream. Codex exec events report it only at the end of a turn.
     Usage(Usage),
-    /// The current cost of the thread in dollars, earlier runs included. Codex exec events have no cost.
+    /// The same in US dollars.
     Cost(f64),
     /// The turn was aborted; Codex exec events have no event for it.
     Interrupted,
@@ -140,6 +150,7 @@ pub struct Translator {
     protocol: ProtocolMapper,
     idle: IdleMapper,
     acp: AcpMapper,
+    claude: ClaudeMapper,
     /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
     thread_start: Option<ThreadStart>,
 }
@@ -206,6 +217,7 @@ impl Translator {
             Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
             Event::Acp(_) => Dialect::Acp,
+            Event::Claude(_) => Dialect::ClaudeStream,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
             Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
@@ -231,6 +243,7 @@ impl Translator {
             Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
             Event::Rollout(line) => self.rollout(line.payload, is_own),
             Event::Acp(event) => self.acp.apply(event, &mut self.ids),
+            Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut self.ids),
             _ => vec![Effect::Unmapped(UnmappedReason::Context)],
         };
         for effect in effects {
@@ -333,6 +346,17 @@ fn is_turn_boundary(event: &Event<'_>) -> bool {
                 ProtocolEvent::TaskStarted | ProtocolEvent::TaskComplete { .. } | ProtocolEvent::TurnAborted
             )
         }
+        Event::Claude(line) => matches!(line, ClaudeLine::Init { .. } | ClaudeLine::Result(_)),
         _ => false,
     }
+}
+
+/// A tool's result as an MCP server writes it.
+fn tool_result(text: &Text<'_>, structured: Option<&str>) -> Text<'static> {
+    let mut json = br#"{"content":[{"type":"text","text":"#.to_vec();
+    write::string(&mut json, text);
+    json.extend_from_slice(br#"}],"structured_content":"#);
+    json.extend_from_slice(structured.unwrap_or("null").as_bytes());
+    json.push(b'}');
+    Text::owned(String::from_utf8(json).unwrap_or_default())
 }

@@ -8,6 +8,7 @@
 //! A stored stream contains both directions: a line of the agent as it came, a line that we sent as `{"sent":<line>}`.
 
 pub mod acp;
+pub mod claude;
 pub mod idle;
 pub mod json_rpc;
 

@@ -1,6 +1,6 @@
 //! The activity and progress of a running agent, line by line.
 
-use crate::recorded::{all, is_protocol, read};
+use crate::recorded::{all, is_exec_stream, read};
 use delegator_transcript::{FoldOptions, Framer, LineSummarizer, Report, StreamOutcome, TurnState};
 
 /// The report after every line.
@@ -86,7 +86,7 @@ fn retries_are_not_activity_and_items_are() {
 
 #[test]
 fn folding_stored_lines_again_gives_the_same_report() {
-    for (name, bytes) in all().into_iter().filter(|(name, _)| is_protocol(name)).take(10) {
+    for (name, bytes) in all().into_iter().filter(|(name, _)| !is_exec_stream(name)).take(10) {
         assert_eq!(reports(&bytes), reports(&bytes), "{name}");
     }
 }

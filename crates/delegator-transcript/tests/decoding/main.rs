@@ -6,6 +6,7 @@ mod acp;
 mod acp_schema;
 mod activity;
 mod bad_input;
+mod claude;
 mod documented_types;
 mod error_locations;
 mod hostile_test_output;

@@ -1,6 +1,6 @@
 //! Recordings of the real Codex, 0.40 to 0.166: no line is lost or unknown, and Codex exec events pass unchanged.
 
-use crate::recorded::{all, is_protocol, normalize, normalized, read, summarize, summarize_with};
+use crate::recorded::{all, is_exec_stream, normalize, normalized, read, summarize, summarize_with};
 use delegator_transcript::{
     Dialect, FoldOptions, MARK, NormalizeOptions, RolloutReader, StreamOutcome, TurnState, UnmappedReason,
     Usage,
@@ -54,7 +54,7 @@ fn expected_line(line: &str) -> String {
 fn normalize_only_drops_second_ids_and_marks_events_that_are_not_documented() {
     let (mut second_ids, mut marks) = (0, 0);
     for (name, bytes) in all() {
-        if !is_protocol(&name) {
+        if is_exec_stream(&name) {
             let (out, summary) = normalize(&bytes, NormalizeOptions::default());
             let given = String::from_utf8(bytes).expect("UTF-8");
             let expected: Vec<String> = given.lines().map(expected_line).collect();

@@ -226,7 +226,7 @@ fn follow_file(
 impl<'a> FollowState<'a> {
     fn new(context: &'a Context<'a>, working_dir: Option<String>, source: &Source) -> Result<Self, AppError> {
         let (dialect, thread) = (source.dialect(context)?, source.thread()?);
-        let options = FoldOptions { workdir: working_dir, usage_before: None, dialect, thread };
+        let options = FoldOptions { workdir: working_dir, dialect, thread, ..FoldOptions::default() };
         Ok(FollowState::with_options(context, options))
     }
 

@@ -90,6 +90,7 @@ fn run(context: &Context<'_>, input: Summarize) -> Result<CommandOutput, AppErro
         usage_before: input.usage_before.as_ref().map(usage),
         dialect: source.dialect(context)?,
         thread: source.thread()?,
+        ..FoldOptions::default()
     };
     let mut summarizer = Summarizer::new(options, LineLimits::STANDARD);
     source.read_all(|bytes| {

@@ -1,0 +1,310 @@
+//! Translates lines of Claude Code into Codex exec events.
+//!
+//! The first `system/init` names the thread; each begins a turn. A call of a tool is joined with its result by the id of the
+//! call. Steps of the plan come one by one, as calls whose result contains the number of the step. A turn reports its own
+//! tokens and cost; the effects contain the totals of the stream. Lines of sub-agents are left out: their work is part
+//! of the call that started them.
+
+use super::pending::Pending;
+use super::plan::Plan;
+use super::{Effect, ItemIds, MapWarning, UnmappedReason, item, tool_result};
+use crate::event::{
+    AgentError, ChangeKind, CommandExecution, ErrorCode, FileChange, ItemDetails, ItemPhase, ItemStatus,
+    McpToolCall, ThreadEvent, Todo, Usage,
+};
+use crate::json::Text;
+use crate::wire::claude::{
+    Block, ClaudeLine, RateLimit, TaskChange, ToolCall, ToolKind, ToolResult, TurnOutcome, TurnResult,
+};
+
+const MAX_PLAN_STEPS: usize = 1024;
+const MAX_STEP_BYTES: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct ClaudeMapper {
+    thread_is_named: bool,
+    open_calls: Pending<OpenCall>,
+    plan: Plan,
+    steps: Vec<PlanStep>,
+    usage: Usage,
+    cost: f64,
+    session_cost: f64,
+    /// The error that the next `result` repeats without its code.
+    error_code: Option<ErrorCode>,
+    limit: Option<RateLimit>,
+}
+
+#[derive(Debug)]
+struct PlanStep {
+    number: String,
+    todo: Todo<'static>,
+}
+
+/// A call whose result has not arrived yet.
+#[derive(Debug)]
+enum OpenCall {
+    Item { id: Text<'static>, details: ItemDetails<'static> },
+    PlanStep(TaskChange<'static>),
+}
+
+type Effects<'a> = Vec<Effect<'a>>;
+
+impl ClaudeMapper {
+    pub(super) fn apply<'a>(
+        &mut self,
+        line: ClaudeLine<'a>,
+        turn_is_open: bool,
+        ids: &mut ItemIds,
+    ) -> Effects<'a> {
+        let mut effects = Vec::new();
+        match line {
+            ClaudeLine::Init { session_id } => self.begin_turn(session_id, turn_is_open, &mut effects),
+            ClaudeLine::Retry { attempt, max_attempts, error } => {
+                let message = format!("Reconnecting... {attempt}/{max_attempts} ({})", error.resolve());
+                effects.push(Effect::Emit(ThreadEvent::Error { message: Text::owned(message) }));
+            }
+            ClaudeLine::Assistant(blocks) => {
+                for block in blocks {
+                    self.on_block(block, ids, &mut effects);
+                }
+            }
+            ClaudeLine::ToolResults(results) => {
+                for result in results {
+                    self.end_call(result, ids, &mut effects);
+                }
+            }
+            ClaudeLine::Result(result) => self.end_turn(*result, turn_is_open, ids, &mut effects),
+            ClaudeLine::ApiError(code) => self.error_code = code,
+            ClaudeLine::RateLimit(limit) => self.limit = Some(limit),
+            ClaudeLine::SubAgent => effects.push(Effect::Unmapped(UnmappedReason::Ignored)),
+            ClaudeLine::Replay
+            | ClaudeLine::ControlRequest { .. }
+            | ClaudeLine::ControlCancel { .. }
+            | ClaudeLine::ControlResponse { .. }
+            | ClaudeLine::Other => effects.push(Effect::Unmapped(UnmappedReason::Context)),
+        }
+        if effects.is_empty() {
+            effects.push(Effect::Unmapped(UnmappedReason::Held));
+        }
+        effects
+    }
+
+    fn begin_turn<'a>(&mut self, session_id: Text<'a>, turn_is_open: bool, effects: &mut Effects<'a>) {
+        if !std::mem::replace(&mut self.thread_is_named, true) {
+            effects.push(Effect::Emit(ThreadEvent::ThreadStarted { thread_id: session_id }));
+        }
+        self.error_code = None;
+        effects.push(match turn_is_open {
+            false => Effect::Emit(ThreadEvent::TurnStarted),
+            true => Effect::Unmapped(UnmappedReason::Redundant),
+        });
+    }
+
+    fn on_block<'a>(&mut self, block: Block<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+        let details = match block {
+            Block::Text(text) if !is_blank(&text) => ItemDetails::AgentMessage { text },
+            Block::Thinking(text) if !is_blank(&text) => ItemDetails::Reasoning { text },
+            Block::Text(_) | Block::Thinking(_) => return,
+            Block::ToolUse(call) => return effects.extend(self.begin_call(call, ids)),
+        };
+        effects.push(item(ItemPhase::Completed, ids.next(), None, details));
+    }
+
+    fn begin_call<'a>(&mut self, call: ToolCall<'a>, ids: &mut ItemIds) -> Option<Effect<'a>> {
+        let details = match call.kind {
+            ToolKind::Plan(todos) => return Some(self.plan.update(todos, ids)),
+            ToolKind::PlanStep(change) => {
+                let change = change.into_owned();
+                let bytes = change.subject.as_ref().map_or(0, Text::len);
+                self.open_calls.insert(&call.id.resolve(), OpenCall::PlanStep(change), bytes);
+                return None;
+            }
+            ToolKind::Command { command } => {
+                ItemDetails::CommandExecution(CommandExecution { command, ..CommandExecution::default() })
+            }
+            ToolKind::Edit { path } => {
+                ItemDetails::FileChange { changes: vec![FileChange { path, kind: ChangeKind::Update }] }
+            }
+            ToolKind::WebSearch { query } => ItemDetails::WebSearch { query, action: None },
+            ToolKind::Other { server, tool, input } => ItemDetails::McpToolCall(McpToolCall {
+                server: server.unwrap_or(Text::plain("agent")),
+                tool,
+                arguments: input.map(Text::plain),
+                ..McpToolCall::default()
+            }),
+        };
+        let id = ids.next();
+        let (owned, bytes) = owned_details(&details);
+        self.open_calls.insert(&call.id.resolve(), OpenCall::Item { id: id.clone(), details: owned }, bytes);
+        let has_status = !matches!(details, ItemDetails::WebSearch { .. });
+        Some(item(ItemPhase::Started, id, has_status.then_some(ItemStatus::InProgress), details))
+    }
+
+    fn end_call<'a>(&mut self, result: ToolResult<'a>, ids: &mut ItemIds, effects: &mut Effects<'a>) {
+        let call_id = result.call_id.resolve();
+        match self.open_calls.remove(&call_id) {
+            Some(OpenCall::Item { id, details }) => effects.push(finished_item(id, details, result)),
+            Some(OpenCall::PlanStep(change)) if !result.is_error => {
+                self.change_step(change, result.task_id);
+                let todos = self.steps.iter().map(|step| step.todo.clone()).collect();
+                effects.push(self.plan.update(todos, ids));
+            }
+            Some(OpenCall::PlanStep(_)) => {}
+            // The result of `TodoWrite`, whose call is not stored, is one of these; it says nothing.
+            None if !result.is_error => {}
+            None => {
+                let call_id = call_id.into_owned();
+                effects.push(Effect::Warn(MapWarning::CallEndWithoutBegin { call_id }));
+                effects.push(Effect::Unmapped(UnmappedReason::Redundant));
+            }
+        }
+    }
+
+    /// Adds, changes or removes a step of the plan.
+    fn change_step(&mut self, change: TaskChange<'static>, new_number: Option<Text<'_>>) {
+        let status = change.status.as_ref().map(Text::resolve);
+        let Some(number) = change.task_id else {
+            let number = new_number.map(|number| number.resolve().into_owned());
+            let number = number.unwrap_or_else(|| (self.steps.len() + 1).to_string());
+            let subject = change.subject.filter(|subject| subject.len() <= MAX_STEP_BYTES);
+            if let (Some(text), true) = (subject, self.steps.len() < MAX_PLAN_STEPS) {
+                self.steps.push(PlanStep { number, todo: Todo { text, completed: false } });
+            }
+            return;
+        };
+        let number = number.resolve();
+        if status.as_deref() == Some("deleted") {
+            return self.steps.retain(|step| step.number != number);
+        }
+        let Some(step) = self.steps.iter_mut().find(|step| step.number == number) else { return };
+        if let Some(status) = status {
+            step.todo.completed = status == "completed";
+        }
+        if let Some(subject) = change.subject.filter(|subject| subject.len() <= MAX_STEP_BYTES) {
+            step.todo.text = subject;
+        }
+    }
+
+    fn end_turn<'a>(
+        &mut self,
+        result: TurnResult<'a>,
+        turn_is_open: bool,
+        ids: &mut ItemIds,
+        effects: &mut Effects<'a>,
+    ) {
+        // A session that cannot be resumed has a `result` and nothing before it.
+        if !turn_is_open {
+            effects.push(Effect::Emit(ThreadEvent::TurnStarted));
+        }
+        effects.extend(self.plan.complete());
+        self.usage = self.usage.plus(result.usage);
+        effects.push(Effect::Usage(self.usage));
+        if let Some(session_cost) = result.session_cost {
+            self.cost += result.cost.unwrap_or((session_cost - self.session_cost).max(0.0));
+            self.session_cost = session_cost;
+            effects.push(Effect::Cost(self.cost));
+        }
+        let reported_code = self.error_code.take();
+        let end = match result.outcome {
+            TurnOutcome::Completed => {
+                let structured = result.structured_output.map(Text::plain);
+                effects.extend(structured.map(|text| {
+                    item(ItemPhase::Completed, ids.next(), None, ItemDetails::AgentMessage { text })
+                }));
+                Effect::Emit(ThreadEvent::TurnCompleted { usage: Some(self.usage) })
+            }
+            TurnOutcome::Interrupted => Effect::Interrupted,
+            TurnOutcome::Failed { message, code } => {
+                let code = self.limit_code(reported_code.or(code));
+                Effect::Emit(ThreadEvent::TurnFailed { error: AgentError { message, code } })
+            }
+        };
+        effects.push(end);
+    }
+
+    /// A refused request is about the usage limit if the agent reported that it is exceeded.
+    fn limit_code(&self, code: Option<ErrorCode>) -> Option<ErrorCode> {
+        match (code, self.limit) {
+            (Some(ErrorCode::RateLimit), Some(RateLimit { is_exceeded: true, .. })) => {
+                Some(ErrorCode::UsageLimit)
+            }
+            _ => code,
+        }
+    }
+}
+
+fn is_blank(text: &Text<'_>) -> bool {
+    text.resolve().trim().is_empty()
+}
+
+/// What is stored of a call until its result arrives, and how many bytes it takes.
+fn owned_details(details: &ItemDetails<'_>) -> (ItemDetails<'static>, usize) {
+    match details.clone() {
+        ItemDetails::CommandExecution(command) => {
+            let (bytes, command) = (command.command.len(), command.command.into_owned());
+            (
+                ItemDetails::CommandExecution(CommandExecution { command, ..CommandExecution::default() }),
+                bytes,
+            )
+        }
+        ItemDetails::FileChange { changes } => {
+            let bytes = changes.iter().map(|change| change.path.len()).sum();
+            let changes = changes.into_iter().map(FileChange::into_owned).collect();
+            (ItemDetails::FileChange { changes }, bytes)
+        }
+        ItemDetails::McpToolCall(call) => {
+            let bytes = call.arguments.as_ref().map_or(0, Text::len);
+            (ItemDetails::McpToolCall(call.into_owned()), bytes)
+        }
+        ItemDetails::WebSearch { query, .. } => {
+            let bytes = query.len();
+            (ItemDetails::WebSearch { query: query.into_owned(), action: None }, bytes)
+        }
+        _ => (ItemDetails::Other { kind: Text::default() }, 0),
+    }
+}
+
+fn finished_item<'a>(id: Text<'static>, details: ItemDetails<'static>, result: ToolResult<'a>) -> Effect<'a> {
+    let status = if result.is_error { ItemStatus::Failed } else { ItemStatus::Completed };
+    let (status, details) = match details {
+        ItemDetails::CommandExecution(command) => {
+            let status = if result.is_declined { ItemStatus::Declined } else { status };
+            (Some(status), ItemDetails::CommandExecution(finished_command(command, result)))
+        }
+        ItemDetails::FileChange { mut changes } => {
+            for change in changes.iter_mut().filter(|_| result.is_new_file) {
+                change.kind = ChangeKind::Add;
+            }
+            (Some(status), ItemDetails::FileChange { changes })
+        }
+        ItemDetails::McpToolCall(call) => {
+            let json = tool_result(&result.text, result.structured);
+            let error = result.is_error.then_some(result.text);
+            (Some(status), ItemDetails::McpToolCall(McpToolCall { result: Some(json), error, ..call }))
+        }
+        other => (None, other),
+    };
+    item(ItemPhase::Completed, id, status, details)
+}
+
+/// A failed command's result begins with `Exit code N`. Without it, a failed command has no exit code: it was stopped, or
+/// never ran.
+fn finished_command<'a>(command: CommandExecution<'static>, result: ToolResult<'a>) -> CommandExecution<'a> {
+    let (exit_code, output) = match result.is_error {
+        false => ((!result.is_running).then_some(0), result.text),
+        true => {
+            let text = result.text.resolve();
+            match split_exit_code(&text) {
+                Some((code, output)) => (Some(code), Text::owned(output)),
+                None => (None, result.text),
+            }
+        }
+    };
+    CommandExecution { output_bytes: output.len() as u64, output, exit_code, ..command }
+}
+
+fn split_exit_code(text: &str) -> Option<(i32, &str)> {
+    let text = text.strip_prefix("Error: ").unwrap_or(text).strip_prefix("Exit code ")?;
+    let (code, output) = text.split_once('\n').unwrap_or((text, ""));
+    Some((code.trim().parse().ok()?, output))
+}

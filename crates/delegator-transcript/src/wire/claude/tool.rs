@@ -1,0 +1,148 @@
+//! Calls of tools and their results.
+
+use crate::event::Todo;
+use crate::json::{Object, Text, Value};
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct ToolCall<'a> {
+    pub id: Text<'a>,
+    pub kind: ToolKind<'a>,
+}
+
+/// What a tool does, by its name and input.
+#[derive(Clone, Debug)]
+pub enum ToolKind<'a> {
+    /// `Bash`
+    Command { command: Text<'a> },
+    /// `Edit`, `Write`, …
+    Edit { path: Text<'a> },
+    /// `WebSearch`
+    WebSearch { query: Text<'a> },
+    /// `TodoWrite`: the whole plan.
+    Plan(Vec<Todo<'a>>),
+    /// `TaskCreate`, `TaskUpdate`: a step of the plan.
+    PlanStep(TaskChange<'a>),
+    /// A tool of an MCP server (`mcp__SERVER__TOOL`), or any other tool of the agent.
+    Other {
+        server: Option<Text<'a>>,
+        tool: Text<'a>,
+        /// Raw JSON.
+        input: Option<&'a str>,
+    },
+}
+
+/// A change to a step of the plan. A new step gets its number from the result.
+#[derive(Clone, Debug, Default)]
+pub struct TaskChange<'a> {
+    pub task_id: Option<Text<'a>>,
+    pub subject: Option<Text<'a>>,
+    pub status: Option<Text<'a>>,
+}
+
+impl TaskChange<'_> {
+    pub(crate) fn into_owned(self) -> TaskChange<'static> {
+        TaskChange {
+            task_id: self.task_id.map(Text::into_owned),
+            subject: self.subject.map(Text::into_owned),
+            status: self.status.map(Text::into_owned),
+        }
+    }
+}
+
+/// The result of a tool.
+#[derive(Clone, Debug)]
+pub struct ToolResult<'a> {
+    pub call_id: Text<'a>,
+    pub text: Text<'a>,
+    pub is_error: bool,
+    /// The call was not allowed.
+    pub is_declined: bool,
+    /// The file did not exist before.
+    pub is_new_file: bool,
+    /// The command goes on after this result.
+    pub is_running: bool,
+    /// The number of a new step of the plan.
+    pub task_id: Option<Text<'a>>,
+    /// The result of an MCP server, raw JSON.
+    pub structured: Option<&'a str>,
+}
+
+/// Reads a block of type `tool_use`.
+pub(super) fn read_call<'a>(block: &Object<'a>) -> Option<ToolCall<'a>> {
+    let name = block.text("name")?;
+    let input = block.object("input").unwrap_or_default();
+    let kind = kind_of(&name, &input, block.raw("input"));
+    Some(ToolCall { id: block.text("id").unwrap_or_default(), kind })
+}
+
+/// What a tool of this name does with this input.
+pub(super) fn kind_of<'a>(name: &Text<'a>, input: &Object<'a>, raw: Option<&'a str>) -> ToolKind<'a> {
+    let text = |key: &str| input.text(key).unwrap_or_default();
+    match name.simple().unwrap_or_default() {
+        "Bash" => ToolKind::Command { command: text("command") },
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => ToolKind::Edit {
+            path: input.first(&["file_path", "notebook_path"], Value::text).unwrap_or_default(),
+        },
+        "WebSearch" => ToolKind::WebSearch { query: text("query") },
+        "TodoWrite" => ToolKind::Plan(input.list(&["todos"], |todo| {
+            let todo = todo.object()?;
+            let completed = todo.text("status").is_some_and(|status| status == *"completed");
+            Some(Todo { text: todo.text("content")?, completed })
+        })),
+        "TaskCreate" | "TaskUpdate" => ToolKind::PlanStep(TaskChange {
+            task_id: input.text("taskId"),
+            subject: input.text("subject"),
+            status: input.text("status"),
+        }),
+        _ => {
+            let (server, tool) = match mcp_tool(name) {
+                Some((server, tool)) => (Some(server), tool),
+                None => (None, name.clone()),
+            };
+            ToolKind::Other { server, tool, input: raw }
+        }
+    }
+}
+
+/// Server and tool in `mcp__SERVER__TOOL`.
+fn mcp_tool(name: &Text<'_>) -> Option<(Text<'static>, Text<'static>)> {
+    let name = name.resolve();
+    let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
+    Some((Text::owned(server), Text::owned(tool)))
+}
+
+/// Reads a block of type `tool_result` of `line`.
+pub(super) fn read_result<'a>(block: &Object<'a>, line: &Object<'a>) -> Option<ToolResult<'a>> {
+    block.text("type").filter(|kind| *kind == *"tool_result")?;
+    let call_id = block.text("tool_use_id")?;
+    let details = line.object("tool_use_result").unwrap_or_default();
+    let is_declined = line.list(&["tool_result_meta"], |meta| {
+        let meta = meta.object()?;
+        meta.text("id").filter(|id| *id == call_id)?;
+        let decision = meta.object("permission_decision")?.text("decision")?;
+        Some(decision == *"reject")
+    });
+    Some(ToolResult {
+        text: block.first(&["content"], content_text).unwrap_or_default(),
+        is_error: block.first(&["is_error"], Value::boolean) == Some(true),
+        is_declined: is_declined.contains(&true),
+        is_new_file: details.text("type").is_some_and(|kind| kind == *"create"),
+        is_running: details.text("backgroundTaskId").is_some(),
+        task_id: details.object("task").and_then(|task| task.first(&["id"], Value::text_or_json)),
+        structured: details.raw("structuredContent"),
+        call_id,
+    })
+}
+
+/// A string, or the texts of a list of blocks.
+fn content_text(content: Value<'_>) -> Option<Text<'_>> {
+    if let Some(text) = content.text() {
+        return Some(text);
+    }
+    let texts: Vec<_> = content.elements()?.filter_map(|part| part.object()?.text("text")).collect();
+    match <[Text<'_>; 1]>::try_from(texts) {
+        Ok([text]) => Some(text),
+        Err(texts) => Some(Text::owned(texts.iter().map(Text::resolve).collect::<String>())),
+    }
+}

@@ -1,0 +1,118 @@
+//! The lines that we send, without a line end.
+
+use crate::json::Text;
+use crate::json::write::Object;
+
+/// A message of the user.
+pub fn user_message(text: &str) -> Vec<u8> {
+    line("user", |line| {
+        line.with("message", |out| {
+            let mut message = Object::open(out);
+            message.plain("role", "user");
+            message.with("content", |out| {
+                out.push(b'[');
+                let mut block = Object::open(out);
+                block.plain("type", "text");
+                block.plain("text", text);
+                block.close();
+                out.push(b']');
+            });
+            message.close();
+        });
+        line.raw("parent_tool_use_id", "null");
+        line.plain("session_id", "");
+    })
+}
+
+/// Ends the turn; its commands are killed.
+pub fn interrupt(request_id: &str) -> Vec<u8> {
+    line("control_request", |line| {
+        line.plain("request_id", request_id);
+        line.with("request", |out| {
+            let mut request = Object::open(out);
+            request.plain("subtype", "interrupt");
+            request.close();
+        });
+    })
+}
+
+/// Permits a tool. `input` is the input of the request, raw JSON.
+pub fn allow_tool(request_id: &Text<'_>, input: &str) -> Vec<u8> {
+    success(request_id, |response| {
+        response.plain("behavior", "allow");
+        response.raw("updatedInput", input);
+    })
+}
+
+/// Answers the questions of a request. `answers` are pairs of a question and its answer; the answers of a question with
+/// several are separated by commas.
+pub fn answer_questions<'t>(
+    request_id: &Text<'_>,
+    input: &str,
+    answers: impl IntoIterator<Item = (&'t str, &'t str)>,
+) -> Vec<u8> {
+    success(request_id, |response| {
+        response.plain("behavior", "allow");
+        response.with("updatedInput", |out| {
+            let input = crate::json::Object::read(input);
+            let mut with_answers = Object::open(out);
+            for (key, value) in input.members().filter(|(key, _)| *key != "answers") {
+                if let Some(json) = value.raw() {
+                    with_answers.raw(&Text::json(key).resolve(), json);
+                }
+            }
+            with_answers.with("answers", |out| {
+                let mut object = Object::open(out);
+                for (question, answer) in answers {
+                    object.plain(question, answer);
+                }
+                object.close();
+            });
+            with_answers.close();
+        });
+    })
+}
+
+/// Refuses a tool; the agent sees the message and goes on.
+pub fn deny_tool(request_id: &Text<'_>, message: &str) -> Vec<u8> {
+    success(request_id, |response| {
+        response.plain("behavior", "deny");
+        response.plain("message", message);
+    })
+}
+
+/// Refuses a request that we do not know.
+pub fn refuse_request(request_id: &Text<'_>, error: &str) -> Vec<u8> {
+    control_response(request_id, "error", |response| response.plain("error", error))
+}
+
+fn success(request_id: &Text<'_>, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    control_response(request_id, "success", |response| {
+        response.with("response", |out| {
+            let mut object = Object::open(out);
+            write(&mut object);
+            object.close();
+        });
+    })
+}
+
+fn control_response(request_id: &Text<'_>, subtype: &str, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    line("control_response", |line| {
+        line.with("response", |out| {
+            let mut response = Object::open(out);
+            response.plain("subtype", subtype);
+            response.text("request_id", request_id);
+            write(&mut response);
+            response.close();
+        });
+    })
+}
+
+fn line(kind: &str, write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut line = Object::open(&mut out);
+    line.plain("type", kind);
+    write(&mut line);
+    line.close();
+    out
+}
