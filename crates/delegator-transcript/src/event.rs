@@ -25,10 +25,10 @@ pub enum Event<'a> {
     Preamble(Preamble<'a>),
     /// A line of a session file.
     Rollout(RolloutLine<'a>),
-    /// A message of the Agent Client Protocol.
-    Acp(AcpEvent<'a>),
     /// A line of Claude Code.
     Claude(ClaudeLine<'a>),
+    /// A message of the Agent Client Protocol.
+    Acp(AcpEvent<'a>),
     /// A line of text of an agent that prints no events.
     Plain {
         text: Text<'a>,

@@ -160,8 +160,8 @@ fn decode_message<'a>(line: &Object<'a>) -> Option<Event<'a>> {
     let is_acp = |message: &Object<'_>| message.members().any(|(key, _)| key == "jsonrpc");
     if let Some(sent) = line.object(SENT) {
         let message = Message::from_members(&sent).filter(|_| is_acp(&sent));
-        let event = message.map(|message| Event::Acp(AcpEvent::Sent(ClientMessage::from_message(message))));
-        return Some(event.unwrap_or(Event::Sent));
+        let acp = message.map(|message| Event::Acp(AcpEvent::Sent(ClientMessage::from_message(message))));
+        return Some(acp.unwrap_or(Event::Sent));
     }
     let message = Message::from_members(line).filter(|_| is_acp(line))?;
     Some(Event::Acp(AcpEvent::Received(AgentMessage::from_message(message))))

@@ -50,19 +50,20 @@ pub enum Dialect {
     Rollout,
     /// Lines of text, which are the agent's message.
     Plain,
-    /// The Agent Client Protocol, both directions.
-    Acp,
     /// Claude Code's `stream-json`, both directions.
     ClaudeStream,
+    /// The Agent Client Protocol, both directions.
+    Acp,
 }
 
 impl Dialect {
-    /// Whether tokens are reported as totals of the stream. Codex's are those of the thread, earlier runs included.
+    /// Whether tokens are reported as totals of the stream. Codex's are those of the thread, earlier runs included. Claude
+    /// Code's totals begin again at zero after a forced end, so its turns are added up.
     pub(crate) fn counts_usage_of_stream(self) -> bool {
-        matches!(self, Self::Acp | Self::ClaudeStream)
+        matches!(self, Self::ClaudeStream | Self::Acp)
     }
 
-    /// The same for costs. Claude Code's totals begin again at zero after a forced end, so its turns are added up.
+    /// Whether costs are reported as totals of the stream, not of the thread.
     pub(crate) fn counts_cost_of_stream(self) -> bool {
         self == Self::ClaudeStream
     }
@@ -149,8 +150,8 @@ pub struct Translator {
     ids: ItemIds,
     protocol: ProtocolMapper,
     idle: IdleMapper,
-    acp: AcpMapper,
     claude: ClaudeMapper,
+    acp: AcpMapper,
     /// Whether the first event of a stream without threads is an added `thread.started`; `None` once it was emitted.
     thread_start: Option<ThreadStart>,
 }
@@ -216,8 +217,8 @@ impl Translator {
             }
             Event::Protocol(_) | Event::Preamble(_) => Dialect::Protocol,
             Event::Rollout(_) => Dialect::Rollout,
-            Event::Acp(_) => Dialect::Acp,
             Event::Claude(_) => Dialect::ClaudeStream,
+            Event::Acp(_) => Dialect::Acp,
             Event::Plain { text, full_bytes } => return self.plain_line(text.clone(), *full_bytes, sink),
             Event::Sent => return sink(Effect::Unmapped(UnmappedReason::Sent)),
             Event::NotJson => return sink(Effect::Unmapped(UnmappedReason::NotJson)),
@@ -242,8 +243,8 @@ impl Translator {
             Event::Idle(event) => self.idle.apply(event, is_own.then_some(self.turn_is_open), &mut self.ids),
             Event::Protocol(event) => self.protocol.apply(event, &mut self.ids),
             Event::Rollout(line) => self.rollout(line.payload, is_own),
-            Event::Acp(event) => self.acp.apply(event, &mut self.ids),
             Event::Claude(line) => self.claude.apply(line, self.turn_is_open, &mut self.ids),
+            Event::Acp(event) => self.acp.apply(event, &mut self.ids),
             _ => vec![Effect::Unmapped(UnmappedReason::Context)],
         };
         for effect in effects {
