@@ -26,8 +26,10 @@ pub struct BuiltInAgent {
 }
 
 /// The default agent first.
-pub const BUILT_IN_AGENTS: &[BuiltInAgent] =
-    &[BuiltInAgent { name: DEFAULT_AGENT, protocol: DEFAULT_PROTOCOL, program: "codex" }];
+pub const BUILT_IN_AGENTS: &[BuiltInAgent] = &[
+    BuiltInAgent { name: DEFAULT_AGENT, protocol: DEFAULT_PROTOCOL, program: "codex" },
+    BuiltInAgent { name: "claude", protocol: AgentProtocol::ClaudeStream, program: "claude" },
+];
 
 /// The built-in agent of this name.
 pub fn built_in_agent(name: &str) -> Option<&'static BuiltInAgent> {
@@ -45,6 +47,8 @@ named_enum! {
         Plain = "plain",
         /// A program that reads messages and prints events as JSON lines, and reports when it is idle.
         IdleJsonl = "idle-jsonl",
+        /// Claude Code with `stream-json` in both directions.
+        ClaudeStream = "claude-stream",
     }
 }
 

@@ -4,7 +4,7 @@ use delegator_domain::agents::AgentProtocol;
 use delegator_domain::message::Delivery;
 use delegator_domain::task::Mode;
 
-use super::{codex, idle_jsonl, plain};
+use super::{claude, codex, idle_jsonl, plain};
 
 /// What agents of a protocol can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +78,7 @@ impl Capabilities {
             AgentProtocol::CodexExec => codex::CAPABILITIES,
             AgentProtocol::Plain => plain::CAPABILITIES,
             AgentProtocol::IdleJsonl => idle_jsonl::CAPABILITIES,
+            AgentProtocol::ClaudeStream => claude::CAPABILITIES,
         }
     }
 }

@@ -6,7 +6,7 @@ use delegator_domain::agents::AgentProtocol;
 use delegator_domain::loader_variables::is_loader_variable;
 use delegator_domain::task::TaskId;
 
-use super::codex;
+use super::{claude, codex};
 
 /// Marks every process of a task: `DELEGATOR_TASK=<id>:<depth>`.
 pub const MARKER: &str = "DELEGATOR_TASK";
@@ -103,6 +103,7 @@ pub enum VariableAccess {
 pub fn variable_access(protocol: AgentProtocol, name: &str, named: &[String]) -> VariableAccess {
     let own_variables: &[&str] = match protocol {
         AgentProtocol::CodexExec => &codex::OWN_VARIABLES,
+        AgentProtocol::ClaudeStream => &claude::OWN_VARIABLES,
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],
     };
     let is_listed = PASSED_VARIABLES.contains(&name)

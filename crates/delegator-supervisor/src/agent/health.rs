@@ -5,7 +5,7 @@ use std::time::Duration;
 use delegator_domain::agents::AgentProtocol;
 
 use super::environment::Variables;
-use super::{Agent, codex};
+use super::{Agent, claude, codex};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthStatus {
@@ -37,7 +37,7 @@ pub struct HealthCheck {
 pub fn check_environment(protocol: AgentProtocol, environment: &Variables) -> Option<HealthCheck> {
     match protocol {
         AgentProtocol::CodexExec => Some(codex::check_home(environment)),
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => None,
     }
 }
 
@@ -54,6 +54,9 @@ impl Agent {
             AgentProtocol::CodexExec => {
                 Some(codex::check_sign_in(&self.program, &self.args, environment, caller, limit))
             }
+            AgentProtocol::ClaudeStream => {
+                Some(claude::check_sign_in(&self.program, &self.args, environment, caller, limit))
+            }
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
         }
     }
@@ -63,7 +66,11 @@ impl Agent {
         let program = self.program.display();
         match (self.protocol, self.version) {
             (AgentProtocol::Plain | AgentProtocol::IdleJsonl, _) => (HealthStatus::Ok, program.to_string()),
-            (AgentProtocol::CodexExec, None) => {
+            (AgentProtocol::ClaudeStream, Some((major, minor, patch))) => {
+                let tested = claude::TESTED_VERSION;
+                (HealthStatus::Ok, format!("{program}, version {major}.{minor}.{patch} (tested: {tested})"))
+            }
+            (AgentProtocol::CodexExec | AgentProtocol::ClaudeStream, None) => {
                 (HealthStatus::Warning, format!("{program} does not report its version"))
             }
             (AgentProtocol::CodexExec, Some(version)) => {

@@ -79,6 +79,8 @@ pub struct LaunchPlan {
 pub enum PlanError {
     #[error(transparent)]
     Args(#[from] ArgsError),
+    #[error("{field} cannot be passed to the agent: {problem}")]
+    Value { field: &'static str, problem: &'static str },
     #[error("{} has no sandbox", program.display())]
     NoSandbox { program: PathBuf },
 }
@@ -87,8 +89,37 @@ impl PlanError {
     /// The input that cannot be passed to the agent. `None` if the agent's program is the problem.
     pub fn input(&self) -> Option<&'static str> {
         match self {
-            PlanError::Args(ArgsError::Value { field, .. }) => Some(field),
+            PlanError::Args(ArgsError::Value { field, .. }) | PlanError::Value { field, .. } => Some(field),
             PlanError::Args(ArgsError::TooOld { .. }) | PlanError::NoSandbox { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A request without options.
+    pub(in crate::agent) fn request() -> LaunchRequest {
+        LaunchRequest {
+            task: "fix the tests".to_owned(),
+            mode: Mode::ReadOnly,
+            preview: false,
+            workdir: PathBuf::from("/home/dev/project"),
+            model: None,
+            profile: None,
+            reasoning_effort: None,
+            images: Vec::new(),
+            add_dirs: Vec::new(),
+            output_schema: None,
+            skip_git_repo_check: false,
+            ask: false,
+            env_policy: EnvPolicy::InheritNone,
+            marker: "T-local-0:0".to_owned(),
+            resume: None,
+            denied_dir: None,
+            interrupt_grace: Duration::ZERO,
+            terminate_grace: Duration::ZERO,
         }
     }
 }

@@ -5,8 +5,10 @@
 //! shared by all agents. `docs/adding-an-agent.md` walks through adding one.
 
 mod capabilities;
+mod claude;
 mod codex;
 pub mod environment;
+mod error_codes;
 pub mod health;
 mod idle_jsonl;
 mod launch;
@@ -23,7 +25,9 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL};
+use delegator_domain::agents::{
+    AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL, built_in_agent,
+};
 use delegator_domain::task::{FailureKind, Mode};
 use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
@@ -85,6 +89,7 @@ impl Agent {
         let found = locate(configured.program.as_os_str(), path, workdir)?;
         let program = match configured.protocol {
             AgentProtocol::CodexExec => codex::native_program(&found).unwrap_or(found),
+            AgentProtocol::ClaudeStream => claude::native_program(&found).unwrap_or(found),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => found,
         };
         Ok(Agent {
@@ -104,6 +109,9 @@ impl Agent {
         match self.protocol {
             AgentProtocol::CodexExec => {
                 codex::probe_version(&self.program, &self.args, environment, limit).ok()
+            }
+            AgentProtocol::ClaudeStream => {
+                claude::probe_version(&self.program, &self.args, environment, limit)
             }
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
         }
@@ -127,17 +135,21 @@ impl Agent {
             ),
             AgentProtocol::Plain => (Vec::new(), EndingRecipe::terminate(request.terminate_grace)),
             AgentProtocol::IdleJsonl => (Vec::new(), EndingRecipe::close(request.terminate_grace)),
+            AgentProtocol::ClaudeStream => {
+                (claude::args(request)?, EndingRecipe::stop_turn(request.terminate_grace))
+            }
         };
         let conversation = match self.protocol {
             AgentProtocol::CodexExec | AgentProtocol::Plain => {
                 ConversationPlan::Once { stdin: request.prompt().into_bytes() }
             }
             AgentProtocol::IdleJsonl => ConversationPlan::IdleQueue { prompt: request.prompt() },
+            AgentProtocol::ClaudeStream => claude::conversation(request, !self.unsandboxed),
         };
         Ok(LaunchPlan {
             program: self.program.clone(),
             args: self.args.iter().cloned().chain(args).collect(),
-            env: vec![(MARKER.to_owned(), request.marker.clone())],
+            env: self.set_variables(&request.marker),
             conversation,
             ending,
             finish: EndingRecipe::close(request.terminate_grace),
@@ -146,10 +158,21 @@ impl Agent {
         })
     }
 
+    /// The variables that are set for a run.
+    fn set_variables(&self, marker: &str) -> Vec<(String, String)> {
+        let own: &[(&str, &str)] = match self.protocol {
+            AgentProtocol::ClaudeStream => &claude::SET_VARIABLES,
+            AgentProtocol::CodexExec | AgentProtocol::Plain | AgentProtocol::IdleJsonl => &[],
+        };
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        own.iter().copied().chain([(MARKER, marker)]).map(owned).collect()
+    }
+
     /// Fails as [`Agent::plan`] would, without a working directory.
     pub fn validate(&self, request: &LaunchRequest) -> Result<(), PlanError> {
         match self.protocol {
             AgentProtocol::CodexExec => Ok(codex::validate(request, self.version)?),
+            AgentProtocol::ClaudeStream => claude::validate(request),
             AgentProtocol::Plain | AgentProtocol::IdleJsonl => Ok(()),
         }
     }
@@ -158,7 +181,7 @@ impl Agent {
     pub fn leftovers(&self, environment: &Variables) -> Leftovers {
         match self.protocol {
             AgentProtocol::CodexExec => codex::leftovers(environment),
-            AgentProtocol::Plain | AgentProtocol::IdleJsonl => Leftovers::None,
+            AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => Leftovers::None,
         }
     }
 
@@ -183,6 +206,7 @@ impl Agent {
 pub fn find_thread(protocol: AgentProtocol, environment: &Variables, thread_id: &str) -> ThreadLookup {
     match protocol {
         AgentProtocol::CodexExec => codex::find_thread(environment, thread_id),
+        AgentProtocol::ClaudeStream => claude::find_thread(environment, thread_id),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => ThreadLookup::NotSearchable,
     }
 }
@@ -193,6 +217,7 @@ pub fn dialect_of(protocol: AgentProtocol) -> Option<Dialect> {
         AgentProtocol::CodexExec => None,
         AgentProtocol::Plain => Some(Dialect::Plain),
         AgentProtocol::IdleJsonl => Some(Dialect::Idle),
+        AgentProtocol::ClaudeStream => Some(Dialect::ClaudeStream),
     }
 }
 
@@ -204,6 +229,7 @@ pub fn reported_failure(
 ) -> Option<FailureKind> {
     match protocol {
         AgentProtocol::CodexExec => codex::reported_failure(message, code),
+        AgentProtocol::ClaudeStream => claude::reported_failure(message, code),
         AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
     }
 }
@@ -212,13 +238,19 @@ pub fn reported_failure(
 pub(crate) fn parse_stderr_line(protocol: AgentProtocol, line: &str) -> StderrLine<'_> {
     match protocol {
         AgentProtocol::CodexExec => codex::parse_line(line),
-        AgentProtocol::Plain | AgentProtocol::IdleJsonl => StderrLine::Message(Message::default()),
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl | AgentProtocol::ClaudeStream => {
+            StderrLine::Message(Message::default())
+        }
     }
 }
 
-/// The command that signs in to an agent, for messages. Only known for the built-in agent.
+/// The command that signs in to an agent, for messages. Only known for built-in agents.
 pub fn sign_in_command(agent: &str) -> Option<&'static str> {
-    (agent == DEFAULT_AGENT).then_some(codex::SIGN_IN_COMMAND)
+    match built_in_agent(agent)?.protocol {
+        AgentProtocol::CodexExec => Some(codex::SIGN_IN_COMMAND),
+        AgentProtocol::ClaudeStream => Some(claude::SIGN_IN_COMMAND),
+        AgentProtocol::Plain | AgentProtocol::IdleJsonl => None,
+    }
 }
 
 /// Whether the agent's message about a refused call is about an attempt to write without permission.

@@ -6,22 +6,32 @@
 //!
 //! Invariants: no prompt is sent while a turn runs, and none after an interrupt.
 
+mod claude;
 mod idle_queue;
 mod once;
+mod permissions;
 
 use delegator_domain::message::{Delivery, MessageNumber};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 
+use claude::Claude;
+pub use claude::ClaudePlan;
 use idle_queue::IdleQueue;
 use once::Once;
+pub use permissions::PermissionPolicy;
 
 /// The conversation that an agent is started for. Data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConversationPlan {
     /// The agent reads all of its input, then works. It takes no messages.
-    Once { stdin: Vec<u8> },
+    Once {
+        stdin: Vec<u8>,
+    },
     /// The agent reads one message after the other and reports when it is idle.
-    IdleQueue { prompt: String },
+    IdleQueue {
+        prompt: String,
+    },
+    Claude(ClaudePlan),
 }
 
 impl ConversationPlan {
@@ -101,6 +111,7 @@ impl Outbox {
 pub(crate) enum Conversation {
     Once(Once),
     IdleQueue(IdleQueue),
+    Claude(Claude),
 }
 
 impl Conversation {
@@ -108,6 +119,7 @@ impl Conversation {
         match plan {
             ConversationPlan::Once { stdin } => Conversation::Once(Once::new(stdin)),
             ConversationPlan::IdleQueue { prompt } => Conversation::IdleQueue(IdleQueue::new(prompt)),
+            ConversationPlan::Claude(plan) => Conversation::Claude(Claude::new(plan)),
         }
     }
 
@@ -116,6 +128,7 @@ impl Conversation {
         match self {
             Conversation::Once(once) => once.open(out),
             Conversation::IdleQueue(idle) => idle.open(out),
+            Conversation::Claude(claude) => claude.open(out),
         }
     }
 
@@ -124,6 +137,7 @@ impl Conversation {
         match self {
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_line(line, out),
+            Conversation::Claude(claude) => claude.on_line(line, out),
         }
     }
 
@@ -132,6 +146,7 @@ impl Conversation {
             // It has no turns, asks nothing and takes no messages.
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_control(control, out),
+            Conversation::Claude(claude) => claude.on_control(control, out),
         }
     }
 
@@ -140,6 +155,7 @@ impl Conversation {
         match self {
             Conversation::Once(_) => false,
             Conversation::IdleQueue(idle) => idle.can_take(delivery),
+            Conversation::Claude(claude) => claude.can_take(delivery),
         }
     }
 }

@@ -13,6 +13,7 @@ use FailureKind::{
 };
 
 use super::error_message::{ErrorMessage, Link, ends_clause, ends_word, normalized};
+use crate::agent::error_codes::{kind_of_code, kind_of_status};
 
 /// In a phrase, `*` stands for one word without spaces, and `$` for the end of a sentence or of a part of it.
 type Phrases = &'static [(FailureKind, &'static [&'static str])];
@@ -195,28 +196,6 @@ pub(super) fn printed_failure(message: &str) -> Option<FailureKind> {
 /// The kind of a line on standard error that any program may have printed.
 pub(super) fn kind_of_plain_line(line: &str) -> Option<FailureKind> {
     find(&normalized(line), &[PLAIN_LINES])
-}
-
-fn kind_of_code(code: ErrorCode) -> Option<FailureKind> {
-    match code {
-        ErrorCode::UsageLimit => Some(UsageLimit),
-        ErrorCode::RateLimit | ErrorCode::Overloaded => Some(RateLimit),
-        ErrorCode::Unauthorized => Some(Auth),
-        ErrorCode::ModelNotFound => Some(BadModel),
-        ErrorCode::Sandbox => Some(Sandbox),
-        ErrorCode::Connection { http_status: Some(status) } => kind_of_status(status),
-        ErrorCode::Connection { http_status: None } => Some(Network),
-    }
-}
-
-fn kind_of_status(status: u16) -> Option<FailureKind> {
-    match status {
-        401 | 403 => Some(Auth),
-        402 => Some(UsageLimit),
-        429 | 529 => Some(RateLimit),
-        408 | 500..=599 => Some(Network),
-        _ => None,
-    }
 }
 
 /// A name in an error response decides before the innermost text, and that before the phrases around it.

@@ -1,40 +1,16 @@
 //! Command lines for every kind of request, and properties that hold for all of them.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode};
 use proptest::prelude::*;
 
 use super::*;
 use crate::agent::launch::PREVIEW_INSTRUCTION;
+use crate::agent::launch::tests::request;
 
 const NEWEST: CodexVersion = CodexVersion::NEWEST_MEASURED;
 const THREAD: &str = "01a1dc9f-8855-72c2-8e67-f1efc63e6b3b";
-
-fn request() -> LaunchRequest {
-    LaunchRequest {
-        task: "fix the tests".to_owned(),
-        mode: Mode::ReadOnly,
-        preview: false,
-        workdir: PathBuf::from("/home/dev/project"),
-        model: None,
-        profile: None,
-        reasoning_effort: None,
-        images: Vec::new(),
-        add_dirs: Vec::new(),
-        output_schema: None,
-        skip_git_repo_check: false,
-        ask: false,
-        env_policy: EnvPolicy::InheritNone,
-        marker: "T-local-0:0".to_owned(),
-        resume: None,
-        denied_dir: None,
-        interrupt_grace: Duration::ZERO,
-        terminate_grace: Duration::ZERO,
-    }
-}
 
 fn full_request() -> LaunchRequest {
     LaunchRequest {

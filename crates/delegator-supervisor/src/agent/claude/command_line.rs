@@ -1,0 +1,135 @@
+//! Builds the command line: a pure function, except that it reads the output schema and whether the project has settings.
+//!
+//! Every value is attached to its flag (`--model=…`), so that none can become a flag. The task text goes to standard input.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::{invalid, project_settings};
+use crate::agent::launch::{LaunchRequest, PlanError};
+
+/// Others are ignored by Claude Code, with a warning.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+/// The schema is one argument, and Linux allows 128 KiB for each.
+const MAX_SCHEMA_BYTES: u64 = 120 << 10;
+
+/// The arguments of one run.
+pub(crate) fn args(request: &LaunchRequest) -> Result<Vec<OsString>, PlanError> {
+    validate(request)?;
+    let schema = request.output_schema.as_deref().map(read_schema).transpose()?;
+    Ok(build(request, schema.as_deref(), project_settings::defines_programs(&request.workdir)))
+}
+
+fn build(request: &LaunchRequest, schema: Option<&str>, project_defines_programs: bool) -> Vec<OsString> {
+    let fixed = [
+        "-p",
+        "--input-format=stream-json",
+        "--output-format=stream-json",
+        "--verbose",
+        "--permission-prompt-tool=stdio",
+        // The user's settings may name another mode, in which nothing is asked.
+        "--permission-mode=default",
+    ];
+    let mut args: Vec<OsString> = fixed.iter().map(OsString::from).collect();
+    if project_defines_programs {
+        args.push("--setting-sources=user".into());
+    }
+    let mut push = |flag: &str, value: Option<&str>| {
+        args.extend(value.map(|value| OsString::from(format!("{flag}={value}"))));
+    };
+    push("--model", request.model.as_deref());
+    push("--effort", request.reasoning_effort.as_deref());
+    push("--json-schema", schema);
+    push("--resume", request.resume.as_deref());
+    for directory in &request.add_dirs {
+        let mut arg = OsString::from("--add-dir=");
+        arg.push(directory);
+        args.push(arg);
+    }
+    args
+}
+
+/// An error if the request cannot be passed on.
+pub(crate) fn validate(request: &LaunchRequest) -> Result<(), PlanError> {
+    let effort = request.reasoning_effort.as_deref();
+    if effort.is_some_and(|effort| !EFFORTS.contains(&effort)) {
+        return Err(invalid("reasoning_effort", "claude accepts low, medium, high, xhigh and max"));
+    }
+    if request.resume.as_deref().is_some_and(|thread| thread.trim().is_empty()) {
+        return Err(invalid("thread_id", "it is empty"));
+    }
+    for (field, text) in [("model", &request.model), ("thread_id", &request.resume)] {
+        if text.as_deref().is_some_and(|text| text.contains('\0')) {
+            return Err(invalid(field, "it contains a NUL character"));
+        }
+    }
+    if request.add_dirs.iter().any(|path| path.as_os_str().as_bytes().contains(&0)) {
+        return Err(invalid("add_dirs", "one contains a NUL character"));
+    }
+    Ok(())
+}
+
+fn read_schema(path: &Path) -> Result<String, PlanError> {
+    let size = path.metadata().map_err(|_| invalid("output_schema", "it could not be read"))?.len();
+    if size > MAX_SCHEMA_BYTES {
+        return Err(invalid("output_schema", "it is longer than 120 KiB"));
+    }
+    std::fs::read_to_string(path).map_err(|_| invalid("output_schema", "it could not be read"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::launch::tests::request;
+
+    fn texts(request: &LaunchRequest, schema: Option<&str>, defines: bool) -> Vec<String> {
+        build(request, schema, defines).into_iter().map(|arg| arg.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn values_are_attached_to_their_flags() {
+        let request = LaunchRequest {
+            model: Some("--evil".to_owned()),
+            reasoning_effort: Some("high".to_owned()),
+            resume: Some("6ed1".to_owned()),
+            add_dirs: vec!["/a b".into(), "/c".into()],
+            ..request()
+        };
+        let args = texts(&request, Some(r#"{"type":"object"}"#), true);
+        assert_eq!(
+            args[5..],
+            [
+                "--permission-mode=default",
+                "--setting-sources=user",
+                "--model=--evil",
+                "--effort=high",
+                r#"--json-schema={"type":"object"}"#,
+                "--resume=6ed1",
+                "--add-dir=/a b",
+                "--add-dir=/c",
+            ]
+        );
+        assert!(!args.iter().any(|arg| arg.contains(&request.task)), "the task text is no argument");
+    }
+
+    #[test]
+    fn a_simple_task_has_no_further_arguments() {
+        let args = texts(&request(), None, false);
+        assert_eq!(args[0], "-p");
+        assert_eq!(args.len(), 6);
+    }
+
+    #[test]
+    fn what_it_would_ignore_is_refused() {
+        let with_effort = |effort: &str| {
+            let request = LaunchRequest { reasoning_effort: Some(effort.to_owned()), ..request() };
+            validate(&request).err().and_then(|error| error.input())
+        };
+        assert_eq!((with_effort("max"), with_effort("minimal")), (None, Some("reasoning_effort")));
+        let empty = LaunchRequest { resume: Some(" ".to_owned()), ..request() };
+        assert_eq!(validate(&empty).unwrap_err().input(), Some("thread_id"));
+        let missing = LaunchRequest { output_schema: Some("/no/such/file".into()), ..request() };
+        assert_eq!(args(&missing).unwrap_err().input(), Some("output_schema"));
+    }
+}

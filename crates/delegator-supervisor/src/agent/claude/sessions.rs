@@ -1,0 +1,67 @@
+//! Finds the file of a session: `projects/<directory>/<session id>.jsonl`. Measured with 2.1.325: a session can be resumed
+//! from any directory, and an unknown id fails.
+
+use std::io;
+use std::path::Path;
+
+use delegator_domain::similar_names;
+
+use crate::agent::threads::ThreadLookup;
+
+/// Bounds the search.
+const MAX_ENTRIES: usize = 200_000;
+
+pub(super) fn find_thread(projects: &Path, thread_id: &str) -> ThreadLookup {
+    match sessions(projects) {
+        Err(_) => ThreadLookup::NotSearchable,
+        Ok(sessions) if sessions.iter().any(|session| session == thread_id) => ThreadLookup::Stored,
+        Ok(sessions) => {
+            let known = sessions.iter().map(String::as_str);
+            ThreadLookup::Unknown { nearest: similar_names::nearest(thread_id, known).map(str::to_owned) }
+        }
+    }
+}
+
+/// The ids of all sessions. A missing directory has none.
+fn sessions(projects: &Path) -> io::Result<Vec<String>> {
+    let mut ids = Vec::new();
+    let mut entries_left = MAX_ENTRIES;
+    let directories = match std::fs::read_dir(projects) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ids),
+        directories => directories?,
+    };
+    for directory in directories {
+        let directory = directory?.path();
+        if !directory.is_dir() {
+            continue;
+        }
+        for file in std::fs::read_dir(directory)? {
+            entries_left = entries_left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
+            let name = file?.file_name();
+            ids.extend(name.to_str().and_then(|name| name.strip_suffix(".jsonl")).map(str::to_owned));
+        }
+    }
+    Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_all_directories_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let projects = folder.path().join("projects");
+        let unknown = |nearest: Option<&str>| ThreadLookup::Unknown { nearest: nearest.map(str::to_owned) };
+        let id = "6ed19866-e777-4526-a182-a92e84d4c21b";
+        assert_eq!(find_thread(&projects, id), unknown(None), "there is no store");
+        let project = projects.join("-home-dev-project");
+        std::fs::create_dir_all(&project).unwrap();
+        std::fs::write(projects.join("6ed19866-e777-4526-a182-a92e84d4c21b.jsonl"), "").unwrap();
+        assert_eq!(find_thread(&projects, id), unknown(None), "the file is not in a project");
+        std::fs::write(project.join(format!("{id}.jsonl")), "").unwrap();
+        assert_eq!(find_thread(&projects, id), ThreadLookup::Stored);
+        assert_eq!(find_thread(&projects, "6ed19866-e777-4526-a182-a92e84d4c21c"), unknown(Some(id)));
+        assert_eq!(find_thread(&project.join(format!("{id}.jsonl")), id), ThreadLookup::NotSearchable);
+    }
+}
