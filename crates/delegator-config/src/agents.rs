@@ -25,6 +25,7 @@ impl Config {
             args: args.to_vec(),
             variables: settings.map(|agent| agent.env.clone()).unwrap_or_default(),
             unsandboxed: settings.is_some_and(|agent| agent.unsandboxed),
+            state_dirs: settings.map(|agent| agent.state_dirs.clone()).unwrap_or_default(),
             linger: settings.map_or(Duration::ZERO, |agent| agent.linger),
         })
     }

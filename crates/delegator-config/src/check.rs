@@ -165,11 +165,9 @@ impl<'a> Checker<'a> {
             if self.is_full() {
                 return None;
             }
-            let is_name = (1..=64).contains(&name.len())
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'));
-            if !is_name {
-                let problem = "expected a label name of 1 to 64 letters, digits, `.`, `_`, `-` or `/`";
-                self.add_problem(path, *at, format!("{problem}, found {}", quoted(name)), None);
+            if !TextFormat::LabelName.accepts(name) {
+                let problem = format!("expected {}, found {}", TextFormat::LabelName, quoted(name));
+                self.add_problem(path, *at, problem, None);
             }
             let problem = match &node.shape {
                 Shape::Text(text) if text.len() <= 256 && !text.contains(char::is_control) => {

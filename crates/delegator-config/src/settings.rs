@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::agents::AgentProtocol;
-use delegator_domain::task::Mode;
+use delegator_domain::budget::{Budget, BudgetScope, Caps};
+use delegator_domain::task::{EnclosureChoice, Mode};
 use serde::de::{Deserialize, Deserializer};
 
 /// The value of every built key. The table in `keys` describes them.
@@ -36,6 +37,7 @@ pub struct Settings {
     pub max_stream_bytes: u64,
     pub max_processes: usize,
     pub containment: Containment,
+    pub enclosure: EnclosureChoice,
     pub niceness: u8,
     pub sweep_exempt: Vec<String>,
     pub allowed_roots: Vec<PathBuf>,
@@ -47,6 +49,8 @@ pub struct Settings {
     #[serde(rename = "restore_point_retention_hours", deserialize_with = "hours")]
     pub restore_point_retention: Duration,
     pub verify_unsandboxed: bool,
+    #[serde(flatten)]
+    pub budget: BudgetSettings,
     pub max_depth: u32,
     pub max_children: usize,
     /// Read it with [`Config::database_url`](crate::Config::database_url), which considers the file, too.
@@ -85,8 +89,73 @@ pub struct AgentSettings {
     pub env: Vec<String>,
     #[serde(default)]
     pub unsandboxed: bool,
+    #[serde(default)]
+    pub state_dirs: Vec<PathBuf>,
     #[serde(default, rename = "linger_sec", deserialize_with = "seconds")]
     pub linger: Duration,
+}
+
+/// The budgets of the user's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+pub struct BudgetSettings {
+    #[serde(rename = "budget.task_tokens")]
+    task_tokens: Option<u64>,
+    #[serde(rename = "budget.task_turns")]
+    task_turns: Option<u64>,
+    #[serde(rename = "budget.task_cost_cents")]
+    task_cost_cents: Option<u64>,
+    #[serde(rename = "budget.day_tokens")]
+    day_tokens: Option<u64>,
+    #[serde(rename = "budget.day_turns")]
+    day_turns: Option<u64>,
+    #[serde(rename = "budget.day_cost_cents")]
+    day_cost_cents: Option<u64>,
+    #[serde(rename = "budget.day_running_sec")]
+    day_running_sec: Option<u64>,
+    #[serde(rename = "budget.label")]
+    label: Option<String>,
+    #[serde(rename = "budget.label_tokens")]
+    label_tokens: Option<u64>,
+    #[serde(rename = "budget.label_turns")]
+    label_turns: Option<u64>,
+    #[serde(rename = "budget.label_cost_cents")]
+    label_cost_cents: Option<u64>,
+    #[serde(rename = "budget.label_running_sec")]
+    label_running_sec: Option<u64>,
+}
+
+impl BudgetSettings {
+    /// The budgets of a task with these labels; `task` are the limits that its caller wants for it alone.
+    pub fn of_task(&self, task: Caps, labels: &BTreeMap<String, String>) -> Vec<Budget> {
+        let configured = Caps {
+            tokens: self.task_tokens,
+            turns: self.task_turns,
+            cost_cents: self.task_cost_cents,
+            running_sec: None,
+        };
+        let day = Caps {
+            tokens: self.day_tokens,
+            turns: self.day_turns,
+            cost_cents: self.day_cost_cents,
+            running_sec: self.day_running_sec,
+        };
+        let label = Caps {
+            tokens: self.label_tokens,
+            turns: self.label_turns,
+            cost_cents: self.label_cost_cents,
+            running_sec: self.label_running_sec,
+        };
+        let label_scope = self.label.as_ref().and_then(|key| {
+            let value = labels.get(key)?.clone();
+            Some(BudgetScope::Label { key: key.clone(), value })
+        });
+        let task = (Some(BudgetScope::Task), configured.lower(task));
+        [task, (Some(BudgetScope::Day), day), (label_scope, label)]
+            .into_iter()
+            .filter_map(|(scope, caps)| Some(Budget { scope: scope?, caps }))
+            .filter(|budget| !budget.caps.is_empty())
+            .collect()
+    }
 }
 
 /// A text that debug output omits.

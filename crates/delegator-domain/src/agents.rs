@@ -65,6 +65,8 @@ pub struct ConfiguredAgent {
     pub variables: Vec<String>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
+    /// Directories in which it may write in every mode.
+    pub state_dirs: Vec<PathBuf>,
     /// How long it may wait for another message after its last turn.
     pub linger: Duration,
 }

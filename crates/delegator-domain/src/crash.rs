@@ -32,6 +32,7 @@ named_enum! {
         SocketBound = "start: socket bound",
         WorkBegun = "start: work begun",
         LaunchRead = "start: launch read",
+        TemporaryDirCreated = "start: temporary directory created",
         RestorePointCreated = "start: restore point created",
         RestorePointsNoted = "start: restore points noted",
         AgentSpawned = "start: agent spawned",

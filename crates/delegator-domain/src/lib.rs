@@ -4,6 +4,7 @@
 //! Everything here is pure: no files, no clock, no environment, no processes.
 
 pub mod agents;
+pub mod budget;
 pub mod crash;
 pub mod environment;
 pub mod history_rewriting;

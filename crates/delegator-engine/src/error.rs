@@ -10,6 +10,7 @@ use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_git::{ApplyError, Overlap, RestoreError};
 use delegator_registry::RegistryError;
 use delegator_supervisor::agent::{LocateError, PlanError, VariableAccess};
+use delegator_supervisor::enclosure::Unavailable;
 
 use crate::provider_error::ProviderError;
 
@@ -61,8 +62,13 @@ pub enum EngineError {
     UnusableFile { input: &'static str, path: PathBuf, problem: FileProblem },
     #[error("could not run the agent {name}: {problem}")]
     Agent { name: String, problem: LocateError },
-    #[error("nothing enforces mode {} for the agent {agent}", mode.name())]
-    ModeNotEnforced { agent: String, mode: Mode },
+    #[error("nothing enforces mode {} for the agent {agent}: {problem}", mode.name())]
+    ModeNotEnforced { agent: String, mode: Mode, problem: Unavailable },
+    #[error(
+        "the agent {agent} cannot have its state in {}: it contains or is inside {}, which belongs to mcp-delegator",
+        path.display(), own.display()
+    )]
+    ReservedStateDir { agent: String, path: PathBuf, own: PathBuf },
     #[error("the agent {agent} has no threads, so it cannot resume one")]
     NoThreads { agent: String },
     #[error("the agent {agent} does not support {input}")]

@@ -56,6 +56,7 @@ pub use delegator_supervisor::agent::{
     Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, VerifyCommand, dialect_of,
     is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
 };
+pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
 pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
@@ -79,6 +80,7 @@ pub use results::task_queries::{LongLog, TaskFiles};
 pub use submit::allowed_dir::resolve_allowed_dir;
 pub use submit::allowed_file::open_allowed_file;
 pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};
+pub use submit::enclosure::EnclosureProblem;
 pub use submit::estimate::ExpectedDuration;
 pub use submit::launch::{Ending, Limits, Settings};
 pub use submit::nesting::Nesting;

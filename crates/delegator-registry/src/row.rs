@@ -5,7 +5,8 @@
 //! state, mode or nonce is an error, never a default.
 
 use delegator_domain::task::{
-    ExitStatus, FailureKind, LimitKind, Mode, Provider, State, TaskEnd, TaskId, WorkTree, transition,
+    ExitStatus, FailureKind, LimitKind, Mode, Provider, SandboxKind, State, TaskEnd, TaskId, WorkTree,
+    transition,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -70,8 +71,7 @@ pub(crate) fn cancel_from(row: &Row<'_>) -> rusqlite::Result<Option<CancelReques
 }
 
 /// The columns of a [`TaskSummary`], in the order in which [`summary_from`] reads them.
-pub(crate) const SUMMARY_COLUMNS: &str =
-    "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment";
+pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment, sandbox";
 
 pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
     Ok(TaskSummary {
@@ -85,6 +85,7 @@ pub(crate) fn summary_from(row: &Row<'_>) -> rusqlite::Result<TaskSummary> {
         title: row.get("title")?,
         labels: json("labels", row.get("labels")?)?,
         environment: row.get("environment")?,
+        sandbox: sandbox_from(row)?,
     })
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn task_from(row: &Row<'_>) -> rusqlite::Result<Task> {
         work_trees: work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         mode: mode_from(row)?,
-        mode_enforced: row.get("mode_enforced")?,
+        sandbox: sandbox_from(row)?,
         agent: row.get("agent")?,
         model: row.get("model")?,
         title: row.get("title")?,
@@ -136,6 +137,11 @@ fn remote_from(row: &Row<'_>) -> rusqlite::Result<Option<RemoteTask>> {
         checked_at_ms: row.get("checked_at_ms")?,
         checks: row.get("checks")?,
     }))
+}
+
+fn sandbox_from(row: &Row<'_>) -> rusqlite::Result<Option<SandboxKind>> {
+    let name: Option<String> = row.get("sandbox")?;
+    name.map(|name| SandboxKind::from_name(&name).ok_or_else(|| unreadable("sandbox", name))).transpose()
 }
 
 /// The work trees a task may write in.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::agents::DEFAULT_AGENT;
-use delegator_domain::task::{ExitStatus, Mode, Provider, State, TaskEnd, TaskId, WorkTree};
+use delegator_domain::task::{ExitStatus, Mode, Provider, SandboxKind, State, TaskEnd, TaskId, WorkTree};
 use serde_json::Value;
 
 use crate::ops::usage::Tokens;
@@ -21,8 +21,8 @@ pub struct NewTask {
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
-    /// Whether a sandbox enforces the mode.
-    pub mode_enforced: bool,
+    /// What enforces the mode; `None` if the task runs elsewhere.
+    pub sandbox: Option<SandboxKind>,
     pub agent: String,
     pub model: Option<String>,
     /// The first line of the task's text, redacted.
@@ -48,7 +48,7 @@ impl NewTask {
             work_trees: Vec::new(),
             allow_parallel_writes: false,
             mode: Mode::ReadOnly,
-            mode_enforced: true,
+            sandbox: Some(SandboxKind::Agent),
             agent: DEFAULT_AGENT.to_owned(),
             model: None,
             title: text.to_owned(),
@@ -118,6 +118,8 @@ pub struct TaskSummary {
     pub labels: BTreeMap<String, String>,
     /// The id of its environment, if a provider runs it.
     pub environment: Option<String>,
+    /// What enforces the mode; `None` if the task runs elsewhere.
+    pub sandbox: Option<SandboxKind>,
 }
 
 impl From<&Task> for TaskSummary {
@@ -133,6 +135,7 @@ impl From<&Task> for TaskSummary {
             title: task.title.clone(),
             labels: task.labels.clone(),
             environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
+            sandbox: task.sandbox,
         }
     }
 }
@@ -152,8 +155,8 @@ pub struct Task {
     pub work_trees: Vec<WorkTree>,
     pub allow_parallel_writes: bool,
     pub mode: Mode,
-    /// Whether a sandbox enforces the mode.
-    pub mode_enforced: bool,
+    /// What enforces the mode; `None` if the task ran elsewhere.
+    pub sandbox: Option<SandboxKind>,
     pub agent: String,
     pub model: Option<String>,
     pub title: String,
@@ -180,8 +183,13 @@ pub struct Task {
 impl Task {
     /// See [`Mode::may_write`].
     pub fn may_write(&self) -> bool {
-        self.mode.may_write(self.mode_enforced)
+        self.mode.may_write(is_enforced(self.sandbox))
     }
+}
+
+/// Whether something enforces the mode. A provider does so for the tasks it runs.
+pub(crate) fn is_enforced(sandbox: Option<SandboxKind>) -> bool {
+    sandbox.is_none_or(SandboxKind::enforces_mode)
 }
 
 impl Task {

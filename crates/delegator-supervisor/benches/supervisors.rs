@@ -77,6 +77,7 @@ fn run_one(script: &str) {
             },
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             workdir: File::open("/").unwrap().into(),
+            enclosure: None,
             pinned: Vec::new(),
             umask: 0o022,
             limits: Limits::default(),
@@ -93,6 +94,7 @@ fn run_one(script: &str) {
                 }))
                 .build(),
             fold: FoldOptions::default(),
+            budgets: Vec::new(),
             answer_timeout: Duration::from_secs(300),
             leftovers: Leftovers::None,
             verify: None,

@@ -11,6 +11,7 @@
 //! * `agent`: what is specific to an agent: arguments, environment, program path, files it leaves behind. Pure, except
 //!   for the small parts that read the disk.
 //! * `conversation`: what is written to the agent's standard input, and when. Pure.
+//! * `enclosure`: the sandbox of agents that have none of their own.
 //! * `process`: process identities that survive pid reuse, the process tree below us, signals that cannot hit the
 //!   wrong process.
 //! * `run`: the supervision loop. One thread, one `poll`, no timers. A verification command is a second run after the
@@ -24,6 +25,7 @@
 
 pub mod agent;
 pub mod conversation;
+pub mod enclosure;
 pub mod process;
 pub mod run;
 pub mod setup_script;

@@ -1,7 +1,7 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
 use delegator_domain::agents::{AgentProtocol, DEFAULT_AGENT};
-use delegator_domain::task::Mode;
+use delegator_domain::task::{EnclosureChoice, Mode};
 
 use super::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
 use super::{Key, ProjectRight, Scope, TextFormat, ValueKind};
@@ -93,6 +93,12 @@ pub static KEYS: &[Key] = &[
         "How the processes of a task are tracked: in a control group where one is available (`auto`), or by the supervisor alone (`subreaper`).",
     ),
     key(
+        "enclosure",
+        ValueKind::Choice(&EnclosureChoice::NAMES),
+        Text("auto"),
+        "What encloses agents that have no sandbox of their own: Landlock, or else bubblewrap (`auto`), or only one of them.",
+    ),
+    key(
         "niceness",
         count(0, 19),
         Integer(10),
@@ -145,7 +151,13 @@ pub static KEYS: &[Key] = &[
         "agents.<name>.unsandboxed",
         ValueKind::Bool,
         DefaultValue::Bool(false),
-        "Run tasks of a `plain` agent although no sandbox enforces their mode; without this they are refused.",
+        "Run tasks of this agent without an enclosure, so that nothing enforces their mode. Codex, which has a sandbox of its own, ignores it.",
+    ),
+    key(
+        "agents.<name>.state_dirs",
+        ValueKind::Paths,
+        List(&[]),
+        "Directories besides the task's own in which the enclosed agent may write in every mode: its settings, its threads, caches. Missing ones are created.",
     ),
     key(
         "agents.<name>.linger_sec",
@@ -177,13 +189,68 @@ pub static KEYS: &[Key] = &[
         DefaultValue::Bool(false),
         "Run the `verify` command of a task without a sandbox if none is available.",
     ),
-    unbuilt(key("budget.task_tokens", tokens(), Unset("no limit"), "Maximum tokens per task.")),
-    unbuilt(key(
-        "budget.day_tokens",
+    key(
+        "budget.task_tokens",
         tokens(),
         Unset("no limit"),
-        "Maximum tokens of all tasks per day (UTC).",
-    )),
+        "Maximum tokens of a task, input and output together.",
+    ),
+    key(
+        "budget.task_turns",
+        turns(),
+        Unset("no limit"),
+        "Maximum turns of a task, for agents that take messages.",
+    ),
+    key(
+        "budget.task_cost_cents",
+        cents(),
+        Unset("no limit"),
+        "Maximum cost of a task in US cents, for agents that report it.",
+    ),
+    key("budget.day_tokens", tokens(), Unset("no limit"), "Maximum tokens of all tasks per day (UTC)."),
+    key("budget.day_turns", turns(), Unset("no limit"), "Maximum turns of all tasks per day (UTC)."),
+    key(
+        "budget.day_cost_cents",
+        cents(),
+        Unset("no limit"),
+        "Maximum cost of all tasks per day (UTC), in US cents.",
+    ),
+    key(
+        "budget.day_running_sec",
+        total_seconds(),
+        Unset("no limit"),
+        "Maximum running time of all tasks per day (UTC), added up.",
+    ),
+    key(
+        "budget.label",
+        ValueKind::Text(TextFormat::LabelName),
+        Unset("no limit by label"),
+        "The label whose values have budgets of their own: the tasks with the same value share the `budget.label_…` limits.",
+    ),
+    key(
+        "budget.label_tokens",
+        tokens(),
+        Unset("no limit"),
+        "Maximum tokens of the recorded tasks with one value of `budget.label`.",
+    ),
+    key(
+        "budget.label_turns",
+        turns(),
+        Unset("no limit"),
+        "Maximum turns of the recorded tasks with one value of `budget.label`.",
+    ),
+    key(
+        "budget.label_cost_cents",
+        cents(),
+        Unset("no limit"),
+        "Maximum cost of the recorded tasks with one value of `budget.label`, in US cents.",
+    ),
+    key(
+        "budget.label_running_sec",
+        total_seconds(),
+        Unset("no limit"),
+        "Maximum running time of the recorded tasks with one value of `budget.label`, added up.",
+    ),
     limit(
         "max_depth",
         count(0, 16),
@@ -345,6 +412,19 @@ const fn grace() -> ValueKind {
 
 const fn count(min: i64, max: i64) -> ValueKind {
     ValueKind::Integer { min, max, unit: "" }
+}
+
+const fn turns() -> ValueKind {
+    ValueKind::Integer { min: 1, max: 1_000_000, unit: "turns" }
+}
+
+const fn cents() -> ValueKind {
+    ValueKind::Integer { min: 1, max: 100_000_000, unit: "US cents" }
+}
+
+/// Of several tasks together.
+const fn total_seconds() -> ValueKind {
+    ValueKind::Integer { min: 1, max: 1_000_000_000, unit: SECONDS }
 }
 
 const fn tokens() -> ValueKind {

@@ -17,6 +17,7 @@ pub enum TextFormat {
     /// A variable that may be passed to an agent.
     PassedVariable,
     ProgramName,
+    LabelName,
     DatabaseUrl,
     /// Text for people or a script: not blank, with this many characters at most.
     Prose(usize),
@@ -45,6 +46,10 @@ impl TextFormat {
             TextFormat::PassedVariable => TextFormat::VariableName.accepts(text) && !is_loader_variable(text),
             TextFormat::ProgramName => {
                 !matches!(text, "" | "." | "..") && !text.contains(['/', '\0']) && text.len() <= 255
+            }
+            TextFormat::LabelName => {
+                let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+                (1..=64).contains(&text.len()) && text.chars().all(is_allowed)
             }
             TextFormat::DatabaseUrl => {
                 ["postgres://", "postgresql://"]
@@ -105,6 +110,7 @@ impl fmt::Display for TextFormat {
             TextFormat::PassedVariable => {
                 "a variable name (letters, digits and `_`, no digit first) that does not make programs run code as LD_PRELOAD does"
             }
+            TextFormat::LabelName => "a label name of 1 to 64 letters, digits, `.`, `_`, `-` or `/`",
             TextFormat::ProgramName => "a program name without `/`",
             TextFormat::DatabaseUrl => "a URL beginning with postgres:// or postgresql://",
             TextFormat::Prose(max) => return write!(f, "1 to {max} characters of text, none of them NUL"),

@@ -46,6 +46,8 @@ named_enum! {
         /// The agent program could not be started.
         SpawnFailed = "spawn_failed",
         TooManyProcesses = "too_many_processes",
+        /// A budget of the task, of the day or of a label is exhausted.
+        BudgetExhausted = "budget_exhausted",
         SupervisorLost = "supervisor_lost",
         SupervisorStartFailed = "supervisor_start_failed",
         /// A provider reported the failure of a task that it ran.

@@ -11,7 +11,7 @@ pub mod verification;
 pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 pub use id::{IdError, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};
-pub use mode::{EnvPolicy, EnvPolicyName, Mode};
+pub use mode::{EnclosureChoice, EnvPolicy, EnvPolicyName, Mode, SandboxKind};
 pub use provider::Provider;
 pub use queue::{Claimant, Obstacle, WorkTree};
 pub use verification::Verification;

@@ -27,6 +27,39 @@ impl Mode {
     }
 }
 
+named_enum! {
+    /// What enforces the mode of a task.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SandboxKind {
+        /// The agent's own sandbox.
+        Agent = "agent",
+        /// We enclose the agent and everything it starts.
+        Enforced = "enforced",
+        /// Nothing: the mode needs no sandbox, or the user waived it.
+        None = "none",
+    }
+}
+
+named_enum! {
+    /// Which mechanism encloses agents that have no sandbox of their own.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum EnclosureChoice {
+        /// Landlock, or else bubblewrap.
+        #[default]
+        Auto = "auto",
+        Landlock = "landlock",
+        Bubblewrap = "bubblewrap",
+    }
+}
+
+impl SandboxKind {
+    pub fn enforces_mode(self) -> bool {
+        self != SandboxKind::None
+    }
+}
+
 /// Which environment variables the commands of an agent receive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "EnvPolicyFields", into = "EnvPolicyFields")]

@@ -68,6 +68,7 @@ impl EventFold {
             hard_limit_sec: 0,
             quiet_ms: 0,
             processes: 0,
+            warnings: Vec::new(),
         }
     }
 }

@@ -208,7 +208,7 @@ fn new_task(submission: &RemoteSubmission, id: TaskId) -> NewTask {
         work_trees: Vec::new(),
         allow_parallel_writes: true,
         mode: submission.environment.mode,
-        mode_enforced: true,
+        sandbox: None,
         agent: submission.agent.clone(),
         model: None,
         title: submission.title.clone(),

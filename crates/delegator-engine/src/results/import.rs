@@ -102,7 +102,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         work_trees: Vec::new(),
         allow_parallel_writes: false,
         mode: Mode::ReadOnly,
-        mode_enforced: true,
+        sandbox: None,
         agent: DEFAULT_AGENT.to_owned(),
         model: head.model.clone(),
         title,

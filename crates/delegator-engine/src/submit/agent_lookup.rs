@@ -139,6 +139,7 @@ mod tests {
                 args: vec![script.into()],
                 variables: Vec::new(),
                 unsandboxed: true,
+                state_dirs: Vec::new(),
                 linger: Duration::ZERO,
             };
             engine.locate_agent(&configured, folder.path(), &Vec::new()).unwrap().version

@@ -8,9 +8,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegator_domain::budget::Budget;
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::{EnvPolicy, LimitKind, Mode, TaskId};
+use delegator_domain::task::{EnclosureChoice, EnvPolicy, LimitKind, Mode, TaskId};
 use delegator_supervisor::agent::{Agent, AgentInput, LaunchRequest, task_marker};
+use delegator_supervisor::enclosure::Mechanism;
 use delegator_supervisor::run::ActivitySource;
 use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,7 @@ pub struct Settings {
     /// Ask the user for each permission that the agent requests.
     pub ask: bool,
     pub answer_timeout_sec: u64,
+    pub budgets: Vec<Budget>,
     #[serde(flatten)]
     pub env_policy: EnvPolicy,
     pub resume: Option<String>,
@@ -54,6 +57,9 @@ pub struct Settings {
     pub depth: u32,
     /// Run without a control group.
     pub without_group: bool,
+    /// What may enclose an agent that has no sandbox of its own.
+    #[serde(default)]
+    pub enclosure: EnclosureChoice,
     /// Deny the agent's commands to read the state directory.
     pub hide_state_dir: bool,
     /// Directories besides the state directory in which no task may write: the user's configuration.
@@ -94,6 +100,9 @@ pub(crate) struct Launch {
     pub(crate) settings: Settings,
     /// Located once, at submission.
     pub(crate) agent: Agent,
+    /// What encloses the agent; decided at submission.
+    #[serde(default)]
+    pub(crate) enclosure: Option<Mechanism>,
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
@@ -161,6 +170,7 @@ impl Settings {
             skip_git_repo_check: false,
             ask: false,
             answer_timeout_sec: 300,
+            budgets: Vec::new(),
             env_policy: EnvPolicy::InheritNone,
             resume: None,
             usage_before: None,
@@ -171,12 +181,18 @@ impl Settings {
             sweep_exempt: Vec::new(),
             niceness: 10,
             without_group: false,
+            enclosure: EnclosureChoice::default(),
             hide_state_dir: mode == Mode::ReadOnly,
             protected: Vec::new(),
             verify: None,
             worker_contact: None,
             depth: 0,
         }
+    }
+
+    /// The mode that the sandbox enforces.
+    pub(crate) fn effective_mode(&self) -> Mode {
+        if self.preview { Mode::ReadOnly } else { self.mode }
     }
 
     pub(crate) fn run_limits(&self) -> delegator_supervisor::run::Limits {
@@ -218,6 +234,7 @@ mod tests {
             task: "do it".to_owned(),
             settings,
             agent: Agent::built_in("/bin/true", None),
+            enclosure: Some(Mechanism::Landlock),
             umask: 0o022,
             variables: Vec::new(),
             secrets: Vec::new(),

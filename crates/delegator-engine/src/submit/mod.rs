@@ -10,6 +10,7 @@ pub(crate) mod agent_lookup;
 pub(crate) mod allowed_dir;
 pub(crate) mod allowed_file;
 pub(crate) mod detach;
+pub(crate) mod enclosure;
 pub(crate) mod estimate;
 pub(crate) mod launch;
 pub(crate) mod nesting;

@@ -79,15 +79,12 @@ impl Submission {
         Ok(())
     }
 
-    /// Refuses what the agent cannot do: enforce the mode, resume a thread, honour an input.
+    /// Refuses what the agent cannot do: resume a thread, honour an input.
     fn check_capabilities(&self) -> Result<(), EngineError> {
         let (agent, settings) = (|| self.agent.name.clone(), &self.settings);
         let capabilities = self.agent.capabilities();
         if settings.resume.is_some() && !capabilities.threads {
             return Err(EngineError::NoThreads { agent: agent() });
-        }
-        if !capabilities.permits(settings.mode, self.agent.unsandboxed) {
-            return Err(EngineError::ModeNotEnforced { agent: agent(), mode: settings.mode });
         }
         let unsupported = capabilities.unsupported_inputs.iter().find(|input| settings.is_given(**input));
         unsupported.map_or(Ok(()), |input| {
@@ -133,7 +130,8 @@ impl Engine {
         id: TaskId,
     ) -> Result<(PooledConnection, delegator_registry::Submission), EngineError> {
         let settings = &submission.settings;
-        let mut launch = Engine::build_launch(submission, &id);
+        let mut launch = Engine::build_launch(submission, &id)?;
+        launch.refuse_reserved_state_dirs(&self.state_dir)?;
         launch.agent.validate(&launch.request(&id, &self.state_dir))?;
         launch.decide_sandbox(&id, &self.state_dir)?;
         let mut registry = self.open_registry()?;
@@ -145,7 +143,7 @@ impl Engine {
             work_trees: work_trees(settings, submission.agent.may_write(settings.mode)),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: settings.mode,
-            mode_enforced: submission.agent.capabilities().sandbox,
+            sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
             agent: submission.agent.name.clone(),
             model: settings.model.clone(),
             title: submission.title.clone(),
@@ -192,7 +190,7 @@ impl Engine {
         })
     }
 
-    fn build_launch(submission: &Submission, id: &TaskId) -> Launch {
+    fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
         let marker = task_marker(id, submission.settings.depth);
         let variables =
             submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
@@ -207,11 +205,12 @@ impl Engine {
                 secrets.push(value.to_owned());
             }
         }
-        Launch {
+        Ok(Launch {
             version: FormatVersion,
             task: submission.text.clone(),
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
+            enclosure: submission.find_enclosure()?,
             umask: submission.umask,
             variables: agent_environment(
                 submission.agent.protocol,
@@ -221,7 +220,7 @@ impl Engine {
             ),
             secrets,
             named_secrets,
-        }
+        })
     }
 }
 
@@ -239,14 +238,10 @@ fn refuse_reserved_directories(settings: &Settings, state_dir: &Path) -> Result<
     if settings.mode != Mode::WorkspaceWrite {
         return Ok(());
     }
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let own: Vec<PathBuf> =
-        settings.protected.iter().map(|path| real(path)).chain([real(state_dir)]).collect();
     let added = settings.add_dirs.iter().map(|directory| ("add_dirs", directory));
     for (input, directory) in [("working_dir", &settings.working_dir)].into_iter().chain(added) {
-        let overlaps = |own: &&PathBuf| own.starts_with(directory) || directory.starts_with(own);
-        if let Some(own) = own.iter().find(overlaps) {
-            return Err(EngineError::ReservedDirectory { input, path: directory.clone(), own: own.clone() });
+        if let Some(own) = settings.reserved_overlap(directory, state_dir) {
+            return Err(EngineError::ReservedDirectory { input, path: directory.clone(), own });
         }
     }
     Ok(())

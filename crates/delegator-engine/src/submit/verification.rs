@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use delegator_domain::task::{EnvPolicy, Mode, TaskId};
 use delegator_supervisor::agent::{
-    Agent, SandboxRequest, Variables, VerifyCommand, VerifyRequest, allowed_variables, probe_sandbox,
-    task_marker,
+    Agent, SandboxRequest, Variables, VerifyCommand, VerifyRequest, VerifySandbox, allowed_variables,
+    probe_sandbox, task_marker,
 };
 use delegator_supervisor::run::VerifySpec;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use crate::error::EngineError;
 
 /// Time for the command even if the agent used up the hard limit.
 const MIN_DURATION: Duration = Duration::from_secs(60);
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The verify command of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,10 +45,11 @@ impl Launch {
     /// Decides whether the verify command runs in a sandbox; an error if it needs one and there is none.
     pub(crate) fn decide_sandbox(&mut self, id: &TaskId, state_dir: &Path) -> Result<(), EngineError> {
         let Some(verify) = &self.settings.verify else { return Ok(()) };
-        if self.effective_mode() == Mode::DangerFullAccess {
+        if self.settings.effective_mode() == Mode::DangerFullAccess {
             return Ok(());
         }
-        let probed = self.probe_sandbox(id, state_dir);
+        // The enclosure of the agent was found before.
+        let probed = if self.enclosure.is_some() { Ok(()) } else { self.probe_sandbox(id, state_dir) };
         match (probed, verify.allow_unsandboxed) {
             (Err(problem), false) => return Err(EngineError::NoSandbox { problem }),
             (probed, _) => {
@@ -58,11 +59,6 @@ impl Launch {
             }
         }
         Ok(())
-    }
-
-    /// The mode that the sandbox enforces.
-    fn effective_mode(&self) -> Mode {
-        if self.settings.preview { Mode::ReadOnly } else { self.settings.mode }
     }
 
     /// The state directory, if the agent's commands must not read it.
@@ -86,22 +82,29 @@ impl Launch {
         probe(&self.agent, &self.variables, sandbox, id.as_str(), marker)
     }
 
-    /// The verify command as the supervisor runs it.
+    /// The verify command as the supervisor runs it. `variables` are those of the agent.
     pub(crate) fn verify_spec(
         &self,
         id: &TaskId,
         workdir: &Path,
         state_dir: &Path,
+        variables: &Variables,
     ) -> Result<Option<VerifySpec>, EngineError> {
         let Some(verify) = self.settings.verify.as_ref() else { return Ok(None) };
-        let sandbox = || self.sandbox(self.effective_mode(), workdir, state_dir);
+        let sandbox = match (verify.is_sandboxed, &self.enclosure) {
+            (false, _) => VerifySandbox::None,
+            (true, Some(_)) => VerifySandbox::Enclosure,
+            (true, None) => {
+                VerifySandbox::Agent(self.sandbox(self.settings.effective_mode(), workdir, state_dir))
+            }
+        };
         let request = VerifyRequest {
             command: verify.command.clone(),
-            sandbox: verify.is_sandboxed.then(sandbox),
+            sandbox,
             env_policy: self.settings.env_policy.clone(),
             marker: task_marker(id, self.settings.depth),
         };
-        let plan = self.agent.verify_plan(&request, &self.variables)?;
+        let plan = self.agent.verify_plan(&request, variables)?;
         Ok(Some(VerifySpec { plan, min_time: MIN_DURATION }))
     }
 }
@@ -131,16 +134,26 @@ fn probe(
     name: &str,
     marker: String,
 ) -> Result<(), String> {
-    let temporary = variables.iter().find(|(name, _)| name == "TMPDIR");
-    let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
-    let forbidden = PathBuf::from(temporary).join(format!("sandbox-of-{name}"));
-    let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
-    let request = VerifyRequest {
-        command: VerifyCommand::Program(script.chain([forbidden.display().to_string()]).collect()),
-        sandbox: Some(sandbox),
-        env_policy: EnvPolicy::InheritNone,
-        marker,
-    };
+    let forbidden = forbidden_path(variables, name);
+    let request = writing_request(&forbidden, VerifySandbox::Agent(sandbox), marker);
     let plan = agent.verify_plan(&request, variables).map_err(|error| error.to_string())?;
     probe_sandbox(&plan, &forbidden, PROBE_TIMEOUT).map_err(|error| error.to_string())
+}
+
+/// A command that writes to a forbidden path.
+pub(super) fn writing_request(forbidden: &Path, sandbox: VerifySandbox, marker: String) -> VerifyRequest {
+    let script = ["/bin/sh", "-c", ": 2>/dev/null > \"$0\""].map(str::to_owned).into_iter();
+    VerifyRequest {
+        command: VerifyCommand::Program(script.chain([forbidden.display().to_string()]).collect()),
+        sandbox,
+        env_policy: EnvPolicy::InheritNone,
+        marker,
+    }
+}
+
+/// A path in the temporary directory that no sandbox of a probe may write to.
+pub(super) fn forbidden_path(variables: &Variables, name: &str) -> PathBuf {
+    let temporary = variables.iter().find(|(name, _)| name == "TMPDIR");
+    let temporary = temporary.map_or(OsStr::new("/tmp"), |(_, value)| value);
+    PathBuf::from(temporary).join(format!("sandbox-of-{name}"))
 }

@@ -8,6 +8,7 @@
 
 pub(crate) mod check_record;
 mod create_restore_points;
+mod enclosure;
 mod error_locations;
 pub(crate) mod evidence;
 mod niceness;

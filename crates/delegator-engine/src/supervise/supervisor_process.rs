@@ -27,7 +27,7 @@ use super::retry_write::retry_while_busy;
 use super::run_ports::TaskPorts;
 use super::summary::one_sentence_summary;
 use super::task_report::{Record, tokens};
-use super::{error_locations, niceness, wake_socket};
+use super::{enclosure, error_locations, niceness, wake_socket};
 use crate::Engine;
 use crate::error::{DirectoryProblem, EngineError};
 use crate::submit::allowed_dir::check_within;
@@ -37,7 +37,7 @@ use crate::submit::estimate::DurationHistory;
 use crate::submit::launch::{Launch, Limits, Settings};
 use crate::submit::verification::Verify;
 use crate::submit::worker_contact::ContactWatch;
-use crate::upkeep::leftovers::remove_wake_socket;
+use crate::upkeep::leftovers::{remove_temporary_dir, remove_wake_socket};
 
 /// The main function of a supervisor process.
 pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<(), EngineError> {
@@ -116,6 +116,7 @@ pub(crate) fn supervise_task(
     let outcome = run_and_record(prepared, &ports);
     let mut registry = ports.into_registry();
     crash_point(CrashPoint::ReportWritten);
+    remove_temporary_dir(&dir);
     let finished = finish(engine, &mut registry, id, &attempt, &outcome);
     crash_point(CrashPoint::SuccessorsStarted);
     remove_wake_socket(&dir);
@@ -234,6 +235,10 @@ fn prepare(
     let add_dirs: Vec<PathBuf> = pinned.iter().map(|(_, real)| real.clone()).collect();
     let images = images(engine, &launch.settings)?;
     let settings = &launch.settings;
+    let mut environment = launch.variables.clone();
+    let workspace = pinned.iter().map(|(directory, path)| (directory, path.as_path()));
+    let workspace: Vec<_> = [(&workdir, real.as_path())].into_iter().chain(workspace).collect();
+    let enclosure = enclosure::prepare(engine, dir, launch, &workspace, &mut environment)?;
     let niceness =
         niceness::adjusted_niceness(settings.niceness, engine.max_concurrent, niceness::processors());
     let request = LaunchRequest {
@@ -247,9 +252,11 @@ fn prepare(
         task: id.clone(),
         protocol: launch.agent.protocol,
         plan: launch.agent.plan(&request, &workdir)?,
-        leftovers: launch.agent.leftovers(&launch.variables),
-        environment: launch.variables.clone(),
+        leftovers: launch.agent.leftovers(&environment),
+        verify: launch.verify_spec(id, &real, &engine.state_dir, &environment)?,
+        environment,
         workdir,
+        enclosure,
         pinned,
         umask: launch.umask,
         limits: settings.run_limits(),
@@ -267,8 +274,8 @@ fn prepare(
             dialect: dialect_of(launch.agent.protocol),
             ..FoldOptions::default()
         },
+        budgets: settings.budgets.clone(),
         answer_timeout: Duration::from_secs(settings.answer_timeout_sec),
-        verify: launch.verify_spec(id, &real, &engine.state_dir)?,
     };
     Ok(Prepared {
         spec,

@@ -5,7 +5,14 @@
 //! Files without an entry (after a power cut) and launch files of ended tasks are found by an
 //! hourly scan of all directories. The scan is slow, so a process that serves waits runs it on a separate thread.
 
-use delegator_registry::{Registry, TaskDir};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use delegator_registry::{Registry, TaskDir, TaskFile};
+
+use super::remove_directory::remove_directory;
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -53,6 +60,23 @@ pub(crate) fn remove_wake_socket(dir: &TaskDir) {
     if let Ok(Some(path)) = dir.published_socket() {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// Begins the names of the temporary directories of enclosed agents.
+pub(crate) const TEMPORARY_DIR_PREFIX: &str = "delegator-";
+
+/// Removes the temporary directory of an enclosed agent, if it has one. What cannot be removed stays.
+pub(crate) fn remove_temporary_dir(dir: &TaskDir) {
+    let Ok(Some(recorded)) = dir.read(TaskFile::TemporaryDir) else { return };
+    let path = PathBuf::from(OsString::from_vec(recorded));
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    // Created by another user, if it was there before.
+    let is_ours = std::fs::symlink_metadata(&path)
+        .is_ok_and(|found| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw());
+    if name.starts_with(TEMPORARY_DIR_PREFIX.as_bytes()) && is_ours {
+        let _ = remove_directory(&path);
+    }
+    let _ = std::fs::remove_file(dir.file(TaskFile::TemporaryDir));
 }
 
 /// Removes temporary directories that a lost supervisor used to compare files.

@@ -10,6 +10,7 @@ pub(crate) mod clean;
 pub(crate) mod leftovers;
 pub(crate) mod process_owner;
 pub(crate) mod queue_pause;
+pub(crate) mod remove_directory;
 pub(crate) mod rescue;
 pub(crate) mod restore_record;
 pub(crate) mod retained_points;

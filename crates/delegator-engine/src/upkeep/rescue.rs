@@ -99,6 +99,8 @@ impl Engine {
         if let LockAttempt::Locked(task_lock) = &lock {
             let _ = dir.truncate_torn_tail(TaskFile::Events, task_lock);
         }
+        // Before the end is recorded: afterwards no process looks at the task again.
+        leftovers::remove_temporary_dir(&dir);
         let message = "the supervisor was lost; what the agent did until then is kept".to_owned();
         let finish = Finish {
             survivors,

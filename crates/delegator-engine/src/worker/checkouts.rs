@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use delegator_fleet::OwnedTask;
 
-use super::directories::remove_directory;
 use super::local_tasks::end_local_tasks;
 use super::port::WorkerEvent;
 use super::shared::Shared;
 use super::workspace::Workspace;
+use crate::upkeep::remove_directory::remove_directory;
 
 pub(super) fn remove_checkout(shared: &Shared<'_>, dir: &Path) {
     if let Err(error) = remove_directory(dir) {

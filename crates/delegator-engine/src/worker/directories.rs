@@ -1,8 +1,7 @@
-//! Copies and removes whole directories.
+//! Copies whole directories.
 
-use std::fs::{self, File, FileTimes, Permissions};
+use std::fs::{self, File, FileTimes};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Copies files, directories and symbolic links with their modes and times; other files are left out. `to` must not exist.
@@ -33,32 +32,13 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     File::open(to)?.set_times(FileTimes::new().set_modified(found.modified()?))
 }
 
-/// Removes a directory, also one whose owner made parts of it read-only.
-pub(super) fn remove_directory(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            make_writable(dir)?;
-            fs::remove_dir_all(dir)
-        }
-        outcome => outcome,
-    }
-}
-
-fn make_writable(dir: &Path) -> io::Result<()> {
-    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            make_writable(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+    use crate::upkeep::remove_directory::remove_directory;
 
     #[test]
     fn a_copy_has_the_same_content_modes_times_and_links() {

@@ -19,11 +19,12 @@ use delegator_registry::remove_if_exists;
 use delegator_supervisor::agent::{Variables, locate};
 use delegator_supervisor::setup_script::{SetupEnd, SetupRun, SetupScript};
 
-use super::directories::{copy_directory, remove_directory};
+use super::directories::copy_directory;
 use super::setup_locks::SetupLocks;
 use super::shared::Shared;
 use super::workspace::{file_name, hash};
 use crate::error::EngineError;
+use crate::upkeep::remove_directory::remove_directory;
 
 /// Installing the dependencies of a large project takes minutes.
 const LIMIT: Duration = Duration::from_secs(30 * 60);

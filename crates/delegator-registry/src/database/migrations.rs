@@ -24,6 +24,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("006-mode-enforced.sql"), min_writer: 1 },
     // An older program would claim a queued task of a provider.
     Migration { sql: include_str!("007-remote-tasks.sql"), min_writer: 7 },
+    // An older program would start a queued task without the sandbox that its row names.
+    Migration { sql: include_str!("008-sandbox.sql"), min_writer: 8 },
 ];
 
 /// The newest schema this program knows.
@@ -103,6 +105,7 @@ mod tests {
         "5b5f610a02c7b93b04a7606dff050cbec7f8ab6929703ae6b21cc14bf62665a6",
         "823b94ba721763607318dcbb9115b584da157b07a1aecfb244a64e90fe682a6d",
         "6722e1330c4f264c83b50f4b146a16e909d435f2a5b4149f47eb71d3327524e9",
+        "18f944ead9956c36f9a49f371b4b3dc40e38d8203f4743f205a2b975dd651eae",
     ];
 
     #[test]
@@ -123,9 +126,9 @@ mod tests {
             }
             migrate(&db, i64::try_from(age).unwrap()).unwrap();
             let versions = Versions::read(&db).unwrap();
-            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 7), "from {age}");
+            assert_eq!((versions.schema, versions.required_writer()), (LATEST, 8), "from {age}");
             db.execute_batch("SELECT output_tokens FROM usage").unwrap();
-            db.execute_batch("SELECT more_work_trees, mode_enforced FROM tasks").unwrap();
+            db.execute_batch("SELECT more_work_trees, mode_enforced, sandbox FROM tasks").unwrap();
         }
     }
 

@@ -49,6 +49,8 @@ pub enum TaskFile {
     OutputSchema,
     /// The path of the control socket.
     SocketPath,
+    /// The path of the temporary directory of an enclosed agent.
+    TemporaryDir,
     /// The restore point of the work tree before the task.
     RestorePoint,
     /// What clients received about handles of this task, append-only.
@@ -72,6 +74,7 @@ impl TaskFile {
             TaskFile::RemoteFacts => "remote.json",
             TaskFile::OutputSchema => "output-schema.json",
             TaskFile::SocketPath => "control.path",
+            TaskFile::TemporaryDir => "temporary.path",
             TaskFile::RestorePoint => "restore-point.json",
             TaskFile::Handles => "handles.jsonl",
         }

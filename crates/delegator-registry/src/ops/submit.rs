@@ -7,7 +7,7 @@
 //! is refused before anything is written with it; the caller tries another.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::{State, TaskId, WorkTree};
+use delegator_domain::task::{SandboxKind, State, TaskId, WorkTree};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
 use crate::error::RegistryError;
@@ -16,7 +16,7 @@ use crate::files::lock::LockAttempt;
 use crate::files::submit_entry::SubmitEntry;
 use crate::registry::Registry;
 use crate::row;
-use crate::task::{Idempotency, NewTask, Task};
+use crate::task::{Idempotency, NewTask, Task, is_enforced};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
@@ -157,9 +157,9 @@ fn find_by_key(db: &Connection, request: &Idempotency) -> rusqlite::Result<Optio
 
 pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::Result<Task> {
     let sql = "INSERT INTO tasks (id, state, created_at_ms, updated_at_ms, working_dir, work_tree, \
-               more_work_trees, allow_parallel_writes, mode, mode_enforced, agent, model, title, labels, input, \
+               more_work_trees, allow_parallel_writes, mode, mode_enforced, sandbox, agent, model, title, labels, input, \
                resumed_thread, idempotency_key, request_hash, provider, environment) \
-               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :mode_enforced, \
+               VALUES (:id, :state, :now, :now, :working_dir, :work_tree, :more_trees, :parallel, :mode, :mode_enforced, :sandbox, \
                :agent, :model, :title, :labels, :input, :resumed_thread, :key, :hash, :provider, :environment)";
     let labels = serde_json::Value::from_iter(task.labels.clone()).to_string();
     let mut trees = task.work_trees.iter().map(WorkTree::to_text);
@@ -176,7 +176,8 @@ pub(crate) fn insert(db: &Connection, task: &NewTask, now_ms: i64) -> rusqlite::
             ":more_trees": (!more_trees.is_empty()).then(|| serde_json::Value::from(more_trees).to_string()),
             ":parallel": task.allow_parallel_writes,
             ":mode": task.mode.name(),
-            ":mode_enforced": task.mode_enforced,
+            ":mode_enforced": is_enforced(task.sandbox),
+            ":sandbox": task.sandbox.map(SandboxKind::name),
             ":agent": task.agent,
             ":model": task.model,
             ":title": task.title,

@@ -1,6 +1,6 @@
 //! Finding tasks that wrote to the same work tree at the same time.
 
-use delegator_domain::task::{Mode, TaskEnd, WorkTree};
+use delegator_domain::task::{Mode, SandboxKind, TaskEnd, WorkTree};
 use delegator_registry::{Attempt, Claim, Finish, NewTask, Registry};
 
 use crate::support::{World, begin, new_task, slots};
@@ -33,7 +33,7 @@ fn only_writers_of_the_same_tree_at_the_same_time_count() {
     let elsewhere = start(&mut registry, &task("/b", Mode::WorkspaceWrite));
     let during = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
     let running = start(&mut registry, &task("/a", Mode::WorkspaceWrite));
-    let unenforced = NewTask { mode_enforced: false, ..task("/a", Mode::ReadOnly) };
+    let unenforced = NewTask { sandbox: Some(SandboxKind::None), ..task("/a", Mode::ReadOnly) };
     let [ended_unenforced, running_unenforced] = [(); 2]
         .map(|()| start(&mut registry, &NewTask { id: crate::support::fresh_id(), ..unenforced.clone() }));
     for claim in [&before, &reader, &elsewhere, &during, &ended_unenforced] {

@@ -1,6 +1,6 @@
 //! Which queued tasks may start, and which are overtaken.
 
-use delegator_domain::task::{Mode, Obstacle, TaskEnd, TaskId, WorkTree};
+use delegator_domain::task::{Mode, Obstacle, SandboxKind, TaskEnd, TaskId, WorkTree};
 use delegator_registry::{Attempt, BlockedBy, Cas, Claim, Finish, NewTask, Registry};
 
 use crate::support::{World, begin, new_task, slots};
@@ -104,7 +104,7 @@ fn the_queue_reports_what_blocks_each_task() {
 fn a_task_whose_mode_is_not_enforced_counts_as_a_writer() {
     let world = World::new();
     let mut registry = world.registry();
-    let unenforced = NewTask { mode: Mode::ReadOnly, mode_enforced: false, ..writer("/a") };
+    let unenforced = NewTask { mode: Mode::ReadOnly, sandbox: Some(SandboxKind::None), ..writer("/a") };
     let tasks = submit_all(&mut registry, &[unenforced, writer("/a")]);
     assert_eq!(ids(&registry.claim_all(&slots(9), 1).unwrap()), [tasks[0].clone()]);
     let waiting = registry.get(&tasks[1]).unwrap().unwrap();

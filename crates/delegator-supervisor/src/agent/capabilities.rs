@@ -2,7 +2,7 @@
 
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::message::Delivery;
-use delegator_domain::task::Mode;
+use delegator_domain::task::{Mode, SandboxKind};
 
 use super::{claude, codex, idle_jsonl, plain};
 
@@ -68,9 +68,15 @@ impl AgentInput {
 }
 
 impl Capabilities {
-    /// Whether a task may run in this mode: the agent enforces it, there is nothing to enforce, or the user waived it.
-    pub fn permits(self, mode: Mode, unsandboxed: bool) -> bool {
-        self.sandbox || unsandboxed || mode == Mode::DangerFullAccess
+    /// What enforces the mode of a task: the agent itself if it can, else we, unless there is nothing to enforce or the user
+    /// waived it.
+    pub fn sandbox_of(self, mode: Mode, unsandboxed: bool) -> SandboxKind {
+        match mode {
+            Mode::DangerFullAccess => SandboxKind::None,
+            _ if self.sandbox => SandboxKind::Agent,
+            _ if unsandboxed => SandboxKind::None,
+            _ => SandboxKind::Enforced,
+        }
     }
 
     pub fn of(protocol: AgentProtocol) -> Capabilities {

@@ -17,6 +17,7 @@ mod local_time;
 mod locate;
 mod plain;
 mod probe;
+mod state_dir;
 mod threads;
 mod verification;
 
@@ -28,7 +29,7 @@ use std::time::Duration;
 use delegator_domain::agents::{
     AgentProtocol, ConfiguredAgent, DEFAULT_AGENT, DEFAULT_PROTOCOL, built_in_agent,
 };
-use delegator_domain::task::{FailureKind, Mode};
+use delegator_domain::task::{FailureKind, Mode, SandboxKind};
 use delegator_transcript::{Dialect, ErrorCode};
 use serde::{Deserialize, Serialize};
 
@@ -42,9 +43,11 @@ pub use launch::{LaunchPlan, LaunchRequest, PlanError};
 pub use leftovers::Leftovers;
 pub use local_time::local_time;
 pub use locate::{LocateError, locate};
-pub use probe::{ProbeError, probe_sandbox};
+pub(crate) use probe::exit_and_output;
+pub use probe::{ProbeError, probe_enclosure, probe_sandbox};
+pub use state_dir::{StateDir, StatePath, StatePaths};
 pub use threads::ThreadLookup;
-pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest};
+pub use verification::{SandboxRequest, VerifyCommand, VerifyPlan, VerifyRequest, VerifySandbox};
 
 use crate::conversation::ConversationPlan;
 use crate::run::ending::EndingRecipe;
@@ -62,6 +65,9 @@ pub struct Agent {
     pub version: Option<(u32, u32, u32)>,
     /// The user accepts that no sandbox enforces the mode of its tasks.
     pub unsandboxed: bool,
+    /// Directories of the user's configuration in which it may write in every mode.
+    #[serde(default)]
+    pub state_dirs: Vec<PathBuf>,
     /// How long it may wait for another message after its last turn.
     pub linger: Duration,
 }
@@ -76,6 +82,7 @@ impl Agent {
             args: Vec::new(),
             version,
             unsandboxed: false,
+            state_dirs: Vec::new(),
             linger: Duration::ZERO,
         }
     }
@@ -99,6 +106,7 @@ impl Agent {
             args: configured.args.iter().map(OsString::from).collect(),
             version: None,
             unsandboxed: configured.unsandboxed,
+            state_dirs: configured.state_dirs.clone(),
             linger: configured.linger,
         })
     }
@@ -121,9 +129,23 @@ impl Agent {
         Capabilities::of(self.protocol)
     }
 
+    /// What enforces the mode of its tasks in this mode.
+    pub fn sandbox(&self, mode: Mode) -> SandboxKind {
+        self.capabilities().sandbox_of(mode, self.unsandboxed)
+    }
+
     /// Whether its tasks in this mode can write; see [`Mode::may_write`].
     pub fn may_write(&self, mode: Mode) -> bool {
-        mode.may_write(self.capabilities().sandbox)
+        mode.may_write(self.sandbox(mode).enforces_mode())
+    }
+
+    /// Where it keeps state of its own.
+    pub fn state_paths(&self, environment: &Variables) -> Vec<StatePath> {
+        let own = match self.protocol {
+            AgentProtocol::CodexExec | AgentProtocol::IdleJsonl | AgentProtocol::Plain => StatePaths::NONE,
+            AgentProtocol::ClaudeStream => claude::STATE_PATHS,
+        };
+        own.resolve(&self.state_dirs, environment)
     }
 
     /// How the agent is started, fed and ended for one run. `workdir` is the open working directory.
@@ -144,7 +166,9 @@ impl Agent {
                 ConversationPlan::Once { stdin: request.prompt().into_bytes() }
             }
             AgentProtocol::IdleJsonl => ConversationPlan::IdleQueue { prompt: request.prompt() },
-            AgentProtocol::ClaudeStream => claude::conversation(request, !self.unsandboxed),
+            AgentProtocol::ClaudeStream => {
+                claude::conversation(request, self.sandbox(request.mode) == SandboxKind::Enforced)
+            }
         };
         Ok(LaunchPlan {
             program: self.program.clone(),
@@ -185,19 +209,22 @@ impl Agent {
         }
     }
 
-    /// How a verification is started; in this agent's sandbox, if one is requested.
+    /// How a verification is started; in this agent's sandbox, if that is requested.
     pub fn verify_plan(
         &self,
         request: &VerifyRequest,
         environment: &Variables,
     ) -> Result<VerifyPlan, PlanError> {
         match (&request.sandbox, self.protocol) {
-            (None, _) => Ok(verification::unsandboxed(request, environment)),
+            (VerifySandbox::None, _) => Ok(verification::unsandboxed(request, environment)),
+            (VerifySandbox::Enclosure, _) => Ok(verification::enclosed(request, environment)),
             // Without a version, or with other arguments first, it is not Codex and has no `sandbox` command.
-            (Some(sandbox), AgentProtocol::CodexExec) if self.args.is_empty() && self.version.is_some() => {
+            (VerifySandbox::Agent(sandbox), AgentProtocol::CodexExec)
+                if self.args.is_empty() && self.version.is_some() =>
+            {
                 Ok(codex::sandboxed(&self.program, self.version, request, sandbox, environment))
             }
-            (Some(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
+            (VerifySandbox::Agent(_), _) => Err(PlanError::NoSandbox { program: self.program.clone() }),
         }
     }
 }

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::environment::Variables;
-use super::verification::VerifyPlan;
+use super::verification::{self, VerifyPlan, VerifyRequest};
+use crate::enclosure::Enclosure;
 use crate::process::identity::open_pidfd;
 use crate::run::poll_fds::{Readiness, wait_readable};
 
@@ -60,7 +61,7 @@ pub(super) fn printed_output<'a>(
 }
 
 /// Runs a program without input; returns whether it succeeded, and what it printed on both streams.
-pub(super) fn exit_and_output<'a>(
+pub(crate) fn exit_and_output<'a>(
     program: &Path,
     args: impl IntoIterator<Item = &'a OsStr>,
     environment: &Variables,
@@ -115,6 +116,19 @@ pub fn probe_sandbox(plan: &VerifyPlan, forbidden: &Path, limit: Duration) -> Re
         return Err(ProbeError::SandboxNotEnforced);
     }
     if output.lines().any(is_sentinel) { Ok(()) } else { Err(ProbeError::NoSandbox { output }) }
+}
+
+/// Runs a command that creates `forbidden` in an enclosure. Succeeds if the command ran and the file does not exist.
+pub fn probe_enclosure(
+    enclosure: &Enclosure,
+    request: &VerifyRequest,
+    environment: &Variables,
+    forbidden: &Path,
+    limit: Duration,
+) -> Result<(), ProbeError> {
+    let plan = verification::enclosed(request, environment);
+    let args = enclosure.wrap(&plan.program, &plan.args);
+    probe_sandbox(&VerifyPlan { program: enclosure.launcher.clone(), args, ..plan }, forbidden, limit)
 }
 
 /// Reads a program's output until it exits or the size limit is reached, then kills it.

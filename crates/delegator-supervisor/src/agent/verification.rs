@@ -1,7 +1,7 @@
 //! A verification: a command that checks the agent's work.
 //!
 //! It runs like the agent's own commands: in the task's sandbox mode and with the environment that its `env_policy` allows.
-//! The sandbox is the agent's.
+//! The sandbox is that of the agent: its own, or the enclosure that we put it in.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,6 +14,8 @@ use super::environment::{CORE_NAMES, MARKER, Variables};
 
 /// The shell of the command lines.
 pub(super) const SHELL: &str = "/bin/sh";
+/// Prints its name and becomes the command in its arguments.
+pub(super) const SENTINEL_SCRIPT: &str = r#"printf '%s\n' "$0"; exec "$@""#;
 
 /// A command as the caller gave it: in JSON a string or a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,14 +49,24 @@ impl VerifyCommand {
 #[derive(Debug, Clone)]
 pub struct VerifyRequest {
     pub command: VerifyCommand,
-    /// `None`: the task has no sandbox, or the user permits running without one.
-    pub sandbox: Option<SandboxRequest>,
+    pub sandbox: VerifySandbox,
     pub env_policy: EnvPolicy,
     /// Value of the task marker, see [`super::environment::task_marker`].
     pub marker: String,
 }
 
-/// The sandbox of the command.
+/// Where the command runs.
+#[derive(Debug, Clone)]
+pub enum VerifySandbox {
+    /// The task has no sandbox, or the user permits running without one.
+    None,
+    /// The agent's own sandbox.
+    Agent(SandboxRequest),
+    /// The enclosure of the agent, which the supervisor applies.
+    Enclosure,
+}
+
+/// The agent's own sandbox of the command.
 #[derive(Debug, Clone)]
 pub struct SandboxRequest {
     pub mode: Mode,
@@ -89,6 +101,25 @@ pub(super) fn unsandboxed(request: &VerifyRequest, agent: &Variables) -> VerifyP
     VerifyPlan { program, args: args.collect(), environment, sentinel: None, command }
 }
 
+/// The command for an enclosure. A constant script prints a sentinel line first, because an enclosure that failed to start
+/// looks like a failed command.
+pub(super) fn enclosed(request: &VerifyRequest, agent: &Variables) -> VerifyPlan {
+    let sentinel = sentinel(request);
+    let script = ["-c", SENTINEL_SCRIPT, &sentinel].map(OsString::from);
+    VerifyPlan {
+        program: SHELL.into(),
+        args: script.into_iter().chain(request.command.argv().into_iter().map(OsString::from)).collect(),
+        environment: command_environment(agent, &request.env_policy, &request.marker),
+        sentinel: Some(sentinel),
+        command: request.command.clone(),
+    }
+}
+
+/// The first line that is printed from inside the sandbox.
+pub(super) fn sentinel(request: &VerifyRequest) -> String {
+    format!("verifying {}", request.marker)
+}
+
 /// The part of the agent's environment that `policy` passes to commands.
 pub(super) fn command_environment(agent: &Variables, policy: &EnvPolicy, marker: &str) -> Variables {
     let is_core = |name: &str| CORE_NAMES.contains(&name);
@@ -112,7 +143,7 @@ mod tests {
     fn without_a_sandbox_the_command_runs_unchanged() {
         let request = VerifyRequest {
             command: VerifyCommand::Program(["cargo", "test", "-- $(x)"].map(str::to_owned).to_vec()),
-            sandbox: None,
+            sandbox: VerifySandbox::None,
             env_policy: EnvPolicy::InheritNone,
             marker: "T:0".to_owned(),
         };

@@ -18,5 +18,6 @@ pub use ports::{
     ActionPhase, AgentAction, CancelRequest, MessageOutcome, Percent, PercentSource, Ports, QuestionEnd,
     RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
 };
+pub(crate) use spawn::{BUSY_PAUSE, MAX_BUSY_RETRIES};
 pub use stream_store::omitted_bytes;
 pub use supervise::{changed_files, next_percent, redact_record, redacted_report, supervise};

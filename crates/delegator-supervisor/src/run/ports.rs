@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::agents::AgentProtocol;
+use delegator_domain::budget::{Amounts, Budget, BudgetScope};
 use delegator_domain::message::{MessageNumber, QueuedMessage};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 use delegator_domain::redact::Redactor;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::ending::EndSignal;
 use super::limits::{LimitWarning, Limits};
 use crate::agent::{LaunchPlan, Leftovers, Variables, VerifyPlan};
+use crate::enclosure::Enclosure;
 use crate::process::{Cgroup, Owner, ProcessIdentity, SweepLimits, SweepReport};
 use crate::verdict::RefusedCalls;
 
@@ -30,6 +32,8 @@ pub struct RunSpec {
     pub environment: Variables,
     /// The validated directory. The agent starts in it even if the path now leads elsewhere.
     pub workdir: OwnedFd,
+    /// Encloses the agent and its verification, if they have no sandbox of their own.
+    pub enclosure: Option<Enclosure>,
     /// Other validated directories, and the paths passed to the agent. The start is refused if a path leads to another
     /// directory by then.
     pub pinned: Vec<(OwnedFd, PathBuf)>,
@@ -50,6 +54,7 @@ pub struct RunSpec {
     pub group: Option<Cgroup>,
     pub redactor: Redactor,
     pub fold: FoldOptions,
+    pub budgets: Vec<Budget>,
     /// How long a question of the agent stays open.
     pub answer_timeout: Duration,
     /// Removed after a forced end.
@@ -145,6 +150,11 @@ pub trait Ports {
         Vec::new()
     }
 
+    /// What the other tasks of a budget have used, running ones included.
+    fn used_by_others(&self, _scope: &BudgetScope) -> Amounts {
+        Amounts::default()
+    }
+
     /// The agent announced its thread. Called once.
     fn on_thread(&self, _thread_id: &str) {}
 
@@ -215,6 +225,9 @@ pub struct Snapshot {
     pub quiet_ms: u64,
     /// Living processes of the task at the last count.
     pub processes: usize,
+    /// Budgets that are nearly used.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// How much of a task is done. It never decreases during a run.

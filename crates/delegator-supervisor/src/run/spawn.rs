@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module starts programs")]
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -17,8 +18,8 @@ use super::poll_fds::wait_readable;
 use super::ports::{Ports, RunSpec};
 
 /// A program file that is just being written is busy only for a moment.
-const MAX_BUSY_RETRIES: u32 = 20;
-const BUSY_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const MAX_BUSY_RETRIES: u32 = 20;
+pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// Files the supervisor creates are for the owner only.
 const OUR_UMASK: u32 = 0o077;
 
@@ -60,13 +61,23 @@ fn check_pinned(checked: &OwnedFd, path: &Path) -> io::Result<()> {
 }
 
 fn command(spec: &RunSpec) -> Command {
-    let mut command = Command::new(&spec.plan.program);
-    command.args(&spec.plan.args).env_clear();
+    let (program, args) = (&spec.plan.program, &spec.plan.args);
+    let mut command = match &spec.enclosure {
+        Some(enclosure) => with_args(&enclosure.launcher, &enclosure.wrap(program, args)),
+        None => with_args(program, args),
+    };
+    command.env_clear();
     command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
     command.envs(spec.plan.env.iter().map(|(name, value)| (name, value)));
     // The descriptor is not inherited, but still open when the child changes its directory.
     command.current_dir(format!("/proc/self/fd/{}", spec.workdir.as_raw_fd()));
     command.process_group(0);
+    command
+}
+
+fn with_args(program: &Path, args: &[OsString]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args);
     command
 }
 

@@ -28,8 +28,10 @@ use crate::process::sweep::{Scope, reap, signal_all_but, sweep};
 use crate::process::tree::{SignalOutcome, TreeUsage, signal_checked, tree_usage};
 use crate::process::{Owner, ProcessIdentity, ProcessStat, SweepReport};
 use crate::verdict::Cause;
+use budgets::BudgetWatch;
 use talk::Talk;
 
+mod budgets;
 mod finish;
 mod poll_io;
 mod progress;
@@ -100,6 +102,7 @@ struct Run<'a> {
     /// The end of an agent that has ended its last turn.
     finishing: Option<Ending>,
     talk: Talk,
+    budgets: BudgetWatch,
     signals: Vec<EndSignal>,
     /// Whether a step of the ending reached the agent.
     is_forced: bool,
@@ -204,6 +207,7 @@ impl<'a> Run<'a> {
             self.check_cancel();
             self.pass_on_answers();
             self.count_if_needed(now);
+            self.enforce_budgets(now);
             if let Some(niceness) = &mut self.niceness {
                 niceness.retry_autogroup();
             }

@@ -13,6 +13,7 @@ mod stderr;
 mod verification;
 
 use delegator_domain::agents::AgentProtocol;
+use delegator_domain::budget::BudgetFinding;
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, TaskEnd};
 use delegator_transcript::{ErrorCode, Report, StreamOutcome};
 use jiff::Zoned;
@@ -33,6 +34,8 @@ pub enum Cause {
     TooManyProcesses {
         count: usize,
     },
+    /// It is exhausted.
+    Budget(BudgetFinding),
     WrongThread {
         expected: String,
         announced: String,
@@ -146,6 +149,7 @@ fn ended_by_us(cause: &Cause) -> TaskEnd {
             FailureKind::TooManyProcesses,
             format!("exceeded the process limit with {count} processes"),
         ),
+        Cause::Budget(finding) => failed(FailureKind::BudgetExhausted, finding.to_string()),
         Cause::WrongThread { expected, announced } => wrong_thread(expected, announced),
         Cause::Internal { message } => failed(FailureKind::Internal, message.clone()),
     }

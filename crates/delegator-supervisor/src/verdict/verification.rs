@@ -14,7 +14,9 @@ pub(crate) fn verification_outcome(
         Some(Cause::Cancelled { .. }) => return Verification::Cancelled,
         Some(Cause::Limit(_)) if began => return Verification::TimedOut,
         Some(Cause::TooManyProcesses { .. }) => return Verification::TooManyProcesses,
-        Some(Cause::Internal { .. } | Cause::WrongThread { .. }) => return Verification::Unknown,
+        Some(Cause::Internal { .. } | Cause::WrongThread { .. } | Cause::Budget(_)) => {
+            return Verification::Unknown;
+        }
         Some(Cause::Limit(_)) | None => {}
     }
     match exit {

@@ -74,6 +74,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         },
         environment: case.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         workdir: workdir.into(),
+        enclosure: None,
         pinned: Vec::new(),
         umask: case.umask,
         limits: Limits {
@@ -93,6 +94,7 @@ fn spec(case: Case, folder: &Path) -> RunSpec {
         sweep: SweepLimits::default(),
         redactor: Redactor::builder().secret(case.secret).build(),
         fold: FoldOptions::default(),
+        budgets: Vec::new(),
         answer_timeout: Duration::from_secs(1),
         leftovers: Leftovers::ShellSnapshots { codex_home: folder.join("codex-home") },
         verify: case.check.map(|check| check.into_spec(&case.task)),

@@ -1,5 +1,5 @@
-//! Internal modes of the program: task supervisor, supervisor launcher, registry pruning and the scripted agent of the
-//! demo.
+//! Internal modes of the program: task supervisor, supervisor launcher, registry pruning, the enclosure of an agent and the
+//! scripted agent of the demo.
 //!
 //! They are not commands. They are recognised before anything else runs, because a supervisor must stay small: it loads
 //! no schemas and no configuration and starts no signal thread.
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{Engine, LAUNCH, PRUNE, SUPERVISE};
+use delegator_engine::{ENCLOSE, Engine, LAUNCH, PRUNE, SUPERVISE};
 use delegator_registry::Nonce;
 
 use crate::commands::demo::SCRIPTED_AGENT;
@@ -22,6 +22,7 @@ pub fn run_if_requested(process: &Process) -> Option<ExitCode> {
     match process.argv.get(1)?.to_str()? {
         SUPERVISE => supervise(process),
         PRUNE => prune(process),
+        ENCLOSE => Some(delegator_engine::enter_enclosure(process.argv.get(2..)?)),
         LAUNCH => {
             let (id, nonce) = attempt(process)?;
             Some(delegator_engine::launch_supervisor(&own_program(), &id, &nonce))

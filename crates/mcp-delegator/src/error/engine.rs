@@ -7,7 +7,7 @@ use std::path::Path;
 
 use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_domain::task::{Mode, State, TaskId, TaskIdPrefix, TaskLocation};
-use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, VariableAccess};
+use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, Unavailable, VariableAccess};
 use delegator_registry::RegistryError;
 
 use crate::error::apply::apply_error;
@@ -51,7 +51,10 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::VariableNotAllowed { agent, name, right } => {
             refused(variable_not_allowed("env_allow_list", &agent, &name, right))
         }
-        EngineError::ModeNotEnforced { agent, mode } => refused(mode_not_enforced(&agent, mode)),
+        EngineError::ModeNotEnforced { agent, mode, problem } => {
+            refused(mode_not_enforced(&agent, mode, &problem))
+        }
+        EngineError::ReservedStateDir { agent, .. } => reserved_state_dir(message, &agent),
         EngineError::NoThreads { agent } => no_threads(message, &agent),
         EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
         EngineError::NestingTooDeep { .. } => blocked(message, LESS_DEPTH),
@@ -93,6 +96,13 @@ fn convert(error: EngineError, message: String) -> AppError {
 
 fn blocked(message: String, suggestion: &str) -> AppError {
     AppError::new(ErrorCode::PolicyBlocked, message).suggest(suggestion)
+}
+
+fn reserved_state_dir(message: String, agent: &str) -> AppError {
+    let suggestion = format!(
+        "Correct agents.{agent}.state_dirs in your own configuration, or the variable that names it."
+    );
+    blocked(message, &suggestion)
 }
 
 fn refused(problem: Problem) -> AppError {
@@ -225,11 +235,11 @@ fn missing_agent(message: String, agent: &str) -> AppError {
     AppError::new(ErrorCode::DependencyMissing, message).suggest(suggestion)
 }
 
-/// The agent has no sandbox, and the user has not accepted that.
-pub fn mode_not_enforced(agent: &str, mode: Mode) -> Problem {
-    let message = format!("is not enforced: the agent {agent} runs without a sandbox");
+/// The agent has no sandbox of its own and cannot be enclosed, and the user has not accepted that.
+pub fn mode_not_enforced(agent: &str, mode: Mode, problem: &Unavailable) -> Problem {
+    let message = format!("cannot be enforced for the agent {agent}: {problem}");
     let suggestion = format!(
-        "Use another agent, or have the user set agents.{agent}.unsandboxed in their own configuration."
+        "Install bubblewrap, or have the user set agents.{agent}.unsandboxed in their own configuration to run it without a sandbox."
     );
     Problem::new(ErrorCode::PolicyBlocked, "mode", message)
         .value(mode.name().into())

@@ -3,13 +3,15 @@
 //! They apply the engine's rules early, so that a caller gets all problems at once and no user has to confirm a
 //! call that would be refused anyway. They change nothing, and the engine checks again: paths can change in between.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use delegator_config::Config;
 use delegator_domain::agents::{ConfiguredAgent, DEFAULT_AGENT};
-use delegator_domain::task::{EnvPolicyName, Mode};
+use delegator_domain::task::{EnvPolicyName, Mode, SandboxKind};
 use delegator_engine::{
-    AgentInput, Capabilities, VariableAccess, open_allowed_file, resolve_allowed_dir, variable_access,
+    AgentInput, Capabilities, VariableAccess, find_mechanism, open_allowed_file, resolve_allowed_dir,
+    variable_access,
 };
 use serde_json::Value;
 
@@ -24,7 +26,7 @@ use crate::spec::PreflightContext;
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
 pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, Some(context.current_dir));
-    problems.extend(selected_agent_problems(input, context.config, DEFAULT_AGENT));
+    problems.extend(selected_agent_problems(input, context, DEFAULT_AGENT));
     if input.get("working_dir").is_none() {
         let roots = &context.config.settings.allowed_roots;
         problems.extend(resolve_allowed_dir(context.current_dir, roots).err().map(|problem| {
@@ -44,8 +46,7 @@ pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Prob
 pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, None);
     let given = input.get("agent").and_then(Value::as_str);
-    problems
-        .extend(given.into_iter().flat_map(|given| selected_agent_problems(input, context.config, given)));
+    problems.extend(given.into_iter().flat_map(|given| selected_agent_problems(input, context, given)));
     problems
 }
 
@@ -78,9 +79,13 @@ fn agent_problems_in(
 }
 
 /// What the selected agent cannot do: enforce the mode, honour an input, get a variable.
-fn selected_agent_problems(input: &Value, config: &Config, default_agent: &str) -> Vec<Problem> {
+fn selected_agent_problems(
+    input: &Value,
+    context: &PreflightContext<'_>,
+    default_agent: &str,
+) -> Vec<Problem> {
     let given = input.get("agent").and_then(Value::as_str).unwrap_or(default_agent);
-    let agent = match select_agent(config, given) {
+    let agent = match select_agent(context.config, given) {
         Ok(agent) => agent,
         Err(problem) => return vec![problem],
     };
@@ -97,8 +102,10 @@ fn selected_agent_problems(input: &Value, config: &Config, default_agent: &str) 
         unsupported.filter(|name| is_given(name)).map(|name| unsupported_input(&agent.name, name)).collect();
     // A preview is read-only.
     let mode = requested_mode(input).unwrap_or(Mode::ReadOnly);
-    if !capabilities.permits(mode, agent.unsandboxed) {
-        problems.push(mode_not_enforced(&agent.name, mode));
+    if capabilities.sandbox_of(mode, agent.unsandboxed) == SandboxKind::Enforced {
+        let path = context.process.environment.get(OsStr::new("PATH")).map(OsString::as_os_str);
+        let found = find_mechanism(context.config.settings.enclosure, path, Some(context.current_dir));
+        problems.extend(found.err().map(|problem| mode_not_enforced(&agent.name, mode, &problem)));
     }
     if problems.is_empty() { variable_problems(input, &agent) } else { problems }
 }

@@ -8,10 +8,8 @@ use crate::client::{Client, V2025_06, text};
 
 #[test]
 fn a_task_runs_with_the_agent_that_it_names() {
-    let stage = Stage::with_shell_agent(PROGRAM, "exit 99").variable(
-        "MCP_DELEGATOR_AGENTS",
-        r#"{"echo": {"protocol": "plain", "command": ["/bin/cat"], "unsandboxed": true}}"#,
-    );
+    let stage = Stage::with_shell_agent(PROGRAM, "exit 99")
+        .variable("MCP_DELEGATOR_AGENTS", r#"{"echo": {"protocol": "plain", "command": ["/bin/cat"]}}"#);
     let mut client = Client::connect(&stage, V2025_06);
     let run = client.envelope("_codex_local_run", json!({"task": "say\nthis", "agent": "echo"}));
     assert_eq!(run["data"]["final_message"], "say\nthis", "{run}");

@@ -51,6 +51,8 @@ enum Scenario {
     Cloud,
     /// The supervisor of a task that may write crashes before it starts the agent, or after the agent ended.
     SuperviseWriter,
+    /// The supervisor of an enclosed agent crashes.
+    SuperviseEnclosed,
 }
 
 /// Exhaustive: a crash point without a scenario does not compile.
@@ -82,6 +84,7 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         At::DatabaseAside | At::DatabaseReplaced => Scenario::SetAside,
         At::UndoNoted => Scenario::Restore,
         At::RemoteAccepted | At::RemoteReported => Scenario::Cloud,
+        At::TemporaryDirCreated => Scenario::SuperviseEnclosed,
         At::RestorePointCreated | At::RestorePointsNoted | At::EndStateStored => Scenario::SuperviseWriter,
     }
 }
@@ -200,6 +203,7 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
         Scenario::Restore => crash_during_restore(stage, &name),
         Scenario::Cloud => crash_with_a_cloud_task(stage, &name, point),
         Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name, point),
+        Scenario::SuperviseEnclosed => crash_enclosing_supervisor(stage, &name),
     }
 }
 
@@ -320,6 +324,23 @@ fn crash_writing_supervisor(stage: &mut Stage, name: &str, point: CrashPoint) {
     let changes = stage.run_json(&["restore", &id, "--dry-run"]);
     assert_eq!(changes["ok"], point == CrashPoint::EndStateStored, "{name}: {changes}");
     assert_eq!(stage.run_json(&["restore", &id, "--all", "--dry-run"])["ok"], true, "{name}");
+}
+
+/// The rescue removes the temporary directory of the agent.
+fn crash_enclosing_supervisor(stage: &mut Stage, name: &str) {
+    let agents = "[agents.helper]\nprotocol = \"plain\"\ncommand = [\"/bin/cat\"]\n";
+    stage.world.write("home/.config/mcp-delegator/config.toml", agents);
+    let output = stage.run_with_crash_point(name, &["local", "exec", "do it", "--agent", "helper"]);
+    let response =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let id = stage.acknowledge(&response);
+    wait_until("the supervisor has crashed", || stage.crashes() > 0);
+    let recorded = stage.state_dir().task(&id.parse().unwrap()).file(TaskFile::TemporaryDir);
+    let temporary = PathBuf::from(read_text(&recorded));
+    assert!(temporary.is_dir(), "{}", temporary.display());
+    let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
+    assert_eq!(waited["data"]["state"], "failed", "{waited}");
+    assert!(!temporary.exists(), "{}", temporary.display());
 }
 
 fn crash_while_setting_aside(stage: &Stage, name: &str, point: CrashPoint) {
@@ -478,7 +499,7 @@ fn a_crash_of_the_submitting_process_loses_nothing() {
 
 #[test]
 fn a_crash_of_the_supervisor_before_the_end_is_recovered() {
-    run_scenarios(&[Scenario::Supervise]);
+    run_scenarios(&[Scenario::Supervise, Scenario::SuperviseEnclosed]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod agent_environment;
 mod batches;
 mod concurrent_servers;
 mod crashes;
+mod enclosure;
 mod events;
 mod evidence;
 mod idle_agents;

@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use delegator_testkit::stage::{Stage, pids, successful_turn, task_processes, wait_until};
-use rustix::process::{Pid, Signal, kill_process};
+use delegator_testkit::stage::{Stage, successful_turn, task_processes, wait_until};
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
 /// A stage with the agent `helper`, which is this shell script. Its project is a git repository.
 fn stage_with_helper(script: &str) -> Stage {
-    stage_with_settings(script, "unsandboxed = true\nenv = [\"DEPLOY_TOKEN\"]")
+    stage_with_settings(script, "env = [\"DEPLOY_TOKEN\"]")
 }
 
 fn stage_with_settings(script: &str, settings: &str) -> Stage {
@@ -104,40 +103,13 @@ fn silence_reaches_the_idle_limit_and_output_is_retained() {
 
 #[test]
 fn a_running_task_shows_its_last_line() {
-    let stage = stage_with_helper(
-        "echo reading; echo 'step 2 of 3'; touch ready; while [ ! -e go ]; do sleep 0.05; done",
-    );
+    let stage = stage_with_helper("echo reading; echo 'step 2 of 3'; while [ ! -e go ]; do sleep 0.05; done");
     let id = exec(&stage, &[]);
     wait_until("the activity is shown", || {
         stage.run_json(&["local", "status"]).to_string().contains("step 2 of 3")
     });
     stage.world.write("project/go", "");
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
-}
-
-#[test]
-fn cancel_kills_children_in_their_own_session() {
-    let stage = stage_with_helper("trap '' TERM; setsid sleep 600 & sleep 600 & touch ready; wait; wait");
-    let id = exec(&stage, &[]);
-    stage.wait_for_project_file("ready");
-    assert!(task_processes(&id).len() >= 3);
-    stage.run_json(&["local", "cancel", &id]);
-    assert_eq!(stage.wait(&id)["data"]["state"], "cancelled");
-    assert!(task_processes(&id).is_empty());
-}
-
-#[test]
-fn a_lost_supervisor_leaves_no_process_behind() {
-    let stage = stage_with_helper("echo begun; touch ready; sleep 600 & wait");
-    let id = exec(&stage, &[]);
-    stage.wait_for_project_file("ready");
-    let supervisor = stage.supervisor_pid(&id);
-    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
-    wait_until("the supervisor is gone", || !pids().contains(&supervisor));
-    let waited = stage.wait(&id);
-    assert_eq!(waited["data"]["state"], "failed", "{waited}");
-    assert!(waited.to_string().contains("supervisor was lost"), "{waited}");
-    wait_until("its processes are gone", || task_processes(&id).is_empty());
 }
 
 #[test]
@@ -191,30 +163,17 @@ fn threads_and_inputs_without_a_place_are_refused() {
 }
 
 #[test]
-fn the_mode_must_be_enforced_or_the_user_must_waive_it() {
-    let stage = stage_with_settings("cat", "");
-    let doctor = stage.world.doctor_checks();
-    let checks = doctor.as_array().unwrap();
-    let helper = checks.iter().find(|check| check["name"] == "agents.helper").unwrap();
-    assert_eq!(helper["status"], "warning", "{doctor}");
-    for mode in ["read-only", "workspace-write"] {
-        let args = ["local", "exec", "x", "--agent", "helper", "--mode", mode];
-        let response = refused(&stage, &args, "POLICY_BLOCKED");
-        assert!(response.contains("agents.helper.unsandboxed"), "{response}");
-    }
-    // A project cannot waive it, and nothing is enforced without a sandbox anyway.
+fn a_project_cannot_waive_the_sandbox() {
+    let stage = stage_with_helper("cat");
     stage.world.write("project/.mcp-delegator.toml", "[agents.helper]\nunsandboxed = true\n");
     refused(&stage, &["local", "exec", "x", "--agent", "helper"], "CONFIG_INVALID");
-    std::fs::remove_file(stage.world.project().join(".mcp-delegator.toml")).unwrap();
-    let stage = stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
-    let id = exec(&stage, &["--mode", "danger-full-access", "--confirm"]);
-    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
 }
 
 #[test]
 fn a_read_only_task_without_a_sandbox_counts_as_a_writer() {
-    let stage = stage_with_helper(
+    let stage = stage_with_settings(
         "touch ready; while [ ! -e go ]; do sleep 0.05; done; echo agent > notes; echo agent > ../more/notes",
+        "unsandboxed = true",
     );
     stage.world.write("project/notes", "the user's\n");
     stage.world.write("project/../more/notes", "the user's\n");
@@ -259,7 +218,7 @@ fn unknown_agents_and_missing_programs_are_named() {
 
 #[test]
 fn doctor_checks_the_environment_of_each_protocol_once() {
-    let second = "unsandboxed = true\n[agents.second]\nprotocol = \"codex-exec\"\ncommand = [\"sh\"]";
+    let second = "[agents.second]\nprotocol = \"codex-exec\"\ncommand = [\"sh\"]";
     let stage = stage_with_settings("cat", second);
     let response = stage.world.doctor_checks();
     let checks = response.as_array().unwrap();
@@ -269,7 +228,7 @@ fn doctor_checks_the_environment_of_each_protocol_once() {
 
 #[test]
 fn a_verify_command_needs_a_sandbox_or_permission() {
-    let stage = stage_with_helper("cat");
+    let stage = stage_with_settings("cat", "unsandboxed = true");
     let args = ["local", "exec", "x", "--agent", "helper", "--verify", "true"];
     let response = refused(&stage, &args, "UNSUPPORTED");
     assert!(response.contains("verify_unsandboxed"), "{response}");

@@ -21,6 +21,7 @@ use super::environment::Variables;
 use super::error_codes::kind_of_code;
 use super::launch::{LaunchRequest, PlanError};
 use super::probe::{exit_and_output, printed_output};
+use super::state_dir::{StateDir, StatePaths};
 use super::threads::ThreadLookup;
 use crate::agent::health::HealthCheck;
 use crate::conversation::{ClaudePlan, ConversationPlan, PermissionPolicy};
@@ -50,6 +51,15 @@ pub(super) const OWN_VARIABLES: [&str; 7] = [
     "ANTHROPIC_MODEL",
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
+
+/// Where it keeps its settings, its sign-in and its threads.
+pub(super) const STATE_PATHS: StatePaths = StatePaths {
+    directories: &[
+        StateDir { variable: Some("CLAUDE_CONFIG_DIR"), home: ".claude" },
+        StateDir { variable: Some("XDG_CACHE_HOME/claude-cli-nodejs"), home: ".cache/claude-cli-nodejs" },
+    ],
+    files: &[".claude.json"],
+};
 
 /// Set for every run.
 pub(super) const SET_VARIABLES: [(&str, &str); 4] = [

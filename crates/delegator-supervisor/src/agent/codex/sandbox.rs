@@ -20,10 +20,11 @@ use super::project_trust::{ProjectTrust, projects_setting};
 use super::toml_text;
 use super::version::CodexVersion;
 use crate::agent::environment::Variables;
-use crate::agent::verification::{SHELL, SandboxRequest, VerifyPlan, VerifyRequest, command_environment};
+use crate::agent::verification::{
+    SENTINEL_SCRIPT, SHELL, SandboxRequest, VerifyPlan, VerifyRequest, command_environment, sentinel,
+};
 
 const CODEX_HOME: &str = "CODEX_HOME";
-const SENTINEL_SCRIPT: &str = r#"printf '%s\n' "$0"; exec "$@""#;
 const SENTINEL_SCRIPT_UNSET_HOME: &str = r#"printf '%s\n' "$0"; unset CODEX_HOME; exec "$@""#;
 
 /// Arguments and environment of a verification, derived from the agent's environment.
@@ -38,7 +39,7 @@ pub(super) fn plan(
     let is_passed = environment.iter().any(|(name, _)| name == CODEX_HOME);
     let home = agent.iter().find(|(name, _)| name == CODEX_HOME).filter(|_| !is_passed);
     environment.extend(home.cloned());
-    let sentinel = format!("verifying {}", request.marker);
+    let sentinel = sentinel(request);
     let mut args = sandbox_args(sandbox, version);
     let script = if home.is_some() { SENTINEL_SCRIPT_UNSET_HOME } else { SENTINEL_SCRIPT };
     args.push(&["--", SHELL, "-c", script, &sentinel]);
@@ -78,7 +79,7 @@ mod tests {
 
     use super::*;
     use crate::agent::environment::MARKER;
-    use crate::agent::verification::VerifyCommand;
+    use crate::agent::verification::{VerifyCommand, VerifySandbox};
 
     fn agent_variables() -> Variables {
         let variables = [
@@ -94,7 +95,8 @@ mod tests {
     fn plan_for(sandbox: SandboxRequest, env_policy: EnvPolicy) -> VerifyPlan {
         let words = ["cargo", "test", "-- $(x)"].map(str::to_owned);
         let command = VerifyCommand::Program(words.to_vec());
-        let request = VerifyRequest { command, sandbox: None, env_policy, marker: "T:0".to_owned() };
+        let request =
+            VerifyRequest { command, sandbox: VerifySandbox::None, env_policy, marker: "T:0".to_owned() };
         let version = CodexVersion::NEWEST_MEASURED;
         plan(Path::new("/opt/codex"), version, &request, &sandbox, &agent_variables())
     }

@@ -24,6 +24,7 @@ impl Run<'_> {
         if !self.prompt_reported {
             self.ports.on_stdin_delivered();
         }
+        self.record_budgets(self.ended_at.unwrap_or_default());
         let (report, stdout, last_output) = self.finish_stdout();
         let ended_at = local_time(self.ports.now_ms(), &self.spec.environment);
         let run_verdict = verdict(&Facts {
@@ -41,6 +42,7 @@ impl Run<'_> {
             texts.iter().map(|text| redactor.redact_str(text).into_owned()).collect()
         };
         let mut warnings = run_verdict.warnings;
+        warnings.extend(self.budgets.warnings());
         let sweep = sweep_result.unwrap_or_else(|error| {
             warnings.push(format!("could not sweep the processes of the run: {error}"));
             SweepReport::default()
@@ -57,17 +59,21 @@ impl Run<'_> {
             let problem = summary.problem.as_ref();
             warnings.extend(problem.map(|problem| format!("could not store all of {name}: {problem}")));
         }
+        let last_stderr = self.stderr.store().tail(LAST_BYTES);
+        let enclosure = self.spec.enclosure.as_ref().filter(|_| self.cause.is_none());
+        let not_started =
+            enclosure.and_then(|enclosure| enclosure.start_failure(self.exit, stdout.received, &last_stderr));
         let redacted_report = redacted_report(redactor, &report, &mut warnings);
         let elapsed = self.ended_at.unwrap_or_default();
         let result = RunResult {
-            end: redacted_end(redactor, run_verdict.end),
+            end: redacted_end(redactor, not_started.unwrap_or(run_verdict.end)),
             exit: self.exit,
             report,
             redacted_report,
             refused: RefusedCalls { last: redact_all(&run_verdict.refused.last), ..run_verdict.refused },
             warnings: redact_all(&warnings),
             last_output,
-            last_stderr: self.stderr.store().tail(LAST_BYTES),
+            last_stderr,
             stdout,
             stderr,
             signals: self.signals,

@@ -78,6 +78,7 @@ impl Run<'_> {
             hard_limit_sec: self.spec.limits.hard.as_secs(),
             quiet_ms: millis(self.limit_timers.idle_time(now)),
             processes: self.usage.processes,
+            warnings: self.budgets.warnings().collect(),
         }
     }
 }

@@ -13,6 +13,7 @@ use super::super::limits::{ActivitySampler, LimitTimers};
 use super::super::output::{EventReader, Pipe, StderrReader};
 use super::super::ports::{Ports, RunSpec};
 use super::super::spawn::{SpawnedChild, spawn, spawn_verification};
+use super::budgets::BudgetWatch;
 use super::talk::Talk;
 use super::{Role, Run, machine_tasks};
 use crate::conversation::ConversationPlan;
@@ -74,6 +75,7 @@ impl<'a> Run<'a> {
             ending: None,
             finishing: None,
             talk: Talk::default(),
+            budgets: BudgetWatch::default(),
             signals: Vec::new(),
             is_forced: false,
             is_drained: false,

@@ -29,6 +29,13 @@ struct OpenQuestion {
     expires_at: Duration,
 }
 
+impl Talk {
+    /// No further turn is begun.
+    pub(super) fn take_no_more(&mut self) {
+        self.is_over = true;
+    }
+}
+
 impl Run<'_> {
     /// Passes a wish on to the conversation.
     pub(super) fn control(&mut self, control: Control) {
@@ -51,7 +58,9 @@ impl Run<'_> {
             let message = "the agent does not read its input".to_owned();
             self.begin_ending(Cause::Internal { message });
         }
-        self.deliver_messages();
+        if !self.talk.is_over {
+            self.deliver_messages();
+        }
         let has_waited = self.talk.waiting_since.is_some_and(|since| now >= since + self.spec.plan.linger);
         if (has_waited || self.talk.is_over) && self.finishing.is_none() && self.ending.is_none() {
             self.control(Control::Finish);

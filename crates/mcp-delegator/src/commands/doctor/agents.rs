@@ -1,9 +1,10 @@
 //! Checks of the agents: their programs and versions, whether they can authenticate, and whether their sandbox works.
 
 use delegator_domain::agents::{AgentProtocol, ConfiguredAgent, DEFAULT_AGENT};
-use delegator_domain::task::Mode;
+use delegator_domain::task::{Mode, SandboxKind};
 use delegator_engine::{
-    Agent, Engine, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment, sandbox_advice,
+    Agent, EnclosureProblem, Engine, HealthCheck, HealthStatus, HealthSubject, Variables, check_environment,
+    sandbox_advice,
 };
 
 use super::check::Check;
@@ -18,10 +19,11 @@ pub fn checks(context: &Context<'_>) -> Vec<Check> {
         return vec![Check::warning("agent", "not checked, because the state directory is unknown", "")];
     };
     let variables = variables(context);
-    let (mut checks, mut protocols) = (Vec::new(), Vec::new());
+    let enclosure = engine.probe_enclosure(context.config.settings.enclosure, &variables);
+    let (mut checks, mut protocols) = (vec![enclosure_check(&enclosure)], Vec::new());
     for name in context.config.agent_names() {
         let Some(configured) = context.config.agent(name) else { continue };
-        checks.extend(agent_checks(context, &engine, &configured, &variables));
+        checks.extend(agent_checks(context, &engine, &configured, &variables, enclosure.is_ok()));
         if !protocols.contains(&configured.protocol) {
             protocols.push(configured.protocol);
             let found = check_environment(configured.protocol, &variables);
@@ -36,6 +38,7 @@ fn agent_checks(
     engine: &Engine,
     configured: &ConfiguredAgent,
     variables: &Variables,
+    can_enclose: bool,
 ) -> Vec<Check> {
     let is_built_in = configured.name == DEFAULT_AGENT;
     let check_name = |what: &str| match (is_built_in, what) {
@@ -48,9 +51,9 @@ fn agent_checks(
         Ok(agent) => agent,
         Err(error) => return vec![Check::failed(context, name, AppError::from(error))],
     };
-    if !agent.capabilities().permits(Mode::default(), agent.unsandboxed) {
-        let message = "its tasks are refused, because nothing enforces their mode";
-        let suggestion = format!("Set {name}.unsandboxed to true to accept that.");
+    if agent.sandbox(Mode::default()) == SandboxKind::Enforced && !can_enclose {
+        let message = "its tasks are refused, because nothing enforces their mode; see enclosure";
+        let suggestion = format!("Install bubblewrap, or set {name}.unsandboxed to true to accept that.");
         return vec![Check::warning(name, message, suggestion)];
     }
     let (status, message) = agent.describe_program();
@@ -66,6 +69,20 @@ fn agent_checks(
         checks.push(sandbox(check_name("sandbox"), engine, &agent, variables));
     }
     checks
+}
+
+/// Whether agents without a sandbox of their own can be enclosed here.
+fn enclosure_check(probed: &Result<String, EnclosureProblem>) -> Check {
+    match probed {
+        Ok(mechanism) => {
+            Check::ok("enclosure", format!("{mechanism}: a command ran in it, and could not write"))
+        }
+        Err(problem) => Check::warning(
+            "enclosure",
+            format!("agents without a sandbox of their own cannot be enclosed: {problem}"),
+            "Install bubblewrap, or use Linux 6.2 or newer.",
+        ),
+    }
 }
 
 fn subject_name(subject: HealthSubject) -> &'static str {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use delegator_config::{Config, Containment, HideStateDir, IdleCounts};
 use delegator_domain::agents::DEFAULT_AGENT;
+use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
@@ -120,8 +121,9 @@ pub fn build_submission(
             .map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let is_enforced = Capabilities::of(select(context.config)?.protocol).sandbox;
-    let may_write = request.mode.may_write(is_enforced);
+    let selected = select(context.config)?;
+    let sandbox = Capabilities::of(selected.protocol).sandbox_of(request.mode, selected.unsandboxed);
+    let may_write = request.mode.may_write(sandbox.enforces_mode());
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let configured = select(config)?;
@@ -136,7 +138,15 @@ pub fn build_submission(
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
     }
+    let labels = labels(config, &request.submission.labels);
+    let task_caps = Caps {
+        tokens: request.agent.budget,
+        turns: request.agent.max_turns.map(u64::from),
+        cost_cents: request.agent.max_cost_cents,
+        running_sec: None,
+    };
     let settings = Settings {
+        budgets: config.settings.budget.of_task(task_caps, &labels),
         preview: request.preview,
         usage_before: request.resume.as_ref().map(|task| thread_usage(engine, task)).transpose()?.flatten(),
         ..build_settings(context, config, request.agent, request.mode, working_dir, request.thread)
@@ -161,7 +171,7 @@ pub fn build_submission(
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
         title: title(context, &request.submission.task),
-        labels: labels(config, &request.submission.labels),
+        labels,
         input,
         allow_parallel_writes: request.agent.allow_parallel_writes,
         nesting: nesting(context, config),
@@ -238,6 +248,7 @@ fn build_settings(
         output_schema: agent.output_schema.clone().map(Value::Object),
         skip_git_repo_check: agent.skip_git_repo_check,
         ask: agent.ask,
+        budgets: Vec::new(),
         answer_timeout_sec: configured.answer_timeout.as_secs(),
         env_policy: agent.env_policy.with(agent.env_allow_list.clone()),
         resume,
@@ -257,6 +268,7 @@ fn build_settings(
         niceness: configured.niceness,
         depth: parent_task(context).map_or(0, |(_, depth)| depth.saturating_add(1)),
         without_group: configured.containment == Containment::Subreaper,
+        enclosure: configured.enclosure,
         hide_state_dir: hides_state_dir(configured.hide_state_dir, mode),
         protected: config.user_directory().map(Path::to_owned).into_iter().collect(),
         verify: agent.verify.clone().map(|command| Verify::new(command, configured.verify_unsandboxed)),

@@ -1,5 +1,6 @@
 //! The data of an accepted task, for the commands that submit one.
 
+use delegator_domain::task::SandboxKind;
 use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,6 +29,10 @@ pub struct ExecutionAck {
     /// The absolute directory in which the agent works; paths of files are relative to it.
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
+    /// What enforces the mode of the task: the agent's own sandbox, our enclosure, or nothing. Absent if it runs elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = SandboxKind::NAMES))]
+    pub sandbox: Option<&'static str>,
     #[schemars(extend("enum" = state_names(|_| true), "x-optional" = true))]
     pub state: &'static str,
     /// Set for a task that a provider runs.
@@ -59,6 +64,7 @@ impl ExecutionAck {
             capability,
             started_at: UtcTime::from_ms(task.created_at_ms),
             working_dir: task.working_dir.clone(),
+            sandbox: task.sandbox.map(SandboxKind::name),
             state: task.state.public_name(),
             remote: RemoteData::of(task, None),
             expected_duration: None,

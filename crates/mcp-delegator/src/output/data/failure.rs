@@ -181,6 +181,7 @@ fn reported_failure(kind: FailureKind, exit_code: Option<i32>) -> Option<String>
         | FailureKind::Killed
         | FailureKind::SpawnFailed
         | FailureKind::TooManyProcesses
+        | FailureKind::BudgetExhausted
         | FailureKind::SupervisorLost
         | FailureKind::SupervisorStartFailed
         | FailureKind::SubmissionUnconfirmed

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::State;
+use delegator_domain::task::{SandboxKind, State};
 use delegator_engine::{CloudCounts, Snapshot};
 use delegator_registry::{BlockedBy, Task, TaskSummary, UnreadResults};
 use schemars::JsonSchema;
@@ -154,6 +154,9 @@ pub struct ListedTask {
     pub labels: BTreeMap<String, String>,
     /// Environment id; null for a task of this machine.
     pub environment: Option<String>,
+    /// What enforces the mode of the task; null if it runs elsewhere.
+    #[schemars(extend("enum" = sandbox_names_or_null()))]
+    pub sandbox: Option<&'static str>,
     pub created_ts: UtcTime,
     pub started_ts: Option<UtcTime>,
     pub completed_ts: Option<UtcTime>,
@@ -185,6 +188,10 @@ pub struct RunningTask {
     /// Environment id, if a provider runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
+    /// What enforces the mode of the task. Absent if it runs elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = SandboxKind::NAMES))]
+    pub sandbox: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 5))]
     pub last_lines: Option<Vec<String>>,
@@ -211,6 +218,10 @@ pub struct QueuedTask {
     /// Environment id, if a provider runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
+    /// What enforces the mode of the task. Absent if it runs elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = SandboxKind::NAMES))]
+    pub sandbox: Option<&'static str>,
 }
 
 /// The task that a queued task waits for, besides a free slot.
@@ -237,6 +248,10 @@ pub struct EndedTask {
     /// Environment id, if a provider runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
+    /// What enforces the mode of the task. Absent if it runs elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = SandboxKind::NAMES))]
+    pub sandbox: Option<&'static str>,
 }
 
 impl RunningTask {
@@ -253,6 +268,7 @@ impl RunningTask {
             working_dir: task.working_dir,
             labels: short_labels(task.labels),
             environment: task.environment,
+            sandbox: task.sandbox.map(SandboxKind::name),
             last_lines: None,
         }
     }
@@ -267,6 +283,7 @@ impl ListedTask {
             working_dir: task.working_dir.clone(),
             labels: short_labels(task.labels.clone()),
             environment: task.environment.clone(),
+            sandbox: task.sandbox.map(SandboxKind::name),
             created_ts: UtcTime::from_ms(task.created_at_ms),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
             completed_ts: None,
@@ -300,6 +317,10 @@ impl ListedTask {
     }
 }
 
+fn sandbox_names_or_null() -> Vec<Option<&'static str>> {
+    SandboxKind::NAMES.map(Some).into_iter().chain([None]).collect()
+}
+
 /// Labels with truncated values.
 fn short_labels(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
     labels.values_mut().for_each(|value| *value = truncate_chars(value, LABEL_CHARS));
@@ -318,6 +339,7 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
             waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
             labels: short_labels(queued.task.labels),
             environment: queued.task.environment,
+            sandbox: queued.task.sandbox.map(SandboxKind::name),
         }
     }
 }
@@ -340,6 +362,7 @@ impl From<&Task> for EndedTask {
             working_dir: task.working_dir.clone(),
             labels: short_labels(task.labels.clone()),
             environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
+            sandbox: task.sandbox.map(SandboxKind::name),
         }
     }
 }

@@ -103,6 +103,10 @@ fn by_kind(
                 .unwrap_or_default();
             format!("Let the agent start fewer processes at once, or raise max_processes.{during}")
         }
+        FailureKind::BudgetExhausted => {
+            "See what tasks have used with 'mcp-delegator status --usage', and raise the budget if it is too low."
+                .to_owned()
+        }
         FailureKind::Killed if found.exit == Some(ExitStatus::Signal(SIGKILL)) => {
             "If memory ran out, add memory or lower max_concurrent.".to_owned()
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::{ExitStatus, Mode, State, TaskEnd};
+use delegator_domain::task::{ExitStatus, Mode, SandboxKind, State, TaskEnd};
 use delegator_engine::{Record, Snapshot, TaskFiles};
 use delegator_registry::{EndRecord, Task};
 use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
@@ -106,6 +106,10 @@ pub struct TaskResult {
     /// The absolute directory in which the agent works; paths of files are relative to it.
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
+    /// What enforces the mode of the task: the agent's own sandbox, our enclosure, or nothing. Absent if it runs elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = SandboxKind::NAMES))]
+    pub sandbox: Option<&'static str>,
     /// Set for a task that a provider runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteData>,
@@ -222,6 +226,7 @@ impl TaskResult {
             state: task.state.public_name(),
             summary: summary(task),
             working_dir: task.working_dir.clone(),
+            sandbox: task.sandbox.map(SandboxKind::name),
             remote: RemoteData::of(task, files.remote.as_ref()),
             diff: DiffData::of(
                 &files.diff,
@@ -355,6 +360,10 @@ pub struct UnfinishedTask {
     pub elapsed_seconds: Option<u64>,
     #[schemars(extend("x-optional" = true))]
     pub working_dir: String,
+    /// What enforces the mode of the task: the agent's own sandbox, our enclosure, or nothing. Absent if it runs elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = SandboxKind::NAMES))]
+    pub sandbox: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
     /// Absent while the task is queued.
@@ -452,6 +461,7 @@ impl UnfinishedTask {
             progress: snapshot.and_then(Progress::of_snapshot),
             elapsed_seconds: elapsed_seconds(task, now_ms),
             working_dir: task.working_dir.clone(),
+            sandbox: task.sandbox.map(SandboxKind::name),
             thread_id: thread(task).map(str::to_owned),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
             remote: RemoteData::of(task, None),

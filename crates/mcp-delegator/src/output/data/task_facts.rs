@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::TaskEnd;
+use delegator_domain::task::{SandboxKind, TaskEnd};
 use delegator_registry::Task;
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ pub struct TaskFacts<'a> {
     pub state: &'static str,
     pub agent: &'a str,
     pub mode: &'static str,
+    pub sandbox: Option<&'static str>,
     pub model: Option<&'a str>,
     pub created: UtcTime,
     pub started: Option<UtcTime>,
@@ -32,6 +33,7 @@ impl TaskFacts<'_> {
             state: task.state.public_name(),
             agent: &task.agent,
             mode: task.mode.name(),
+            sandbox: task.sandbox.map(SandboxKind::name),
             model: task.model.as_deref(),
             created: UtcTime::from_ms(task.created_at_ms),
             started: task.started_at_ms.map(UtcTime::from_ms),

@@ -100,11 +100,12 @@ fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
             progress_cell(&task["progress"]),
             truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
             labels(task),
+            sandbox(task),
             task_document::directory_cell(task, common_directory),
         ]
     };
     table(
-        &["running", "task", "seconds", "progress", "activity", "labels", "directory"],
+        &["running", "task", "seconds", "progress", "activity", "labels", "sandbox", "directory"],
         items(data, "tasks").map(row).collect(),
     )
 }
@@ -124,10 +125,10 @@ fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
         // As in the acknowledgement of a task: 1 is the next.
         let position = task["position"].as_u64().map_or_else(|| "-".to_owned(), |at| (at + 1).to_string());
         let id = scalar(&task["task_id"]);
-        vec![id, title(task), position, waits, start, labels(task), directory]
+        vec![id, title(task), position, waits, start, labels(task), sandbox(task), directory]
     };
     table(
-        &["queued", "task", "position", "waits for", "starts in", "labels", "directory"],
+        &["queued", "task", "position", "waits for", "starts in", "labels", "sandbox", "directory"],
         items(data, "queue").map(row).collect(),
     )
 }
@@ -136,12 +137,16 @@ fn ended(data: &Value, common_directory: Option<&str>) -> Option<Block> {
     let row = |task: &Value| {
         let [id, state, seconds] = ["task_id", "state", "duration_seconds"].map(|key| scalar(&task[key]));
         let directory = task_document::directory_cell(task, common_directory);
-        vec![id, state, title(task), seconds, labels(task), directory]
+        vec![id, state, title(task), seconds, labels(task), sandbox(task), directory]
     };
     table(
-        &["ended", "state", "task", "seconds", "labels", "directory"],
+        &["ended", "state", "task", "seconds", "labels", "sandbox", "directory"],
         items(data, "recently_completed").map(row).collect(),
     )
+}
+
+fn sandbox(task: &Value) -> String {
+    task_document::sandbox_fact(task).map_or_else(|| "-".to_owned(), |(_, name)| name)
 }
 
 fn title(task: &Value) -> String {

@@ -1,5 +1,6 @@
 //! The document of a task: key facts first, then labelled quotes of the agent, the next useful call last.
 
+use delegator_domain::task::SandboxKind;
 use serde_json::Value;
 
 use crate::error::suggestion::NextCall;
@@ -27,6 +28,7 @@ pub fn accepted(data: &Value) -> Document {
             ("expected duration", "/expected_duration"),
         ],
     );
+    facts.extend(sandbox_fact(data));
     facts.extend(progress_facts(data));
     let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
     let document = document.block(Block::Facts(facts));
@@ -60,6 +62,7 @@ fn single(data: &Value) -> Document {
                 ("thread", "/thread_id"),
             ],
         );
+        known.extend(sandbox_fact(data));
         known.extend(progress_facts(data));
         return document.block(Block::Facts(known)).block(next_wait(data));
     }
@@ -106,6 +109,12 @@ fn append_message(document: Document, label: &str, message: &str, task: &Value) 
     }
 }
 
+/// What enforces the mode, unless it is the agent's own sandbox.
+pub fn sandbox_fact(task: &Value) -> Option<(String, String)> {
+    let name = task["sandbox"].as_str().filter(|name| *name != SandboxKind::Agent.name())?;
+    Some(("sandbox".to_owned(), name.to_owned()))
+}
+
 /// Elapsed time, activity, percentage and counts of a task that has not ended.
 fn progress_facts(data: &Value) -> Vec<(String, String)> {
     let progress = &data["progress"];
@@ -135,6 +144,7 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
             ("pushed to", "/remote/pushed_branch"),
         ],
     );
+    result.extend(sandbox_fact(data));
     for (name, key) in
         [("modified", "modified_files"), ("added", "added_files"), ("deleted", "deleted_files")]
     {

@@ -1,0 +1,92 @@
+//! Decides at submission how an agent without a sandbox of its own is enclosed, and refuses the task if it cannot be.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::{EnclosureChoice, SandboxKind};
+use delegator_supervisor::agent::{Variables, VerifySandbox, probe_enclosure};
+use delegator_supervisor::enclosure::{Enclosure, Mechanism, Unavailable, find_mechanism};
+
+use super::launch::{Launch, Settings};
+use super::submission::Submission;
+use super::verification::{PROBE_TIMEOUT, forbidden_path, writing_request};
+use crate::Engine;
+use crate::error::EngineError;
+
+impl Submission {
+    /// The mechanism that encloses the agent; `None` if the task needs no enclosure.
+    pub(super) fn find_enclosure(&self) -> Result<Option<Mechanism>, EngineError> {
+        let mode = self.settings.effective_mode();
+        if self.agent.sandbox(mode) != SandboxKind::Enforced {
+            return Ok(None);
+        }
+        let path = self.environment.get(OsStr::new("PATH")).map(|path| path.as_os_str());
+        let found = find_mechanism(self.settings.enclosure, path, Some(&self.settings.working_dir));
+        found.map(Some).map_err(|problem| EngineError::ModeNotEnforced {
+            agent: self.agent.name.clone(),
+            mode,
+            problem,
+        })
+    }
+}
+
+impl Launch {
+    /// An agent that can write to the state directory or to the user's configuration could grant itself every right.
+    pub(super) fn refuse_reserved_state_dirs(&self, state_dir: &Path) -> Result<(), EngineError> {
+        if self.enclosure.is_none() {
+            return Ok(());
+        }
+        let paths = self.agent.state_paths(&self.variables);
+        paths.iter().try_for_each(|path| self.check_state_dir(&path.real_path(), state_dir))
+    }
+
+    /// `path` has no symbolic links.
+    pub(crate) fn check_state_dir(&self, path: &Path, state_dir: &Path) -> Result<(), EngineError> {
+        match self.settings.reserved_overlap(path, state_dir) {
+            None => Ok(()),
+            Some(own) => Err(EngineError::ReservedStateDir {
+                agent: self.agent.name.clone(),
+                path: path.to_owned(),
+                own,
+            }),
+        }
+    }
+}
+
+impl Settings {
+    /// Our own directory that contains `path` or is inside of it.
+    pub(super) fn reserved_overlap(&self, path: &Path, state_dir: &Path) -> Option<PathBuf> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let own = self.protected.iter().map(PathBuf::as_path).chain([state_dir]).map(real);
+        own.into_iter().find(|own| own.starts_with(path) || path.starts_with(own))
+    }
+}
+
+impl Engine {
+    /// Runs a command in an enclosure: whether the kernel lists a feature does not show that it works. Returns a description
+    /// of the mechanism.
+    pub fn probe_enclosure(
+        &self,
+        choice: EnclosureChoice,
+        environment: &Variables,
+    ) -> Result<String, EnclosureProblem> {
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
+        let mechanism = find_mechanism(choice, path, None).map_err(EnclosureProblem::Unavailable)?;
+        let name = format!("process-{}", std::process::id());
+        let forbidden = forbidden_path(environment, &name);
+        let enclosure = Enclosure { mechanism, launcher: self.program.clone(), writable: Vec::new() };
+        let request = writing_request(&forbidden, VerifySandbox::Enclosure, name);
+        probe_enclosure(&enclosure, &request, environment, &forbidden, PROBE_TIMEOUT)
+            .map(|()| enclosure.mechanism.describe())
+            .map_err(|problem| EnclosureProblem::DoesNotWork(problem.to_string()))
+    }
+}
+
+/// Why agents cannot be enclosed.
+#[derive(Debug, thiserror::Error)]
+pub enum EnclosureProblem {
+    #[error(transparent)]
+    Unavailable(Unavailable),
+    #[error("{0}")]
+    DoesNotWork(String),
+}

@@ -1,0 +1,91 @@
+//! Prepares the enclosure of a run: opens everything that the agent may write to, and creates its temporary directory.
+//!
+//! The mechanism was chosen at submission. A task whose enclosure cannot be prepared fails; it never runs without it.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::task::Mode;
+use delegator_registry::{TaskDir, TaskFile};
+use delegator_supervisor::agent::Variables;
+use delegator_supervisor::enclosure::{Enclosure, WritablePath};
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::submit::launch::Launch;
+use crate::upkeep::leftovers::TEMPORARY_DIR_PREFIX;
+
+/// Programs create sockets in their temporary directory, whose paths must be shorter than 108 bytes.
+const MAX_TEMPORARY_BASE_BYTES: usize = 40;
+const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
+
+/// The enclosure of a run; `None` if the agent has a sandbox of its own or runs without one. Adapts `variables` to it.
+/// `workspace` are the open directories of the task.
+pub(super) fn prepare(
+    engine: &Engine,
+    dir: &TaskDir,
+    launch: &Launch,
+    workspace: &[(&OwnedFd, &Path)],
+    variables: &mut Variables,
+) -> Result<Option<Enclosure>, EngineError> {
+    let Some(mechanism) = launch.enclosure.clone() else { return Ok(None) };
+    let io_error = |source| EngineError::Io { doing: "prepare the enclosure of the agent", source };
+    let mut writable = Vec::new();
+    if launch.settings.effective_mode() == Mode::WorkspaceWrite {
+        for (directory, path) in workspace {
+            writable.push(WritablePath::of(path, directory).map_err(io_error)?);
+        }
+    }
+    for state_path in launch.agent.state_paths(variables).iter().filter_map(|path| path.open()) {
+        launch.check_state_dir(&state_path.path, &engine.state_dir)?;
+        writable.push(state_path);
+    }
+    let temporary = create_temporary_dir(dir, variables)?;
+    writable.push(WritablePath::resolve(&temporary).map_err(io_error)?);
+    variables.retain(|(name, _)| !TEMPORARY_VARIABLES.iter().any(|variable| name == variable));
+    variables.extend(TEMPORARY_VARIABLES.map(|name| (name.into(), temporary.clone().into())));
+    Ok(Some(Enclosure { mechanism, launcher: engine.program.clone(), writable }))
+}
+
+/// Creates a private directory and records its path first, so that a rescue can remove it.
+fn create_temporary_dir(dir: &TaskDir, variables: &Variables) -> Result<PathBuf, EngineError> {
+    let random = dir.id().as_str().rsplit('-').next().unwrap_or_default();
+    let name = format!("{TEMPORARY_DIR_PREFIX}{}", &random[..random.len().min(12)]);
+    let path = temporary_base(variables).join(name);
+    dir.write(TaskFile::TemporaryDir, path.as_os_str().as_bytes())?;
+    let create = || -> io::Result<()> { DirBuilder::new().mode(0o700).create(&path) };
+    create().map_err(EngineError::io("create the temporary directory of the agent"))?;
+    crash_point(CrashPoint::TemporaryDirCreated);
+    Ok(path)
+}
+
+/// The submitter's temporary directory without symbolic links, or `/tmp` if its path is too long.
+fn temporary_base(variables: &Variables) -> PathBuf {
+    let named = variables.iter().find(|(name, _)| name == "TMPDIR").map(|(_, value)| PathBuf::from(value));
+    let named = named.filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
+    let usable = named.filter(|path| path.is_dir() && path.as_os_str().len() <= MAX_TEMPORARY_BASE_BYTES);
+    let fallback = Path::new("/tmp");
+    usable.unwrap_or_else(|| fallback.canonicalize().unwrap_or_else(|_| fallback.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_temporary_directory_has_a_short_path() {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let long = folder.path().join("d".repeat(MAX_TEMPORARY_BASE_BYTES));
+        std::fs::create_dir(&long).unwrap();
+        let base = |value: &Path| temporary_base(&vec![("TMPDIR".into(), value.into())]);
+        assert_eq!(base(folder.path()), folder.path().canonicalize().unwrap());
+        for unusable in [&long, Path::new("relative"), Path::new("/no/such/directory")] {
+            assert_eq!(base(unusable), Path::new("/tmp").canonicalize().unwrap());
+        }
+    }
+}

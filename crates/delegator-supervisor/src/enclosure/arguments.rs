@@ -1,0 +1,91 @@
+//! The arguments of the internal mode: what the supervisor writes and the enclosed process reads.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::{ENCLOSE, Enclosure, Mechanism, WritablePath};
+
+/// Separates the writable paths from the program. No path is equal to it: they begin with two numbers.
+const END_OF_PATHS: &str = "--";
+
+/// What to execute, and how to enclose it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) mechanism: Mechanism,
+    pub(super) writable: Vec<WritablePath>,
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<OsString>,
+}
+
+pub(super) fn encode(enclosure: &Enclosure, program: &Path, args: &[OsString]) -> Vec<OsString> {
+    let mut encoded: Vec<OsString> = vec![ENCLOSE.into()];
+    encoded.push(match &enclosure.mechanism {
+        Mechanism::Landlock => "landlock".into(),
+        Mechanism::Bubblewrap { program } => joined("bubblewrap:", program),
+    });
+    for WritablePath { path, device, inode } in &enclosure.writable {
+        encoded.push(joined(&format!("{device}:{inode}:"), path));
+    }
+    encoded.push(END_OF_PATHS.into());
+    encoded.push(program.into());
+    encoded.extend(args.iter().cloned());
+    encoded
+}
+
+fn joined(prefix: &str, path: &Path) -> OsString {
+    OsString::from_vec([prefix.as_bytes(), path.as_os_str().as_bytes()].concat())
+}
+
+/// Parses the arguments after [`ENCLOSE`].
+pub(super) fn decode(args: &[OsString]) -> Option<Request> {
+    let (mechanism, args) = args.split_first()?;
+    let end = args.iter().position(|arg| arg == END_OF_PATHS)?;
+    let writable = args[..end].iter().map(|arg| writable_path(arg)).collect::<Option<Vec<_>>>()?;
+    let (program, args) = args[end + 1..].split_first()?;
+    let mechanism = match mechanism.as_bytes().strip_prefix(b"bubblewrap:") {
+        Some(program) => Mechanism::Bubblewrap { program: OsStr::from_bytes(program).into() },
+        None if mechanism == "landlock" => Mechanism::Landlock,
+        None => return None,
+    };
+    Some(Request { mechanism, writable, program: program.into(), args: args.to_vec() })
+}
+
+fn writable_path(arg: &OsStr) -> Option<WritablePath> {
+    let mut parts = arg.as_bytes().splitn(3, |byte| *byte == b':');
+    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
+    let (device, inode) = (number()?, number()?);
+    Some(WritablePath { device, inode, path: OsStr::from_bytes(parts.next()?).into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_as_they_were_written() {
+        let path =
+            |text: &[u8]| WritablePath { path: OsStr::from_bytes(text).into(), device: 2, inode: u64::MAX };
+        let writable = vec![path(b"/a:b c"), path(b"/--"), path(b"/\xff\n")];
+        let args: Vec<OsString> = ["--", "-x", "", "a b"].map(OsString::from).to_vec();
+        for mechanism in [Mechanism::Landlock, Mechanism::Bubblewrap { program: "/usr/bin/bw:rap".into() }] {
+            let enclosure =
+                Enclosure { mechanism: mechanism.clone(), launcher: "/m".into(), writable: writable.clone() };
+            let encoded = encode(&enclosure, Path::new("/bin/agent"), &args);
+            assert_eq!(encoded[0], ENCLOSE);
+            let expected = Request {
+                mechanism,
+                writable: writable.clone(),
+                program: "/bin/agent".into(),
+                args: args.clone(),
+            };
+            assert_eq!(decode(&encoded[1..]), Some(expected));
+        }
+        for invalid in
+            [&["landlock"][..], &["landlock", "--"], &["none", "--", "x"], &["landlock", "1:/a", "--", "x"]]
+        {
+            let invalid: Vec<OsString> = invalid.iter().map(OsString::from).collect();
+            assert_eq!(decode(&invalid), None, "{invalid:?}");
+        }
+    }
+}

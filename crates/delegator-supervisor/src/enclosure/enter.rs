@@ -1,0 +1,72 @@
+//! The internal mode that encloses itself and then becomes the agent.
+//!
+//! Everything happens in one process with one thread: open the writable paths, apply the rules, execute. Nothing of the
+//! agent runs before the rules apply.
+
+#![expect(clippy::disallowed_methods, reason = "this module becomes the agent that the supervisor starts")]
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use super::arguments::{self, Request};
+use super::failure::StartFailure;
+use super::{Mechanism, bubblewrap, capabilities, landlock_rules};
+use crate::run::{BUSY_PAUSE, MAX_BUSY_RETRIES, poll_fds::wait_readable};
+
+/// Runs the internal mode with the arguments after its name. Returns only if the agent could not be started.
+pub fn enter(args: &[OsString]) -> ExitCode {
+    let failure = match arguments::decode(args) {
+        Some(request) => start(&request),
+        None => StartFailure::NotEnclosed("the arguments are not valid".to_owned()),
+    };
+    // Without a reader of standard error the exit code still tells.
+    let _ = writeln!(io::stderr(), "{failure}");
+    ExitCode::from(failure.exit_code())
+}
+
+/// Becomes the agent; returns why not.
+fn start(request: &Request) -> StartFailure {
+    let Request { mechanism, writable, program, args } = request;
+    let mut opened: Vec<OwnedFd> = Vec::new();
+    for writable in writable {
+        match writable.open() {
+            Ok(file) => opened.push(file),
+            Err(error) => {
+                return StartFailure::NotEnclosed(format!("{}: {error}", writable.path.display()));
+            }
+        }
+    }
+    match mechanism {
+        Mechanism::Landlock => {
+            let restricted = landlock_rules::restrict(&opened).map_err(|error| error.to_string());
+            let restricted =
+                restricted.and_then(|()| capabilities::drop_others().map_err(|error| error.to_string()));
+            match restricted {
+                Ok(()) => execute(program, args),
+                Err(problem) => StartFailure::NotEnclosed(problem),
+            }
+        }
+        Mechanism::Bubblewrap { program: bwrap } => {
+            execute(bwrap, &bubblewrap::args(writable, program, args))
+        }
+    }
+}
+
+/// Replaces this process. A program file that is just being written is busy only for a moment.
+fn execute(program: &Path, args: &[OsString]) -> StartFailure {
+    let mut retries = 0;
+    loop {
+        let error = Command::new(program).args(args).exec();
+        if error.kind() != io::ErrorKind::ExecutableFileBusy || retries == MAX_BUSY_RETRIES {
+            return StartFailure::NotStarted(error.to_string());
+        }
+        retries += 1;
+        // No event reports that a file was closed.
+        let _ = wait_readable(&[], Instant::now() + BUSY_PAUSE);
+    }
+}

@@ -1,0 +1,79 @@
+//! Chooses the mechanism that encloses agents on this machine.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use delegator_domain::task::EnclosureChoice;
+use serde::{Deserialize, Serialize};
+
+use super::{bubblewrap, landlock_rules};
+use crate::agent::{LocateError, ProbeError, locate};
+
+/// What encloses an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    Landlock,
+    Bubblewrap {
+        /// Absolute path of `bwrap`.
+        program: PathBuf,
+    },
+}
+
+impl Mechanism {
+    /// What it is and what it does beyond files, for `doctor`.
+    pub fn describe(&self) -> String {
+        match self {
+            Mechanism::Landlock if landlock_rules::supports_scopes() => {
+                "Landlock, which also covers signals and abstract sockets".to_owned()
+            }
+            Mechanism::Landlock => {
+                "Landlock, which does not cover signals and abstract sockets before Linux 6.12".to_owned()
+            }
+            Mechanism::Bubblewrap { program } => format!("bubblewrap ({})", program.display()),
+        }
+    }
+}
+
+/// Why no mechanism can enclose an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum Unavailable {
+    #[error("Landlock, in Linux 6.2 or newer, is not available")]
+    Landlock,
+    #[error("bubblewrap is not available: {0}")]
+    Bubblewrap(#[from] BubblewrapProblem),
+    #[error("neither Landlock, in Linux 6.2 or newer, nor bubblewrap is available: {0}")]
+    Both(#[source] BubblewrapProblem),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BubblewrapProblem {
+    #[error(transparent)]
+    NotFound(#[from] LocateError),
+    #[error("{} does not work: {problem}", program.display())]
+    DoesNotWork { program: PathBuf, problem: ProbeError },
+}
+
+/// The mechanism for agents: Landlock, or else bubblewrap, if it is installed and works. `path` is the submitter's PATH.
+pub fn find_mechanism(
+    choice: EnclosureChoice,
+    path: Option<&OsStr>,
+    workdir: Option<&Path>,
+) -> Result<Mechanism, Unavailable> {
+    match choice {
+        EnclosureChoice::Landlock | EnclosureChoice::Auto if landlock_rules::is_supported() => {
+            Ok(Mechanism::Landlock)
+        }
+        EnclosureChoice::Landlock => Err(Unavailable::Landlock),
+        EnclosureChoice::Bubblewrap => Ok(find_bubblewrap(path, workdir)?),
+        EnclosureChoice::Auto => find_bubblewrap(path, workdir).map_err(Unavailable::Both),
+    }
+}
+
+fn find_bubblewrap(path: Option<&OsStr>, workdir: Option<&Path>) -> Result<Mechanism, BubblewrapProblem> {
+    let program = locate(OsStr::new("bwrap"), path, workdir)?;
+    match bubblewrap::probe(&program) {
+        Ok(()) => Ok(Mechanism::Bubblewrap { program }),
+        Err(problem) => Err(BubblewrapProblem::DoesNotWork { program, problem }),
+    }
+}
