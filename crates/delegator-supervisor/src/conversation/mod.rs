@@ -6,6 +6,7 @@
 //!
 //! Invariants: no prompt is sent while a turn runs, and none after an interrupt.
 
+mod acp;
 mod claude;
 mod idle_queue;
 mod once;
@@ -14,6 +15,8 @@ mod permissions;
 use delegator_domain::message::{Delivery, MessageNumber};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 
+use acp::Acp;
+pub use acp::{AcpPlan, AcpSetting, SettingValue};
 use claude::Claude;
 pub use claude::ClaudePlan;
 use idle_queue::IdleQueue;
@@ -32,6 +35,7 @@ pub enum ConversationPlan {
         prompt: String,
     },
     Claude(ClaudePlan),
+    Acp(AcpPlan),
 }
 
 impl ConversationPlan {
@@ -112,6 +116,7 @@ pub(crate) enum Conversation {
     Once(Once),
     IdleQueue(IdleQueue),
     Claude(Claude),
+    Acp(Acp),
 }
 
 impl Conversation {
@@ -120,6 +125,7 @@ impl Conversation {
             ConversationPlan::Once { stdin } => Conversation::Once(Once::new(stdin)),
             ConversationPlan::IdleQueue { prompt } => Conversation::IdleQueue(IdleQueue::new(prompt)),
             ConversationPlan::Claude(plan) => Conversation::Claude(Claude::new(plan)),
+            ConversationPlan::Acp(plan) => Conversation::Acp(Acp::new(plan)),
         }
     }
 
@@ -129,6 +135,7 @@ impl Conversation {
             Conversation::Once(once) => once.open(out),
             Conversation::IdleQueue(idle) => idle.open(out),
             Conversation::Claude(claude) => claude.open(out),
+            Conversation::Acp(acp) => acp.open(out),
         }
     }
 
@@ -138,6 +145,7 @@ impl Conversation {
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_line(line, out),
             Conversation::Claude(claude) => claude.on_line(line, out),
+            Conversation::Acp(acp) => acp.on_line(line, out),
         }
     }
 
@@ -147,6 +155,7 @@ impl Conversation {
             Conversation::Once(_) => {}
             Conversation::IdleQueue(idle) => idle.on_control(control, out),
             Conversation::Claude(claude) => claude.on_control(control, out),
+            Conversation::Acp(acp) => acp.on_control(control, out),
         }
     }
 
@@ -156,6 +165,7 @@ impl Conversation {
             Conversation::Once(_) => false,
             Conversation::IdleQueue(idle) => idle.can_take(delivery),
             Conversation::Claude(claude) => claude.can_take(delivery),
+            Conversation::Acp(acp) => acp.can_take(delivery),
         }
     }
 }

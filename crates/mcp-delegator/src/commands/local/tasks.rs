@@ -122,7 +122,7 @@ pub fn build_submission(
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
     let selected = select(context.config)?;
-    let sandbox = Capabilities::of(selected.protocol).sandbox_of(request.mode, selected.unsandboxed);
+    let sandbox = Capabilities::of(selected.kind()).sandbox_of(request.mode, selected.unsandboxed);
     let may_write = request.mode.may_write(sandbox.enforces_mode());
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
