@@ -43,6 +43,18 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// Only an open question can be answered.
+    pub enum QuestionState {
+        Open = "open",
+        Answered = "answered",
+        /// No answer was given in time.
+        Expired = "expired",
+        /// The agent does not wait for an answer any more.
+        Withdrawn = "withdrawn",
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerOption {
     /// Identifies the option within its question.

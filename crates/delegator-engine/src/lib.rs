@@ -53,12 +53,13 @@ pub use delegator_git::{
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject, check_environment};
 pub use delegator_supervisor::agent::{
-    Agent, AgentInput, Capabilities, MARKER, PlanError, VariableAccess, Variables, VerifyCommand, dialect_of,
-    is_refused_write, parse_task_marker, sandbox_advice, sign_in_command, variable_access,
+    Agent, AgentInput, Capabilities, MARKER, MessageSupport, PlanError, VariableAccess, Variables,
+    VerifyCommand, dialect_of, is_refused_write, parse_task_marker, sandbox_advice, sign_in_command,
+    variable_access,
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
-pub use error::{DirectoryProblem, EngineError, FileProblem, RestoreChanges};
+pub use error::{AnswerProblem, DirectoryProblem, EngineError, FileProblem, RestoreChanges};
 pub use format_version::FormatVersion;
 pub use provider_error::{ProviderError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
@@ -73,6 +74,7 @@ pub use remote::refresh::ProviderProblem;
 pub use remote::remote_facts::{DiffOmissions, RemoteFacts};
 pub use remote::submit_remote::RemoteSubmission;
 pub use results::apply::DiffApplication;
+pub use results::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use results::restore_lookup::{DroppedPoint, ListedPoint};
@@ -82,6 +84,7 @@ pub use submit::allowed_file::open_allowed_file;
 pub use submit::detach::{LAUNCH, SUPERVISE, launch_supervisor};
 pub use submit::enclosure::EnclosureProblem;
 pub use submit::estimate::ExpectedDuration;
+pub use submit::fallback::{AgentChoice, SkippedAgent};
 pub use submit::launch::{Ending, Limits, Settings};
 pub use submit::nesting::Nesting;
 pub use submit::submission::{Submission, SubmitOutcome};

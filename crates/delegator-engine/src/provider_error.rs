@@ -13,6 +13,7 @@ pub enum UnsupportedAction {
     Continue,
     /// More than one attempt.
     Attempts,
+    SendMessage,
 }
 
 impl fmt::Display for UnsupportedAction {
@@ -22,6 +23,7 @@ impl fmt::Display for UnsupportedAction {
             UnsupportedAction::ShowEvents => "show the events of a task",
             UnsupportedAction::Continue => "continue a task",
             UnsupportedAction::Attempts => "try several solutions of a task",
+            UnsupportedAction::SendMessage => "take a message for a task",
         })
     }
 }

@@ -99,8 +99,12 @@ impl Engine {
         }
     }
 
+    pub(crate) fn fresh_nonce(&self) -> Result<Nonce, EngineError> {
+        self.system.random_bytes().map(Nonce::from_random)
+    }
+
     /// Callers draw all nonces they may need before a transaction begins, so that it cannot fail for lack of randomness.
     pub(crate) fn fresh_nonces(&self, count: usize) -> Result<Vec<Nonce>, EngineError> {
-        (0..count).map(|_| self.system.random_bytes().map(Nonce::from_random)).collect()
+        (0..count).map(|_| self.fresh_nonce()).collect()
     }
 }

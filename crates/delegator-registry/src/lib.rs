@@ -7,7 +7,7 @@
 //!   prune.lock                   held by the process that prunes
 //!   held-back                    reserved disk space, released when an end must be recorded on a full disk
 //!   submitting/<id>              locked while a submit of this task is running
-//!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, …
+//!   tasks/<id>/                  launch, lock, events.jsonl, stderr.log, snapshot.json, report.json, messages/, …
 //! ```
 //!
 //! This is the only crate that knows the local SQL, its columns and the layout of these directories. It never decides
@@ -21,7 +21,7 @@
 //! - Every change is one transaction that first checks the state the caller expects. A caller that comes too late gets
 //!   [`Cas::Lost`]. A terminal state never changes; the only transition table is the domain's.
 //! - `launch` is on disk before its row is committed, so a crash cannot leave a row without it.
-//! - The end of a task and the claim of its successors are one transaction.
+//! - The end of a task, of its messages and questions, and the claim of its successors are one transaction.
 
 mod database;
 mod error;
@@ -39,15 +39,18 @@ pub use files::durable::{Durability, make_private_path, remove_if_exists, replac
 pub use files::lock::{LockAttempt, LockGuard};
 pub use files::socket::{SOCKET_PATH_LIMIT, SocketPathError, private_runtime_dir, socket_path};
 pub use files::task_dir::{NewBytes, ReadPosition, TaskDir, TaskFile};
+pub use ops::agent_pauses::AgentPause;
 pub use ops::attempt::{BeginOutcome, GiveBackOutcome};
 pub use ops::cancel::CancelOutcome;
-pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion};
+pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion, QueueEntry};
 pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{Cursor, Filter, OldestPage, Page};
 pub use ops::list_ended::EndedPage;
+pub use ops::messages::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCounts};
 pub use ops::prune::PruneOutcome;
 pub use ops::queries::{ActiveTask, HistoryEntry, StateCounts, UnreadResults};
+pub use ops::questions::{AnswerOutcome, StoredAnswer, StoredQuestion};
 pub use ops::remote::RemoteReport;
 pub use ops::restore_points::{HOLDS_UNIQUE_CONTENT, PointToRecord, RecordedPoint};
 pub use ops::submit::Submission;

@@ -7,6 +7,7 @@
 
 use std::sync::LazyLock;
 
+use delegator_domain::question::{AnswerOption, Question};
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::TaskEnd;
 use serde_json::Value;
@@ -44,6 +45,25 @@ impl Sink {
 
     pub(crate) fn optional(&self, text: Option<&str>) -> Option<String> {
         text.map(|text| self.text(text))
+    }
+
+    /// The beginning of a text. Redacted before it is truncated, because a truncated secret is not recognised.
+    pub(crate) fn excerpt(&self, text: &str, max_chars: usize) -> String {
+        self.text(text).chars().take(max_chars).collect()
+    }
+
+    pub(crate) fn question(&self, question: &Question) -> Question {
+        let option = |option: &AnswerOption| AnswerOption {
+            id: self.text(&option.id),
+            label: self.text(&option.label),
+            kind: option.kind,
+        };
+        Question {
+            title: self.text(&question.title),
+            detail: self.optional(question.detail.as_deref()),
+            options: question.options.iter().map(option).collect(),
+            ..*question
+        }
     }
 
     /// Redacts every string in a value, keys included.

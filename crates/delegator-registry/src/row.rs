@@ -37,7 +37,10 @@ pub(crate) fn parse_column<T>(
     parse(&found).ok_or_else(|| unreadable(column, found))
 }
 
-fn json<T: serde::de::DeserializeOwned>(column: &'static str, text: String) -> rusqlite::Result<T> {
+pub(crate) fn json<T: serde::de::DeserializeOwned>(
+    column: &'static str,
+    text: String,
+) -> rusqlite::Result<T> {
     serde_json::from_str(&text).map_err(|_| unreadable(column, text))
 }
 

@@ -43,6 +43,8 @@ impl EngineClient {
             text: text.to_owned(),
             settings: self.settings(),
             agent: Agent::built_in(agent, Some(AGENT_VERSION)),
+            fallbacks: Vec::new(),
+            skipped: Vec::new(),
             max_mode: Mode::WorkspaceWrite,
             environment: std::env::vars_os().collect::<std::collections::BTreeMap<OsString, OsString>>(),
             passed_variables: Vec::new(),

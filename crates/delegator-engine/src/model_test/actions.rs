@@ -122,6 +122,8 @@ fn submission(rng: &mut Rng, trees: &[PathBuf], threads: &[String]) -> Submissio
         text: "do it".to_owned(),
         settings: settings(mode, rng.pick::<PathBuf>(trees), resume),
         agent: Agent::built_in("/bin/true", None),
+        fallbacks: Vec::new(),
+        skipped: Vec::new(),
         max_mode: Mode::WorkspaceWrite,
         environment: BTreeMap::new(),
         passed_variables: Vec::new(),

@@ -1,4 +1,5 @@
-//! Queries about tasks, and what can be done with the result of one: restore its work trees, import a session.
+//! Queries about tasks, messages and answers to a running one, and what can be done with the result of one: restore its
+//! work trees, import a session.
 //!
 //! Most queries first make an upkeep pass, so that a task whose supervisor died is not reported as running. Nothing here
 //! is rendered; callers get typed values.
@@ -7,7 +8,9 @@
 
 pub(crate) mod apply;
 pub(crate) mod import;
+pub(crate) mod messages;
 pub(crate) mod overview;
+pub(crate) mod questions;
 pub(crate) mod restore;
 pub(crate) mod restore_lookup;
 pub(crate) mod task_queries;

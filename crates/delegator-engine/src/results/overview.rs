@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use delegator_domain::task::{State, TaskId, TaskLocation};
 use delegator_registry::{
-    BlockedBy, EndedPage, Filter, OldestPage, Registry, Task, TaskSummary, UnreadResults, UsageTable,
+    AgentPause, BlockedBy, EndedPage, Filter, OldestPage, QueueEntry, Registry, StoredQuestion, Task,
+    TaskSummary, UnreadResults, UsageTable,
 };
 use delegator_supervisor::run::Snapshot;
 
+use super::messages::TaskMessages;
 use super::task_queries::LongLog;
 use crate::Engine;
 use crate::error::EngineError;
@@ -43,6 +45,12 @@ pub struct Overview {
     /// Cloud tasks that an overview of the tasks of this machine does not list.
     pub cloud: CloudCounts,
     pub queue_paused: bool,
+    /// Agents of which no queued task starts.
+    pub agent_pauses: Vec<AgentPause>,
+    /// Open questions of the listed tasks.
+    pub questions: Vec<(TaskId, StoredQuestion)>,
+    /// Messages of the running tasks, counted; those of a single task also listed.
+    pub messages: HashMap<TaskId, TaskMessages>,
     /// Providers that could not be queried.
     pub provider_problems: Vec<ProviderProblem>,
     /// Set if the write-ahead log of the registry is too long.
@@ -72,6 +80,8 @@ pub struct QueuedTask {
     /// 0: the task is next.
     pub position: usize,
     pub waiting_for: Option<BlockedBy>,
+    /// Set while its agent is paused.
+    pub agent_pause: Option<AgentPause>,
     /// Estimated from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
 }
@@ -116,6 +126,7 @@ impl Engine {
             }
         };
         let queue_paused = registry.queue_paused()?;
+        let messages = listed_messages(&registry, request, &running.tasks)?;
         Ok(Some(Overview {
             running: OldestPage {
                 tasks: running.tasks.into_iter().map(|task| RunningTask::of(&registry, task)).collect(),
@@ -131,6 +142,12 @@ impl Engine {
             unread: registry.unread(&request.under, request.filter.location, MAX_UNREAD_LISTED)?,
             cloud: cloud_counts(&registry, request)?,
             queue_paused,
+            agent_pauses: registry.agent_pauses(self.now_ms())?,
+            questions: match &request.only {
+                Some(id) => registry.open_questions(id)?.into_iter().map(|open| (id.clone(), open)).collect(),
+                None => registry.all_open_questions()?,
+            },
+            messages,
             provider_problems,
             long_log: LongLog::of(&registry),
         }))
@@ -210,9 +227,9 @@ impl Engine {
         let history = if queue_paused { None } else { DurationHistory::of_all(registry)? };
         let starts = history.map(|history| history.start_times(registry, self, MAX_ESTIMATED));
         let starts = starts.transpose()?.unwrap_or_default();
-        let queue = registry.queue_with_blockers()?.into_iter().enumerate();
-        let mut positions: HashMap<TaskId, (usize, Option<BlockedBy>)> =
-            queue.map(|(position, (id, waits))| (id, (position, waits))).collect();
+        let queue = registry.queue_with_blockers(self.now_ms())?.into_iter().enumerate();
+        let mut positions: HashMap<TaskId, (usize, QueueEntry)> =
+            queue.map(|(position, entry)| (entry.id.clone(), (position, entry))).collect();
         let with_position = |(index, task): (usize, TaskSummary)| {
             // A provider has a queue of its own.
             if task.environment.is_some() {
@@ -220,14 +237,17 @@ impl Engine {
                     task,
                     position: index,
                     waiting_for: None,
+                    agent_pause: None,
                     estimated_start_ms: None,
                 });
             }
             // A task that was started between the two reads is no longer queued.
-            let (position, waiting_for) = positions.remove(&task.id)?;
-            // The start of a task that also waits for another task cannot be estimated.
-            let estimated_start_ms = starts.get(position).copied().filter(|_| waiting_for.is_none());
-            Some(QueuedTask { task, position, waiting_for, estimated_start_ms })
+            let (position, entry) = positions.remove(&task.id)?;
+            let QueueEntry { blocked_by: waiting_for, pause: agent_pause, .. } = entry;
+            // The start of a task that also waits for something else cannot be estimated.
+            let waits_for_slot = waiting_for.is_none() && agent_pause.is_none();
+            let estimated_start_ms = starts.get(position).copied().filter(|_| waits_for_slot);
+            Some(QueuedTask { task, position, waiting_for, agent_pause, estimated_start_ms })
         };
         Ok(queued.into_iter().enumerate().filter_map(with_position).collect())
     }
@@ -239,6 +259,21 @@ pub(crate) fn unfinished_tasks(registry: &Registry, filter: &Filter) -> Result<V
         Some(filter) => Ok(registry.list(&filter, u32::MAX, None)?.tasks),
         None => Ok(Vec::new()),
     }
+}
+
+fn listed_messages(
+    registry: &Registry,
+    request: &OverviewRequest,
+    running: &[TaskSummary],
+) -> Result<HashMap<TaskId, TaskMessages>, EngineError> {
+    if let Some(id) = &request.only {
+        return Ok([(id.clone(), TaskMessages::read(registry, id)?)].into());
+    }
+    let counted = |task: &TaskSummary| {
+        let counts = registry.message_counts(&task.id)?;
+        Ok((task.id.clone(), TaskMessages { counts, last: Vec::new() }))
+    };
+    running.iter().map(counted).collect()
 }
 
 fn cloud_counts(registry: &Registry, request: &OverviewRequest) -> Result<CloudCounts, EngineError> {

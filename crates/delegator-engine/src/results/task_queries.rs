@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use delegator_domain::task::{TaskId, TaskIdPrefix, TaskLocation, WorkTree};
 use delegator_registry::{
-    Filter, Idempotency, OpenOptions, Registry, RegistryError, StateCounts, StateDir, Task, TaskDir, TaskFile,
+    Filter, Idempotency, OpenOptions, Registry, RegistryError, StateCounts, StateDir, StoredQuestion, Task,
+    TaskDir, TaskFile,
 };
 use delegator_supervisor::run::Snapshot;
 
+use super::messages::TaskMessages;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::format_version::decode;
@@ -22,7 +24,7 @@ use crate::upkeep::restore_record::RestorePointRecord;
 /// Tasks to read at once in search of the last one. Usually the first of them is it.
 const LAST_TASK_PAGE: u32 = 20;
 
-/// The decoded files of a task.
+/// The decoded files of a task, and its messages and open questions.
 #[derive(Debug, Default)]
 pub struct TaskFiles {
     pub record: Option<Record>,
@@ -32,6 +34,9 @@ pub struct TaskFiles {
     pub diff: Vec<u8>,
     /// What the provider of an ended task reported besides.
     pub remote: Option<RemoteFacts>,
+    pub messages: TaskMessages,
+    /// Questions of the agent that wait for an answer.
+    pub open_questions: Vec<StoredQuestion>,
 }
 
 /// The write-ahead log of the registry is too long: a process that has been reading for long prevents the checkpoint.
@@ -120,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// An error if the report or the restore points cannot be read.
+    /// An error if the report, the restore points or the registry cannot be read.
     pub fn files(&self, id: &TaskId) -> Result<TaskFiles, EngineError> {
         let Some(registry) = self.find_registry()? else { return Ok(TaskFiles::default()) };
         let dir = registry.dir().task(id);
@@ -134,7 +139,11 @@ impl Engine {
             TaskLocation::Cloud => (dir.read(TaskFile::Diff)?.unwrap_or_default(), RemoteFacts::read(&dir)?),
             TaskLocation::Local => (Vec::new(), None),
         };
-        Ok(TaskFiles { record, snapshot, restore_point, diff, remote })
+        let (messages, open_questions) = match id.location() {
+            TaskLocation::Cloud => (TaskMessages::default(), Vec::new()),
+            TaskLocation::Local => (TaskMessages::read(&registry, id)?, registry.open_questions(id)?),
+        };
+        Ok(TaskFiles { record, snapshot, restore_point, diff, remote, messages, open_questions })
     }
 
     /// The hard limit of a task: before its start from the launch file, then from the snapshot, at last from the record.

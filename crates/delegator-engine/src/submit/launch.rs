@@ -18,6 +18,7 @@ use delegator_transcript::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::fallback::{Fallback, SkippedAgent};
 use super::verification::Verify;
 use super::worker_contact::WorkerContact;
 use crate::error::EngineError;
@@ -103,6 +104,12 @@ pub(crate) struct Launch {
     /// What encloses the agent; decided at submission.
     #[serde(default)]
     pub(crate) enclosure: Option<Mechanism>,
+    /// Agents that may run instead of the first one if it cannot run, in this order.
+    #[serde(default)]
+    pub(crate) fallbacks: Vec<Fallback>,
+    /// Agents that came first and could not even be found.
+    #[serde(default)]
+    pub(crate) skipped: Vec<SkippedAgent>,
     pub(crate) umask: u32,
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) secrets: Vec<String>,
@@ -235,6 +242,8 @@ mod tests {
             settings,
             agent: Agent::built_in("/bin/true", None),
             enclosure: Some(Mechanism::Landlock),
+            fallbacks: Vec::new(),
+            skipped: Vec::new(),
             umask: 0o022,
             variables: Vec::new(),
             secrets: Vec::new(),

@@ -12,6 +12,7 @@ pub(crate) mod allowed_file;
 pub(crate) mod detach;
 pub(crate) mod enclosure;
 pub(crate) mod estimate;
+pub(crate) mod fallback;
 pub(crate) mod launch;
 pub(crate) mod nesting;
 pub(crate) mod promote;

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::redact::{is_listed, is_secret_name};
 use delegator_domain::task::{EnvPolicy, Mode, TaskId, TaskLocation};
-use delegator_registry::{BlockedBy, Idempotency, NewTask, Registry, Task};
+use delegator_registry::{AgentPause, BlockedBy, Idempotency, NewTask, Registry, Task};
 use delegator_supervisor::agent::{Agent, VariableAccess, agent_environment, task_marker, variable_access};
 use serde_json::Value;
 
 use super::allowed_dir::resolve_allowed_dir;
 use super::allowed_file::resolve_allowed_file;
 use super::estimate::{DurationHistory, ExpectedDuration};
+use super::fallback::{AgentChoice, SkippedAgent};
 use super::launch::{Launch, Settings};
 use super::nesting::Nesting;
 use super::work_tree::work_trees;
@@ -31,6 +32,10 @@ pub struct Submission {
     pub text: String,
     pub settings: Settings,
     pub agent: Agent,
+    /// Agents that may run instead if it cannot run, in this order.
+    pub fallbacks: Vec<AgentChoice>,
+    /// Agents that came first and could not even be found.
+    pub skipped: Vec<SkippedAgent>,
     pub max_mode: Mode,
     /// The complete environment of the submitter.
     pub environment: BTreeMap<OsString, OsString>,
@@ -58,6 +63,8 @@ pub struct SubmitOutcome {
     /// What a queued task waits for beyond a free slot.
     pub waiting_for: Option<BlockedBy>,
     pub queue_paused: bool,
+    /// Set while the agent of a queued task is paused.
+    pub agent_pause: Option<AgentPause>,
     /// Estimates from the history of completed tasks.
     pub estimated_start_ms: Option<u64>,
     pub expected: Option<ExpectedDuration>,
@@ -100,8 +107,10 @@ impl Engine {
         if requested > submission.max_mode {
             return Err(EngineError::ModeTooWide { requested, allowed: submission.max_mode });
         }
-        submission.check_capabilities()?;
-        submission.check_variables()?;
+        for submission in submission.per_agent() {
+            submission.check_capabilities()?;
+            submission.check_variables()?;
+        }
         submission.nesting.check_depth(submission.settings.depth)?;
         let settings = &mut submission.settings;
         settings.working_dir =
@@ -130,17 +139,17 @@ impl Engine {
         id: TaskId,
     ) -> Result<(PooledConnection, delegator_registry::Submission), EngineError> {
         let settings = &submission.settings;
-        let mut launch = Engine::build_launch(submission, &id)?;
-        launch.refuse_reserved_state_dirs(&self.state_dir)?;
-        launch.agent.validate(&launch.request(&id, &self.state_dir))?;
-        launch.decide_sandbox(&id, &self.state_dir)?;
+        let launch = self.launch_of(submission, &id)?;
         let mut registry = self.open_registry()?;
         registry.also_redact(launch.redactor());
         submission.nesting.check_children(&registry)?;
         let task = NewTask {
             id,
             working_dir: settings.working_dir.display().to_string(),
-            work_trees: work_trees(settings, submission.agent.may_write(settings.mode)),
+            work_trees: work_trees(
+                settings,
+                submission.per_agent().any(|it| it.agent.may_write(settings.mode)),
+            ),
             allow_parallel_writes: submission.allow_parallel_writes,
             mode: settings.mode,
             sandbox: Some(submission.agent.sandbox(settings.effective_mode())),
@@ -168,11 +177,14 @@ impl Engine {
         let position = registry.queue_position(&task.id)?;
         let is_queued = position.is_some();
         let queue_paused = is_queued && registry.queue_paused()?;
+        let agent_pause = if is_queued { self.agent_pause(registry, &task)? } else { None };
         let history = DurationHistory::of_dir(registry, &task.working_dir)?;
         let waiting_for = if is_queued { registry.blocked_by_running(&task)? } else { None };
         let estimated_start_ms = match (&history, position) {
-            // The start of a task that also waits for another task cannot be estimated.
-            (Some(history), Some(position)) if !queue_paused && waiting_for.is_none() => {
+            // The start of a task that also waits for something else cannot be estimated.
+            (Some(history), Some(position))
+                if !queue_paused && agent_pause.is_none() && waiting_for.is_none() =>
+            {
                 let position = usize::try_from(position).unwrap_or(usize::MAX);
                 let starts = history.start_times(registry, self, position.saturating_add(1))?;
                 starts.get(position).copied()
@@ -183,6 +195,7 @@ impl Engine {
             queue_position: position.map_or(0, |position| position + 1),
             waiting_for,
             queue_paused,
+            agent_pause,
             estimated_start_ms,
             expected: history.filter(|_| !task.state.is_terminal()).map(|history| history.expected()),
             replayed: submitted.replayed,
@@ -190,7 +203,17 @@ impl Engine {
         })
     }
 
-    fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
+    /// The pause of a task's agent, if it is paused now.
+    pub(crate) fn agent_pause(
+        &self,
+        registry: &Registry,
+        task: &Task,
+    ) -> Result<Option<AgentPause>, EngineError> {
+        let pauses = registry.agent_pauses(self.now_ms())?;
+        Ok(pauses.into_iter().find(|pause| pause.agent == task.agent))
+    }
+
+    pub(super) fn build_launch(submission: &Submission, id: &TaskId) -> Result<Launch, EngineError> {
         let marker = task_marker(id, submission.settings.depth);
         let variables =
             submission.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
@@ -211,6 +234,8 @@ impl Engine {
             settings: submission.settings.clone(),
             agent: submission.agent.clone(),
             enclosure: submission.find_enclosure()?,
+            fallbacks: Vec::new(),
+            skipped: submission.skipped.clone(),
             umask: submission.umask,
             variables: agent_environment(
                 submission.agent.kind(),

@@ -6,6 +6,7 @@
 //!
 //! Problems with recording never fail a task. May use `submit` and `upkeep`.
 
+pub(crate) mod agent_fallback;
 pub(crate) mod check_record;
 mod create_restore_points;
 mod enclosure;
@@ -19,4 +20,5 @@ pub(crate) mod snapshot_file;
 pub(crate) mod summary;
 pub(crate) mod supervisor_process;
 pub(crate) mod task_report;
+mod user_dialogue;
 pub(crate) mod wake_socket;

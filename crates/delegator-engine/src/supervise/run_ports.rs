@@ -11,18 +11,22 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::message::{MessageNumber, QueuedMessage};
+use delegator_domain::question::{Answer, Question, QuestionNumber};
 use delegator_domain::task::TaskId;
 use delegator_registry::{Attempt, ChangeMark, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{
-    ActionPhase, AgentAction, CancelRequest, Ports, RunResult, Snapshot, Stream,
+    ActionPhase, AgentAction, CancelRequest, MessageOutcome, Ports, QuestionEnd, RunResult, Snapshot, Stream,
 };
 
 use super::evidence::{AgentTimes, EvidenceAndFindings, Observation};
 use super::received_signals::EndSignals;
 use super::snapshot_file::write_snapshot;
+use super::user_dialogue::{Supervised, UserDialogue, settle_message};
 use crate::Engine;
 use crate::connection_pool::PooledConnection;
+use crate::submit::launch::Launch;
 use crate::submit::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::upkeep::leftovers;
 use crate::upkeep::process_owner::owner_of;
@@ -42,6 +46,7 @@ pub(crate) struct TaskPorts {
     pub(crate) engine: Engine,
     /// The change mark of the registry when the row was last read.
     pub(crate) last_read_mark: Cell<Option<ChangeMark>>,
+    pub(crate) dialogue: UserDialogue,
     /// The state of the files before the agent started; taken by [`TaskPorts::observe_changes`].
     pub(crate) observation: RefCell<Option<Observation>>,
     /// When the agent's commands and patches ran.
@@ -76,11 +81,32 @@ impl TaskPorts {
         }
     }
 
+    /// Calls `act` with the registry and the attempt that this supervisor runs.
+    fn with_attempt<T>(&self, act: impl FnOnce(Supervised<'_>) -> T) -> T {
+        act(Supervised {
+            registry: &mut self.registry.borrow_mut(),
+            id: &self.id,
+            nonce: &self.attempt.nonce,
+            now_ms: self.engine.now_ms(),
+        })
+    }
+
     /// Why this supervisor must end the task, although no user has cancelled it: it got a signal, or the worker of a fleet
     /// task has lost its fleet.
     pub(crate) fn end_reason(&self) -> Option<String> {
         let is_lost = || self.contact.as_ref().is_some_and(ContactWatch::is_lost);
         self.signals.reason().or_else(|| is_lost().then(|| CONTACT_LOST.to_owned()))
+    }
+
+    /// Another agent runs the task.
+    pub(crate) fn record_agent(&self, launch: &Launch) {
+        let sandbox = launch.agent.sandbox(launch.settings.effective_mode());
+        let _ = self.registry.borrow_mut().set_agent(
+            &self.id,
+            &self.attempt.nonce,
+            (&launch.agent.name, sandbox),
+            self.engine.now_ms(),
+        );
     }
 
     fn drain_socket(&self) {
@@ -118,6 +144,26 @@ impl Ports for TaskPorts {
         // A request stays in effect: it also ends the verify command that runs after the agent.
         self.last_read_mark.set(mark.filter(|_| cancel.is_none()));
         cancel.map(|request| CancelRequest { reason: request.reason })
+    }
+
+    fn next_message(&self, now_only: bool) -> Option<QueuedMessage> {
+        self.with_attempt(|task| self.dialogue.next_message(task, now_only))
+    }
+
+    fn on_message_settled(&self, message: MessageNumber, outcome: MessageOutcome) {
+        self.with_attempt(|task| settle_message(task, message, &outcome));
+    }
+
+    fn on_question(&self, question: &Question, expires_ms: i64) {
+        self.with_attempt(|task| self.dialogue.ask(task, question, expires_ms));
+    }
+
+    fn close_question(&self, question: QuestionNumber, reason: QuestionEnd) -> bool {
+        self.with_attempt(|task| self.dialogue.close_question(task, question, reason))
+    }
+
+    fn answers(&self) -> Vec<(QuestionNumber, Answer)> {
+        self.with_attempt(|task| self.dialogue.answers(task))
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -10,16 +10,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId};
 use delegator_registry::{
     Attempt, BeginOutcome, Cas, Finish, Identity, LockAttempt, Nonce, Registry, TaskDir, TaskFile,
 };
 use delegator_supervisor::agent::{LaunchRequest, dialect_of};
 use delegator_supervisor::process::{Cgroup, ProcessIdentity, SweepLimits};
-use delegator_supervisor::run::{RunResult, RunSpec};
+use delegator_supervisor::run::{Ports, RunResult, RunSpec};
 use delegator_transcript::FoldOptions;
 use rustix::fs::{Mode as FileMode, OFlags};
 
+use super::agent_fallback::reason_to_fall_back;
 use super::check_record::CheckRecord;
 use super::evidence::{self, ObservationContext};
 use super::received_signals::EndSignals;
@@ -27,6 +29,7 @@ use super::retry_write::retry_while_busy;
 use super::run_ports::TaskPorts;
 use super::summary::one_sentence_summary;
 use super::task_report::{Record, tokens};
+use super::user_dialogue::UserDialogue;
 use super::{enclosure, error_locations, niceness, wake_socket};
 use crate::Engine;
 use crate::error::{DirectoryProblem, EngineError};
@@ -34,6 +37,7 @@ use crate::submit::allowed_dir::check_within;
 use crate::submit::allowed_file::resolve_allowed_file;
 use crate::submit::detach::open_session;
 use crate::submit::estimate::DurationHistory;
+use crate::submit::fallback::SkippedAgent;
 use crate::submit::launch::{Launch, Limits, Settings};
 use crate::submit::verification::Verify;
 use crate::submit::worker_contact::ContactWatch;
@@ -105,15 +109,18 @@ pub(crate) fn supervise_task(
         contact: launch.as_ref().ok().and_then(contact_watch),
         engine: engine.clone(),
         last_read_mark: Cell::new(None),
+        dialogue: UserDialogue::default(),
         observation: RefCell::new(None),
         times: RefCell::default(),
         observed: RefCell::new(None),
     };
     // Without it only the estimated progress is missing.
     let typical = DurationHistory::typical(&ports.registry.borrow(), id).ok().flatten();
-    let prepared = launch.and_then(|launch| prepare(engine, id, &dir, &launch, (group, typical)));
     crash_point(CrashPoint::LaunchRead);
-    let outcome = run_and_record(prepared, &ports);
+    let outcome = match launch {
+        Ok(launch) => run_and_record(launch, group, typical, &ports),
+        Err(error) => Finish::bare(failed(FailureKind::Internal, &error.to_string())),
+    };
     let mut registry = ports.into_registry();
     crash_point(CrashPoint::ReportWritten);
     remove_temporary_dir(&dir);
@@ -145,35 +152,79 @@ fn own_identity() -> Result<Identity, EngineError> {
     })
 }
 
-/// Runs the agent, unless the run could not be prepared or must end before it begins. Writes the report; returns how the task
-/// ended.
-fn run_and_record(prepared: Result<Prepared, EngineError>, ports: &TaskPorts) -> Finish {
-    let Prepared { spec, mode, may_write, limits, verify, add_dirs } = match prepared {
-        Ok(_) if ports.end_reason().is_some() => {
-            return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
+/// Runs the agent, or the next one if it cannot run. Writes the report; returns how the task ended.
+fn run_and_record(
+    mut launch: Launch,
+    mut group: Option<Cgroup>,
+    typical: Option<Duration>,
+    ports: &TaskPorts,
+) -> Finish {
+    let mut skipped = std::mem::take(&mut launch.skipped);
+    loop {
+        let prepared = match prepare(&ports.engine, &ports.id, &ports.dir, &launch, (group.take(), typical)) {
+            Ok(_) if ports.end_reason().is_some() => {
+                return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
+            }
+            Ok(prepared) => prepared,
+            Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),
+        };
+        begin_observation(&prepared, ports);
+        let Prepared { spec, limits, verify, .. } = prepared;
+        let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
+        let result = ports.engine.system.run_agent(spec, ports);
+        if let Some(reason) = reason_to_fall_back(&result)
+            && ports.cancel_requested().is_none()
+        {
+            let agent = launch.agent.name.clone();
+            if launch.use_next_agent() {
+                skipped.push(SkippedAgent { agent, reason });
+                ports.record_agent(&launch);
+                group = Cgroup::create(&ports.id).filter(|_| !launch.settings.without_group);
+                continue;
+            }
         }
-        Ok(prepared) => prepared,
-        Err(error) => return Finish::bare(failed(FailureKind::Internal, &error.to_string())),
-    };
+        let run = FinishedRun { result, limits, verify, skipped, redactor, workdir: workdir.ok() };
+        return record(run, ports);
+    }
+}
+
+/// The state of the files before the first agent.
+fn begin_observation(prepared: &Prepared, ports: &TaskPorts) {
+    if ports.observation.borrow().is_some() {
+        return;
+    }
+    let Prepared { spec, mode, may_write, add_dirs, .. } = prepared;
     ports.observation.replace(evidence::begin_observation(ObservationContext {
         task: &ports.id,
         dir: &ports.dir,
         workdir: &spec.workdir,
-        add_dirs: &add_dirs,
+        add_dirs,
         environment: &spec.environment,
         state_dir: &ports.engine.state_dir,
-        mode,
-        may_write,
+        mode: *mode,
+        may_write: *may_write,
         since_ms: ports.engine.now_ms(),
     }));
-    let (redactor, workdir) = (spec.redactor.clone(), spec.workdir.try_clone());
-    let result = ports.engine.system.run_agent(spec, ports);
+}
+
+/// A run, and what its record needs besides.
+struct FinishedRun {
+    result: RunResult,
+    limits: Limits,
+    verify: Option<Verify>,
+    skipped: Vec<SkippedAgent>,
+    redactor: Redactor,
+    workdir: Option<OwnedFd>,
+}
+
+fn record(run: FinishedRun, ports: &TaskPorts) -> Finish {
+    let FinishedRun { result, limits, verify, skipped, redactor, workdir } = run;
     ports.observe_changes(&result);
     let check = result.verification.as_ref().zip(verify.as_ref()).map(|(verification, verify)| {
         CheckRecord::of(verification, verify, |text| redactor.redact_str(text).into_owned())
     });
-    let mut record = Record { check, ..Record::of(&result, limits) };
-    if let Ok(workdir) = workdir {
+    let mut record = Record { check, skipped_agents: skipped, ..Record::of(&result, limits) };
+    if let Some(workdir) = workdir {
         error_locations::correct_paths(&mut record.report.failures, workdir);
     }
     if let Some(observed) = ports.observed.take() {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::check_record::CheckRecord;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding};
 use crate::format_version::FormatVersion;
+use crate::submit::fallback::SkippedAgent;
 use crate::submit::launch::Limits;
 
 /// The content of `report.json`.
@@ -25,6 +26,9 @@ pub struct Record {
     pub stdout: StreamSummary,
     pub stderr: StreamSummary,
     pub warnings: Vec<String>,
+    /// Agents that came first and could not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_agents: Vec<SkippedAgent>,
     pub refused: RefusedCalls,
     /// Signals that were sent to end the agent, in order; empty if it exited by itself.
     pub signals: Vec<String>,
@@ -69,6 +73,7 @@ impl Record {
             stdout: result.stdout.clone(),
             stderr: result.stderr.clone(),
             warnings: result.warnings.clone(),
+            skipped_agents: Vec::new(),
             refused: result.refused.clone(),
             signals: result.signals.iter().map(|signal| signal.name().to_owned()).collect(),
             survivors: result.sweep.survivors.iter().map(|survivor| survivor.pid).collect(),

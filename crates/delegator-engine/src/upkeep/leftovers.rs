@@ -79,7 +79,7 @@ pub(crate) fn remove_temporary_dir(dir: &TaskDir) {
     let _ = std::fs::remove_file(dir.file(TaskFile::TemporaryDir));
 }
 
-/// Removes temporary directories that a lost supervisor used to compare files.
+/// Removes temporary directories that a lost supervisor used to compare files, and texts of messages.
 pub(crate) fn remove_scratch_dirs(dir: &TaskDir) {
     for entry in std::fs::read_dir(dir.path()).into_iter().flatten().flatten() {
         // A task directory has no other subdirectories.

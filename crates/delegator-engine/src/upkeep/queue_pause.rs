@@ -1,12 +1,20 @@
-//! Pauses and resumes the queue. While it is paused, running tasks continue and no task starts.
+//! Pauses and resumes the queue, or only the tasks of one agent. Running tasks continue; no further task starts.
+
+use delegator_domain::task::State;
+use delegator_registry::{AgentPause, Registry};
 
 use crate::Engine;
 use crate::error::EngineError;
 
+const BY_A_USER: &str = "paused by a user";
+
 /// The queue after it was paused or resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStatus {
-    pub was_paused: bool,
+    /// Whether the call paused or resumed something.
+    pub is_changed: bool,
+    pub is_paused: bool,
+    pub agent_pauses: Vec<AgentPause>,
     pub queued: u64,
     pub running: u64,
 }
@@ -17,16 +25,39 @@ impl Engine {
         Ok(self.find_registry()?.map(|registry| registry.queue_paused()).transpose()?.unwrap_or(false))
     }
 
+    /// The agents of which no queued task starts for now.
+    pub fn agent_pauses(&self) -> Result<Vec<AgentPause>, EngineError> {
+        match self.find_registry()? {
+            Some(registry) => Ok(registry.agent_pauses(self.now_ms())?),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Pauses the queue of this state directory, or resumes it and starts what may start.
     pub fn set_queue_paused(&self, paused: bool) -> Result<QueueStatus, EngineError> {
-        use delegator_domain::task::State;
         let mut registry = self.open_registry()?;
         let was_paused = registry.queue_paused()?;
         registry.set_queue_paused(paused)?;
-        self.rescue_in(&mut registry)?;
+        self.queue_status(&mut registry, was_paused != paused)
+    }
+
+    /// Pauses the tasks of an agent until it is resumed, or resumes them and starts what may start.
+    pub fn set_agent_paused(&self, agent: &str, paused: bool) -> Result<QueueStatus, EngineError> {
+        let mut registry = self.open_registry()?;
+        let is_changed = match paused {
+            true => registry.pause_agent(agent, BY_A_USER, self.now_ms())?,
+            false => registry.resume_agent(agent, self.now_ms())?,
+        };
+        self.queue_status(&mut registry, is_changed)
+    }
+
+    fn queue_status(&self, registry: &mut Registry, is_changed: bool) -> Result<QueueStatus, EngineError> {
+        self.rescue_in(registry)?;
         let counts = registry.counts()?;
         Ok(QueueStatus {
-            was_paused,
+            is_changed,
+            is_paused: registry.queue_paused()?,
+            agent_pauses: registry.agent_pauses(self.now_ms())?,
             queued: counts.of(State::Queued),
             running: counts.of(State::Starting) + counts.of(State::Working),
         })

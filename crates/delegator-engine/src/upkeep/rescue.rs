@@ -72,7 +72,7 @@ impl Engine {
                 return Ok(true);
             }
         }
-        self.with_promotion(|promotion| Ok(registry.can_claim(promotion)?))
+        self.with_promotion(|promotion| Ok(registry.can_claim(promotion, self.now_ms())?))
     }
 
     pub(crate) fn rescue_one(&self, registry: &mut Registry, active: &ActiveTask) -> Result<(), EngineError> {

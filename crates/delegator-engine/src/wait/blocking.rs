@@ -52,14 +52,18 @@ impl Engine {
         Ok(outcome.tasks.pop().ok_or_else(|| unknown(id))?)
     }
 
-    /// Waits until the goal is reached or the deadline has passed.
+    /// Waits until the goal is reached or the deadline has passed. Calls `on_interval` about once a second.
     pub fn wait_for_group(
         &self,
         ids: &[TaskId],
         goal: WaitGoal,
         deadline: Option<Instant>,
+        mut on_interval: impl FnMut(),
     ) -> Result<GroupWaitOutcome, EngineError> {
-        self.run_wait(&Wait { ids: ids.to_vec(), goal, deadline }, PROGRESS_INTERVAL, |_| Ok(()))
+        self.run_wait(&Wait { ids: ids.to_vec(), goal, deadline }, PROGRESS_INTERVAL, |_| {
+            on_interval();
+            Ok(())
+        })
     }
 
     fn run_wait<E: From<EngineError>>(
@@ -80,7 +84,8 @@ impl Engine {
                 next_progress = now + interval;
                 on_progress(&mut wait_loop)?;
             }
-            wait_loop.pause(self, wait.deadline.unwrap_or(next_progress).min(next_progress), None)?;
+            let until = wait.deadline.unwrap_or(next_progress).min(next_progress);
+            wait_loop.pause(self, until, None, false)?;
         }
     }
 

@@ -56,6 +56,11 @@ impl TaskWatch {
         self.watched.get(id).map(|watched| &watched.task).ok_or_else(|| unknown(id))
     }
 
+    /// The change mark of the registry at the last refresh.
+    pub(crate) fn mark(&self) -> ChangeMark {
+        self.mark
+    }
+
     /// Stops watching the tasks that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&TaskId) -> bool) {
         self.watched.retain(|id, _| is_wanted(id));
@@ -98,11 +103,17 @@ impl TaskWatch {
         Ok(())
     }
 
-    /// Sleeps until a task may have changed, `waker` is readable, or the time has come.
-    pub(crate) fn sleep(&self, until: Instant, waker: Option<BorrowedFd<'_>>) -> Result<(), EngineError> {
+    /// Sleeps until a task may have changed, `waker` is readable, or the time has come. With `wake_on_change`, every
+    /// change of the registry ends the sleep.
+    pub(crate) fn sleep(
+        &self,
+        until: Instant,
+        waker: Option<BorrowedFd<'_>>,
+        wake_on_change: bool,
+    ) -> Result<(), EngineError> {
         let alive = self.watched.values().filter(|watched| !watched.task.state.is_terminal());
         let supervisors: Vec<&ProcessHandle> = alive.clone().filter_map(WatchedTask::handle).collect();
-        let must_poll = alive.count() > supervisors.len();
+        let must_poll = wake_on_change || alive.count() > supervisors.len();
         let mut polled: Vec<PollFd<'_>> = supervisors
             .iter()
             .map(|handle| handle.as_fd())

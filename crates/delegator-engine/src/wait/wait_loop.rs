@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
-use delegator_registry::Task;
+use delegator_registry::{ChangeMark, StoredQuestion, Task};
 use delegator_supervisor::run::Snapshot;
 use serde::Deserialize;
 
@@ -62,11 +62,18 @@ pub(super) struct WaitLoop {
     watch: Option<TaskWatch>,
     remote: RemoteWatch,
     upkeep: UpkeepSchedule,
+    /// The open questions of all tasks, and the change mark of the registry when they were read.
+    questions: (Option<ChangeMark>, Vec<(TaskId, StoredQuestion)>),
 }
 
 impl WaitLoop {
     pub(super) fn new() -> WaitLoop {
-        WaitLoop { watch: None, remote: RemoteWatch::new(), upkeep: UpkeepSchedule::starting_now() }
+        WaitLoop {
+            watch: None,
+            remote: RemoteWatch::new(),
+            upkeep: UpkeepSchedule::starting_now(),
+            questions: (None, Vec::new()),
+        }
     }
 
     /// Reads the tasks that may have changed.
@@ -116,6 +123,16 @@ impl WaitLoop {
         Ok(TaskProgress { task: watch.task(id)?, snapshot })
     }
 
+    /// The open questions of all tasks; reads them only if the registry has changed.
+    pub(super) fn open_questions(&mut self) -> Result<&[(TaskId, StoredQuestion)], EngineError> {
+        if let Some(watch) = &self.watch
+            && self.questions.0 != Some(watch.mark())
+        {
+            self.questions = (Some(watch.mark()), watch.registry.all_open_questions()?);
+        }
+        Ok(&self.questions.1)
+    }
+
     /// Stops watching the tasks that are not awaited.
     pub(super) fn retain(&mut self, is_awaited: impl Fn(&TaskId) -> bool) {
         if let Some(watch) = &mut self.watch {
@@ -124,17 +141,18 @@ impl WaitLoop {
     }
 
     /// Makes an upkeep pass if one is due. Otherwise sleeps until a task may have changed, `waker` is readable, or the
-    /// time has come.
+    /// time has come. With `wake_on_change`, every change of the registry ends the sleep.
     pub(super) fn pause(
         &mut self,
         engine: &Engine,
         until: Instant,
         waker: Option<BorrowedFd<'_>>,
+        wake_on_change: bool,
     ) -> Result<(), EngineError> {
         let Some(watch) = &mut self.watch else { return sleep_unless_woken(RETRY_INTERVAL, waker) };
         match self.upkeep.run_if_due(engine, watch)? {
             true => Ok(()),
-            false => watch.sleep(until.min(self.upkeep.next(watch)), waker),
+            false => watch.sleep(until.min(self.upkeep.next(watch)), waker, wake_on_change),
         }
     }
 }

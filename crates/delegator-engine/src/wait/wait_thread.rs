@@ -2,7 +2,7 @@
 //!
 //! However many waits there are, there is one thread, one connection and one sleep. Each wait has a callback, which the
 //! thread calls once with the outcome; a callback must only pass the outcome on and never block. Dropping a [`Ticket`] ends
-//! the wait, never the task.
+//! the wait, never the task. A wait can also follow the questions that the agents of its tasks ask meanwhile.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use delegator_domain::task::TaskId;
+use delegator_registry::StoredQuestion;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::task_watch::sleep_unless_woken;
@@ -21,6 +22,10 @@ use crate::Engine;
 use crate::error::EngineError;
 
 pub type WaitCallback = Box<dyn FnOnce(Result<GroupWaitOutcome, EngineError>) + Send>;
+/// Called with the open questions of the awaited tasks whenever they have changed.
+pub type QuestionsCallback = Box<dyn Fn(OpenQuestions) + Send>;
+/// Open questions, with their tasks.
+pub type OpenQuestions = Vec<(TaskId, StoredQuestion)>;
 
 const IDLE_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -50,6 +55,20 @@ enum Command {
 struct Waiter {
     wait: Wait,
     callback: WaitCallback,
+    questions: Option<QuestionsCallback>,
+    /// What `questions` was last called with.
+    known_questions: OpenQuestions,
+}
+
+impl Waiter {
+    fn report_questions(&mut self, open: &[(TaskId, StoredQuestion)]) {
+        let Some(callback) = &self.questions else { return };
+        let own = open.iter().filter(|(task, _)| self.wait.ids.contains(task));
+        if !own.clone().eq(&self.known_questions) {
+            self.known_questions = own.cloned().collect();
+            callback(self.known_questions.clone());
+        }
+    }
 }
 
 impl WaitThread {
@@ -75,9 +94,11 @@ impl WaitThread {
         goal: WaitGoal,
         deadline: Option<Instant>,
         callback: WaitCallback,
+        questions: Option<QuestionsCallback>,
     ) -> Ticket {
         let number = self.next_ticket.fetch_add(1, Ordering::Relaxed);
-        let waiter = Waiter { wait: Wait { ids, goal, deadline }, callback };
+        let wait = Wait { ids, goal, deadline };
+        let waiter = Waiter { wait, callback, questions, known_questions: Vec::new() };
         let ticket = Ticket { number, commands: self.commands.clone(), waker: Arc::clone(&self.waker) };
         ticket.send(Command::Wait { number, waiter });
         ticket
@@ -151,9 +172,14 @@ impl WaitService {
         let now = Instant::now();
         self.finish_waits(|wait| wait_loop.outcome(wait, now));
         wait_loop.retain(|id| self.waiters.values().any(|waiter| waiter.wait.ids.contains(id)));
+        let follows_questions = self.waiters.values().any(|waiter| waiter.questions.is_some());
+        if follows_questions {
+            let open = wait_loop.open_questions()?;
+            self.waiters.values_mut().for_each(|waiter| waiter.report_questions(open));
+        }
         let deadlines = self.waiters.values().filter_map(|waiter| waiter.wait.deadline);
         let until = deadlines.min().unwrap_or(now + IDLE_PAUSE);
-        wait_loop.pause(&self.engine, until, Some(self.waker.as_fd()))
+        wait_loop.pause(&self.engine, until, Some(self.waker.as_fd()), follows_questions)
     }
 
     /// Calls back the waits for which `outcome_of` returns an outcome.

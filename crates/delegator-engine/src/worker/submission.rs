@@ -84,6 +84,11 @@ fn submit(shared: &Shared<'_>, control: &AttemptControl, request: &LocalRequest)
                     let message = format!("{} waits: the queue of this machine is paused", control.log_name);
                     shared.report(&WorkerEvent::Problem { message });
                 }
+                if let Some(pause) = &submitted.agent_pause {
+                    let reason = format!("the agent {} is paused: {}", pause.agent, pause.reason);
+                    let message = format!("{} waits: {reason}", control.log_name);
+                    shared.report(&WorkerEvent::Problem { message });
+                }
                 return Ok(submitted.task.id);
             }
             Err(error) if is_temporary(&error) && failures < MAX_SUBMIT_FAILURES => {

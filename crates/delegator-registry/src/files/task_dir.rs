@@ -1,7 +1,7 @@
 //! The directory of one task: its files and how each is written.
 //!
 //! The id is the only part of the path that comes from a caller, and its type admits only a fixed prefix and
-//! letters and digits. Files that hold secrets (`launch`, the output schema) are removed at the end of the task.
+//! letters and digits. Files that hold secrets (`launch`, the output schema, messages) are removed at the end of the task.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -160,14 +160,16 @@ impl TaskDir {
         Ok(removed)
     }
 
-    /// Removes the unredacted files that only the start and the run need: `launch` and the output schema.
+    /// Removes the unredacted files that only the start and the run need: `launch`, the output schema and messages.
     pub(crate) fn remove_inputs(&self) -> Result<(), RegistryError> {
         self.remove_launch()?;
-        self.remove_file(TaskFile::OutputSchema)
+        self.remove_file(TaskFile::OutputSchema)?;
+        self.remove_messages()
     }
 
     pub(crate) fn has_inputs(&self) -> bool {
-        [TaskFile::Launch, TaskFile::OutputSchema].into_iter().any(|which| self.file(which).exists())
+        let files = [TaskFile::Launch, TaskFile::OutputSchema];
+        files.into_iter().any(|which| self.file(which).exists()) || self.has_messages()
     }
 
     /// Opens a file for appending (`Events`, `Stderr`, `Handles`).

@@ -9,7 +9,7 @@ use rusqlite::{Connection, named_params};
 use serde_json::json;
 
 use super::claim::{self, Claim, Promotion};
-use super::usage;
+use super::{agent_pauses, messages, questions, usage};
 use crate::error::RegistryError;
 use crate::registry::Registry;
 use crate::row::{self, StoredState};
@@ -141,6 +141,7 @@ impl Registry {
                 Err(lost) => return Ok(Cas::Lost(lost)),
             };
             end_task(db, &stored, finish, &cause(&finish.end), now_ms)?;
+            agent_pauses::pause_after(db, stored.seq, &finish.end, now_ms)?;
             Ok(Cas::Applied(claim::claim(db, promotion, claim::MAX_CLAIMS_PER_CALL, now_ms)?))
         })?;
         crash_point(CrashPoint::EndCommitted);
@@ -227,5 +228,7 @@ pub(crate) fn end_task(
             ":seq": stored.seq,
         },
     )?;
+    messages::settle_all(db, stored.seq, now_ms)?;
+    questions::withdraw_all(db, stored.seq, now_ms)?;
     finish.tokens.as_ref().map_or(Ok(()), |tokens| usage::insert_tokens(db, stored.seq, tokens))
 }

@@ -1,7 +1,7 @@
 //! Claims the queued tasks that start next.
 //!
 //! Oldest first; a task that is blocked by a running or earlier task is overtaken by tasks that do not conflict with
-//! either. Running tasks are counted over the whole state directory under the write lock, so that no two processes take
+//! either. Tasks of a paused agent are passed over. Running tasks are counted over the whole state directory under the write lock, so that no two processes take
 //! the same slot.
 
 use std::fmt;
@@ -10,6 +10,7 @@ use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::task::{Claimant, Obstacle, State, TaskId};
 use rusqlite::{Connection, Row};
 
+use super::agent_pauses::{self, AgentPause};
 use super::queries::query_all;
 use crate::database::migrations::{meta, set_meta};
 use crate::error::RegistryError;
@@ -17,12 +18,16 @@ use crate::registry::Registry;
 use crate::row;
 use crate::task::{Nonce, Task};
 
-pub(crate) const RUNNING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
+pub(crate) const RUNNING: &str = "SELECT id, mode, mode_enforced, work_tree, more_work_trees, \
      allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
      AND state IN ('starting', 'working')";
 pub(crate) const WAITING: &str = "SELECT seq, id, mode, mode_enforced, work_tree, more_work_trees, \
-     allow_parallel_writes, resumed_thread, thread_id FROM tasks WHERE provider IS NULL \
+     allow_parallel_writes, resumed_thread, thread_id, agent FROM tasks WHERE provider IS NULL \
      AND state = 'queued' ORDER BY seq";
+/// Whether a task waits whose agent is not paused, while fewer than `?2` tasks run.
+pub(crate) const MAY_CLAIM: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE provider IS NULL AND state = 'queued' \
+     AND agent NOT IN (SELECT agent FROM agent_pauses WHERE until_ms IS NULL OR until_ms > ?1)) \
+     AND (SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')) < ?2";
 
 /// The claimer locks and starts its claims one after the other, and an unlocked claim looks abandoned. So limit the
 /// number.
@@ -55,6 +60,16 @@ pub struct BlockedBy {
     pub obstacle: Obstacle,
 }
 
+/// A task in the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueEntry {
+    pub id: TaskId,
+    /// Set while its agent is paused.
+    pub pause: Option<AgentPause>,
+    /// `None` if it only waits for a slot, or for the end of the pause.
+    pub blocked_by: Option<BlockedBy>,
+}
+
 impl Registry {
     /// Claims the oldest task that may start, if a slot is free.
     pub fn claim_next(
@@ -63,7 +78,7 @@ impl Registry {
         now_ms: i64,
     ) -> Result<Option<Claim>, RegistryError> {
         // Read first: usually there is nothing to do, and the write lock would delay other processes.
-        if !self.can_claim(promotion)? {
+        if !self.can_claim(promotion, now_ms)? {
             return Ok(None);
         }
         self.write(|db| Ok(claim(db, promotion, 1, now_ms)?.pop()))
@@ -72,7 +87,7 @@ impl Registry {
     /// Claims one task per free slot, but at most [`MAX_CLAIMS_PER_CALL`]. A caller that got that many should call
     /// again.
     pub fn claim_all(&mut self, promotion: &Promotion<'_>, now_ms: i64) -> Result<Vec<Claim>, RegistryError> {
-        if !self.can_claim(promotion)? {
+        if !self.can_claim(promotion, now_ms)? {
             return Ok(Vec::new());
         }
         let claims = self.write(|db| claim(db, promotion, MAX_CLAIMS_PER_CALL, now_ms))?;
@@ -80,9 +95,9 @@ impl Registry {
         Ok(claims)
     }
 
-    /// Whether a claim could succeed: a task is queued, a slot is free, and the queue is not paused.
-    pub fn can_claim(&self, promotion: &Promotion<'_>) -> Result<bool, RegistryError> {
-        self.read(|db| may_claim(db, promotion))
+    /// Whether a claim could succeed: a task is queued, a slot is free, and neither queue nor agent is paused.
+    pub fn can_claim(&self, promotion: &Promotion<'_>, now_ms: i64) -> Result<bool, RegistryError> {
+        self.read(|db| may_claim(db, promotion, now_ms))
     }
 
     /// Pauses or resumes claiming. Running tasks continue.
@@ -96,13 +111,19 @@ impl Registry {
         self.read(is_paused)
     }
 
-    /// The queue in order, with what blocks each task; `None` if it only waits for a slot.
-    pub fn queue_with_blockers(&self) -> Result<Vec<(TaskId, Option<BlockedBy>)>, RegistryError> {
+    /// The queue in order, with what blocks each task.
+    pub fn queue_with_blockers(&self, now_ms: i64) -> Result<Vec<QueueEntry>, RegistryError> {
         self.read(|db| {
+            let pauses = agent_pauses::pauses(db, now_ms)?;
             let mut scan = QueueScan::of(db)?;
-            let waiting = query_all(db, WAITING, (), claimant_from)?;
-            let check = |(_, claimant): (i64, Claimant)| (claimant.id.clone(), scan.check_and_add(claimant));
-            Ok(waiting.into_iter().map(check).collect())
+            let check = |waiting: Waiting| {
+                let id = waiting.claimant.id.clone();
+                match waiting.pause(&pauses) {
+                    Some(pause) => QueueEntry { id, pause: Some(pause.clone()), blocked_by: None },
+                    None => QueueEntry { id, pause: None, blocked_by: scan.check_and_add(waiting.claimant) },
+                }
+            };
+            Ok(query_all(db, WAITING, (), waiting_from)?.into_iter().map(check).collect())
         })
     }
 
@@ -119,6 +140,19 @@ impl Registry {
     }
 }
 
+/// A row of the queue.
+struct Waiting {
+    seq: i64,
+    agent: String,
+    claimant: Claimant,
+}
+
+impl Waiting {
+    fn pause<'a>(&self, pauses: &'a [AgentPause]) -> Option<&'a AgentPause> {
+        pauses.iter().find(|pause| pause.agent == self.agent)
+    }
+}
+
 /// The tasks ahead of a queued task: running ones, and earlier queued ones.
 struct QueueScan {
     ahead: Vec<Claimant>,
@@ -127,7 +161,7 @@ struct QueueScan {
 impl QueueScan {
     fn of(db: &Connection) -> rusqlite::Result<QueueScan> {
         let running = query_all(db, RUNNING, (), claimant_from)?;
-        Ok(QueueScan { ahead: running.into_iter().map(|(_, claimant)| claimant).collect() })
+        Ok(QueueScan { ahead: running })
     }
 
     fn blocker_of(&self, claimant: &Claimant) -> Option<BlockedBy> {
@@ -150,11 +184,9 @@ fn is_paused(db: &Connection) -> rusqlite::Result<bool> {
     Ok(meta(db, "queue_paused")?.unwrap_or(false))
 }
 
-fn may_claim(db: &Connection, promotion: &Promotion<'_>) -> rusqlite::Result<bool> {
+fn may_claim(db: &Connection, promotion: &Promotion<'_>, now_ms: i64) -> rusqlite::Result<bool> {
     let slots = i64::try_from(promotion.max_concurrent).unwrap_or(i64::MAX);
-    let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE provider IS NULL AND state = 'queued') \
-               AND (SELECT count(*) FROM tasks WHERE provider IS NULL AND state IN ('starting', 'working')) < ?1";
-    Ok(db.query_row(sql, [slots], |row| row.get(0))? && !is_paused(db)?)
+    Ok(db.query_row(MAY_CLAIM, (now_ms, slots), |row| row.get(0))? && !is_paused(db)?)
 }
 
 /// Claims inside a transaction that holds the write lock.
@@ -164,24 +196,25 @@ pub(crate) fn claim(
     max_claims: usize,
     now_ms: i64,
 ) -> rusqlite::Result<Vec<Claim>> {
-    if !may_claim(db, promotion)? {
+    if !may_claim(db, promotion, now_ms)? {
         return Ok(Vec::new());
     }
+    let pauses = agent_pauses::pauses(db, now_ms)?;
     let mut scan = QueueScan::of(db)?;
     let free = promotion.max_concurrent.saturating_sub(scan.ahead.len()).min(max_claims);
     let mut chosen = Vec::new();
     let mut statement = db.prepare(WAITING)?;
-    let mut waiting = statement.query_map((), claimant_from)?;
+    let mut rows = statement.query_map((), waiting_from)?;
     while chosen.len() < free
-        && let Some(row) = waiting.next()
+        && let Some(row) = rows.next()
     {
-        let (seq, claimant) = row?;
-        if scan.check_and_add(claimant).is_none() {
-            chosen.push(seq);
+        let waiting = row?;
+        if waiting.pause(&pauses).is_none() && scan.check_and_add(waiting.claimant).is_none() {
+            chosen.push(waiting.seq);
         }
     }
     // End the query before the rows change.
-    drop(waiting);
+    drop(rows);
     chosen.into_iter().map(|seq| mark_claimed(db, seq, (promotion.fresh_nonce)(), now_ms)).collect()
 }
 
@@ -192,15 +225,18 @@ fn mark_claimed(db: &Connection, seq: i64, nonce: Nonce, now_ms: i64) -> rusqlit
     Ok(Claim { task: row::task_at(db, seq)?, nonce })
 }
 
-fn claimant_from(row: &Row<'_>) -> rusqlite::Result<(i64, Claimant)> {
+fn waiting_from(row: &Row<'_>) -> rusqlite::Result<Waiting> {
+    Ok(Waiting { seq: row.get("seq")?, agent: row.get("agent")?, claimant: claimant_from(row)? })
+}
+
+fn claimant_from(row: &Row<'_>) -> rusqlite::Result<Claimant> {
     let resumed: Option<String> = row.get("resumed_thread")?;
     let announced: Option<String> = row.get("thread_id")?;
-    let claimant = Claimant {
+    Ok(Claimant {
         id: row::id_from(row)?,
         may_write: row::mode_from(row)?.may_write(row.get("mode_enforced")?),
         work_trees: row::work_trees_from(row)?,
         allow_parallel_writes: row.get("allow_parallel_writes")?,
         threads: resumed.into_iter().chain(announced).collect(),
-    };
-    Ok((row.get("seq")?, claimant))
+    })
 }

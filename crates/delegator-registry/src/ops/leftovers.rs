@@ -43,9 +43,9 @@ impl Registry {
         self.find_leftovers(before_ms, |_| true)
     }
 
-    /// The same, but only directories with a launch file, which contains secrets.
+    /// The same, but only directories with inputs, which contain secrets.
     pub fn orphaned_launches(&self, before_ms: i64) -> Result<Vec<Leftover>, RegistryError> {
-        self.find_leftovers(before_ms, |id| self.dir.task(id).file(TaskFile::Launch).exists())
+        self.find_leftovers(before_ms, |id| self.dir.task(id).has_inputs())
     }
 
     fn find_leftovers(

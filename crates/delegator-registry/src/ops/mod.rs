@@ -2,6 +2,7 @@
 //!
 //! A change is applied only if the task is in the expected state; otherwise the result reports the actual state.
 
+pub(crate) mod agent_pauses;
 pub(crate) mod attempt;
 pub(crate) mod cancel;
 pub(crate) mod claim;
@@ -10,12 +11,14 @@ pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;
 pub(crate) mod list_ended;
+pub(crate) mod messages;
 pub(crate) mod notes;
 pub(crate) mod periodic;
 pub(crate) mod prune;
 pub(crate) mod queries;
 #[cfg(test)]
 mod query_plans;
+pub(crate) mod questions;
 pub(crate) mod remote;
 pub(crate) mod restore_points;
 pub(crate) mod submit;

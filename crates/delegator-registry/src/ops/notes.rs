@@ -1,7 +1,7 @@
-//! Records facts that do not change a task's state: its thread, and that its result was read.
+//! Records facts that do not change a task's state: its thread, its agent, and that its result was read.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
-use delegator_domain::task::TaskId;
+use delegator_domain::task::{SandboxKind, TaskId};
 
 use super::attempt::load_attempt;
 use crate::error::RegistryError;
@@ -29,6 +29,25 @@ impl Registry {
         })?;
         crash_point(CrashPoint::ThreadNoted);
         Ok(outcome)
+    }
+
+    /// Stores the agent that runs the task instead of the first one, and what enforces its mode.
+    pub fn set_agent(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        (agent, sandbox): (&str, SandboxKind),
+        now_ms: i64,
+    ) -> Result<Cas<()>, RegistryError> {
+        let attempt = Attempt::working(nonce.clone());
+        self.write(|db| match load_attempt(db, id, &attempt)? {
+            Err(lost) => Ok(Cas::Lost(lost)),
+            Ok(stored) => {
+                let sql = "UPDATE tasks SET agent = ?1, sandbox = ?2, updated_at_ms = ?3 WHERE seq = ?4";
+                db.execute(sql, (agent, sandbox.name(), now_ms, stored.seq))?;
+                Ok(Cas::Applied(()))
+            }
+        })
     }
 
     /// Records that the result was read; true the first time.

@@ -7,7 +7,7 @@ use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{claim, concurrent_writers, list_ended, queries, remote, submit, usage};
+use super::{claim, concurrent_writers, list_ended, messages, queries, questions, remote, submit, usage};
 use crate::database::migrations;
 
 fn database() -> Connection {
@@ -49,6 +49,15 @@ fn queries_use_their_index() {
         (queries::QUEUE, "SEARCH tasks USING INDEX tasks_local_state"),
         (claim::WAITING, "SEARCH tasks USING INDEX tasks_local_state"),
         (claim::RUNNING, "SEARCH tasks USING INDEX tasks_local_state"),
+        (claim::MAY_CLAIM, "SEARCH tasks USING INDEX tasks_local_state"),
+        (messages::FIRST_QUEUED, "SEARCH messages USING INDEX messages_state"),
+        (messages::COUNT_BY_STATE, "SEARCH messages USING COVERING INDEX messages_state"),
+        (messages::LAST, "SEARCH messages USING PRIMARY KEY"),
+        (messages::SETTLE_ALL, "INDEX messages_state"),
+        (questions::ONE, "SEARCH questions USING PRIMARY KEY"),
+        (questions::OPEN, "SEARCH questions USING INDEX questions_open"),
+        (questions::ALL_OPEN, "SCAN questions USING INDEX questions_open"),
+        (questions::WITHDRAW_ALL, "SEARCH questions USING"),
         (concurrent_writers::RUNNING_WRITERS, "SEARCH tasks USING INDEX tasks_state"),
         (concurrent_writers::ENDED_WRITERS, "INDEX tasks_ended"),
         (concurrent_writers::START_ORDER, "INDEX transitions_task"),
@@ -75,6 +84,9 @@ fn ended_and_queue_queries_need_no_sort() {
         queries::QUEUE,
         queries::PREFIX,
         claim::WAITING,
+        messages::FIRST_QUEUED,
+        messages::LAST,
+        questions::OPEN,
         usage::DURATIONS_IN_DIR,
         usage::DURATIONS_ANYWHERE,
         usage::SIMILAR_DURATIONS,
@@ -163,7 +175,12 @@ fn ended_tasks_are_listed_by_index() {
 #[test]
 fn pruning_finds_dependent_rows_by_index() {
     let db = database();
-    for (table, index) in [("transitions", "transitions_task"), ("labels", "labels_task")] {
+    for (table, index) in [
+        ("transitions", "transitions_task"),
+        ("labels", "labels_task"),
+        ("messages", "PRIMARY KEY"),
+        ("questions", "PRIMARY KEY"),
+    ] {
         let steps = plan(&db, &format!("SELECT * FROM {table} WHERE task = ?1"), None);
         assert!(steps.iter().all(|step| step.contains(index)), "{steps:#?}");
     }

@@ -72,6 +72,8 @@ fn every_end_reads_back() {
         let id = ended(&mut registry, end.clone(), 2_000);
         let task = registry.get(&id).unwrap().unwrap();
         assert_eq!((task.state, task.ended.map(|record| record.end)), (end.state(), Some(end)));
+        // A usage limit pauses the agent.
+        registry.resume_agent(&task.agent, 2_000).unwrap();
     }
 }
 

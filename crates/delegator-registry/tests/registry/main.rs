@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed setup step should stop the test")]
 
+mod agent_pauses;
 mod concurrent_writers;
 mod damage;
 mod files;
@@ -9,6 +10,8 @@ mod full_disk;
 mod invariants;
 mod lifecycle;
 mod listing;
+mod messages;
+mod questions;
 mod queue;
 mod races;
 mod remote;

@@ -1,7 +1,7 @@
 //! Which queued tasks may start, and which are overtaken.
 
 use delegator_domain::task::{Mode, Obstacle, SandboxKind, TaskEnd, TaskId, WorkTree};
-use delegator_registry::{Attempt, BlockedBy, Cas, Claim, Finish, NewTask, Registry};
+use delegator_registry::{Attempt, BlockedBy, Cas, Claim, Finish, NewTask, QueueEntry, Registry};
 
 use crate::support::{World, begin, new_task, slots};
 
@@ -92,8 +92,9 @@ fn the_queue_reports_what_blocks_each_task() {
     assert_eq!(claim.task.id, tasks[0]);
     let first = Some(BlockedBy { task: tasks[0].clone(), obstacle: Obstacle::WorkTree });
     let expected = [first.clone(), None, None, first.clone()];
-    let expected: Vec<_> = tasks[1..].iter().cloned().zip(expected).collect();
-    assert_eq!(registry.queue_with_blockers().unwrap(), expected);
+    let entry = |(id, blocked_by)| QueueEntry { id, pause: None, blocked_by };
+    let expected: Vec<_> = tasks[1..].iter().cloned().zip(expected).map(entry).collect();
+    assert_eq!(registry.queue_with_blockers(1).unwrap(), expected);
     let last = registry.get(&tasks[4]).unwrap().unwrap();
     assert_eq!(registry.blocked_by_running(&last).unwrap(), first);
     let claims = registry.claim_all(&slots(9), 1).unwrap();

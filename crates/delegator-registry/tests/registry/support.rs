@@ -21,6 +21,11 @@ impl World {
         World { folder: tempfile::tempdir().unwrap() }
     }
 
+    /// In memory if possible, for a test with so many writes that syncing them would take long.
+    pub(crate) fn in_memory() -> World {
+        World { folder: tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap() }
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("state")
     }

@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use crate::commands::{
-    Command, CommandList, cancel, cleanup_registry, cloud, completions, config_show, demo, diff, doctor, env,
-    events, fleet, help, import, init, local, logs, man, manifest, not_implemented, queue, restore, retry,
-    schema, setup, version, worker,
+    Command, CommandList, answer, cancel, cleanup_registry, cloud, completions, config_show, demo, diff,
+    doctor, env, events, fleet, help, import, init, local, logs, man, manifest, not_implemented, queue,
+    restore, retry, schema, send, setup, version, worker,
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
@@ -44,8 +44,8 @@ pub const COMMANDS: &[Command] = &[
     cancel::COMMAND,
     queue::PAUSE_COMMAND,
     queue::RESUME_COMMAND,
-    Command::new(&not_implemented::SEND),
-    Command::new(&not_implemented::ANSWER),
+    send::COMMAND,
+    answer::COMMAND,
     diff::COMMAND,
     Command::new(&not_implemented::APPLY),
     Command::new(&not_implemented::DISCARD),

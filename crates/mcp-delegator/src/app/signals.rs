@@ -14,7 +14,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{CancelReport, EngineError};
+use delegator_engine::{CancelReport, EngineError, TaskFiles};
 use delegator_registry::Task;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -168,7 +168,7 @@ fn detached_data(command: &CommandSpec, attached: &AttachedTasks) -> Option<Valu
     let tasks = attached.reattach.tasks.iter().map(|id| attached.engine.task(id));
     let tasks: Vec<Task> = tasks.collect::<Result<_, _>>().ok()?;
     let now_ms = Timestamp::now().as_millisecond();
-    let unfinished = |task: &Task| UnfinishedTask::of(task, None, now_ms);
+    let unfinished = |task: &Task| UnfinishedTask::of(task, &TaskFiles::default(), now_ms);
     match (command.category, tasks.as_slice()) {
         (Category::ExecutionAck, [task]) => Some(json!(ExecutionAck::of(task, Capability::Foreground))),
         (Category::WaitResult, [task]) => Some(json!(unfinished(task))),

@@ -99,7 +99,7 @@ fn run(context: &Context<'_>, input: Demo) -> Result<CommandOutput, AppError> {
     // Detaching ends this process without running destructors, so the directory remains.
     let reattach =
         WaitHint { state_dir: Some(engine.state_dir.clone()), ..WaitHint::for_task(&submitted.task.id) };
-    let waited = attach(context, &engine, &submitted.task.id, reattach, None)?;
+    let waited = attach(context, &engine, &submitted.task.id, reattach)?;
     let mut output = foreground_output(context, &engine, waited)?;
     let diff = git(&repository, &["diff"]).map_err(|error| io_error("Running git diff", &error))?;
     let keep = input.keep;

@@ -41,6 +41,11 @@ fn commands(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"items": {"type": "string"}})
 }
 
+/// The schema of [`AgentNames`], without a type: `preflight` checks the forms.
+fn agent_names(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"items": {"type": "string", "minLength": 1, "maxLength": 64}})
+}
+
 /// The schema of a text that is one of these names.
 pub fn choices(names: impl IntoIterator<Item = &'static str>) -> Schema {
     let names: Vec<&str> = names.into_iter().collect();
@@ -131,6 +136,23 @@ pub struct SubmissionInputs {
     pub allow_destructive_git: bool,
 }
 
+/// The agent of a task, or several in order of preference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AgentNames {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl AgentNames {
+    pub fn names(&self) -> &[String] {
+        match self {
+            AgentNames::One(name) => std::slice::from_ref(name),
+            AgentNames::Several(names) => names,
+        }
+    }
+}
+
 /// Agent settings: inputs of run, exec and resume.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentInputs {
@@ -150,10 +172,10 @@ pub struct AgentInputs {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec")))]
     pub hard_timeout_sec: Option<u32>,
-    /// Name of a configured agent (default: the thread's, or codex)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64), extend("x-advanced" = true))]
-    pub agent: Option<String>,
+    /// Agent (default: the thread's, or codex); the next of a list runs if one cannot start or is out of usage
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "agent_names", extend("x-names" = true, "x-advanced" = true))]
+    pub agent: Option<AgentNames>,
     /// Where the agent works: in the directory itself, or in its own git worktree
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unbuilt" = true, "default" = Isolation::None))]

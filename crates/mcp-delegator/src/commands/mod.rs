@@ -1,5 +1,6 @@
 //! The commands: one file per command, with its inputs, spec, handler and document.
 
+pub mod answer;
 pub mod blocking;
 pub mod cancel;
 pub mod cleanup_registry;
@@ -27,6 +28,7 @@ pub mod queue;
 pub mod restore;
 pub mod retry;
 pub mod schema;
+pub mod send;
 pub mod setup;
 pub mod version;
 pub mod worker;

@@ -16,15 +16,6 @@ macro_rules! inputs {
     };
 }
 
-inputs!(Send {
-    /// Task id
-    #[schemars(extend("x-positional" = true))]
-    task_id: TaskRef,
-    /// Message text
-    #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true, "x-stdin" = true))]
-    text: String,
-});
-
 inputs!(Watch {
     /// Only these tasks
     #[serde(default)]
@@ -47,16 +38,6 @@ inputs!(Discard {
     confirm_destructive: bool,
 });
 
-pub const SEND: CommandSpec = CommandSpec {
-    shape: Shape::Action("message_queued"),
-    ..CommandSpec::declare::<Send>(&["send"], "Queue a message for a running agent")
-};
-pub const ANSWER: CommandSpec = CommandSpec {
-    shape: Shape::Action("question_answered"),
-    requires_person: true,
-    toolset: Toolset::Hidden,
-    ..CommandSpec::declare::<Send>(&["answer"], "Answer a question of a running agent")
-};
 pub const APPLY: CommandSpec = CommandSpec {
     shape: Shape::Action("changes_applied"),
     ..CommandSpec::declare::<TaskIdInput>(&["apply"], "Apply a task's changes to the original work tree")

@@ -1,10 +1,11 @@
-//! `queue pause` and `queue resume`.
+//! `queue pause` and `queue resume`: the whole queue, or the tasks of one agent.
 //!
 //! A pause is stored in the registry, so it affects all processes that use the state directory. It never stops a running
-//! task.
+//! task. An agent is also paused when it reports that its usage limit is reached.
 
+use delegator_engine::{Engine, QueueStatus};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::commands::context::Context;
@@ -12,15 +13,31 @@ use crate::commands::local::tasks::engine;
 use crate::commands::{Command, prepare};
 use crate::error::AppError;
 use crate::error::suggestion::{NextCall, Suggestion};
-use crate::output::documents::document::{Block, Document};
+use crate::input::agent_selection::select_agent;
+use crate::output::data::agent_pauses::{PauseData, format_pause};
+use crate::output::documents::document::{Block, Document, scalar};
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, NoInputs, Shape};
+use crate::spec::{CommandSpec, Example, Shape};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Queue {
+    /// Only the tasks of this agent
+    #[schemars(length(min = 1, max = 64))]
+    pub agent: Option<String>,
+}
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueState {
+    /// Whether the whole queue is paused.
     pub is_paused: bool,
-    /// Whether this call paused or resumed it.
+    /// Whether this call paused or resumed something.
     pub is_changed: bool,
+    /// The agent that the call paused or resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Agents of which no queued task starts for now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agent_pauses: Vec<PauseData>,
     pub running_count: u64,
     pub queued_count: u64,
 }
@@ -29,7 +46,7 @@ pub const PAUSE: CommandSpec = CommandSpec {
     details: "Running tasks continue, and new tasks are still accepted. This affects every user of the state directory.",
     shape: Shape::Action("queue_paused"),
     idempotent: true,
-    ..CommandSpec::new::<NoInputs, QueueState>(
+    ..CommandSpec::new::<Queue, QueueState>(
         &["queue", "pause"],
         "Pause the queue: start no queued task until it is resumed",
     )
@@ -39,9 +56,14 @@ pub const PAUSE_COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, pause)), ..Command::new(&PAUSE) };
 
 pub const RESUME: CommandSpec = CommandSpec {
+    details: "With an agent: ends its pause, also one that its usage limit caused.",
     shape: Shape::Action("queue_resumed"),
     idempotent: true,
-    ..CommandSpec::new::<NoInputs, QueueState>(
+    examples: &[Example {
+        command: "mcp-delegator queue resume --agent codex",
+        shows: "the queue, with the tasks of this agent started again",
+    }],
+    ..CommandSpec::new::<Queue, QueueState>(
         &["queue", "resume"],
         "Resume the queue: start queued tasks again",
     )
@@ -50,34 +72,56 @@ pub const RESUME: CommandSpec = CommandSpec {
 pub const RESUME_COMMAND: Command =
     Command { describe, prepare: Some(|input| prepare(input, resume)), ..Command::new(&RESUME) };
 
-fn pause(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    set_paused(context, true)
+fn pause(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
+    if let Some(agent) = &input.agent {
+        // A pause of an unknown agent would have no effect. A resumed one may have been removed from the configuration.
+        select_agent(context.config, agent).map_err(|problem| AppError::from_problems(vec![problem]))?;
+    }
+    set_paused(&engine(context)?, input, true)
 }
 
-fn resume(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError> {
-    set_paused(context, false)
+fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppError> {
+    set_paused(&engine(context)?, input, false)
 }
 
-fn set_paused(context: &Context<'_>, paused: bool) -> Result<CommandOutput, AppError> {
-    let queue = engine(context)?.set_queue_paused(paused)?;
+fn set_paused(engine: &Engine, input: Queue, paused: bool) -> Result<CommandOutput, AppError> {
+    let status = match &input.agent {
+        Some(agent) => engine.set_agent_paused(agent, paused)?,
+        None => engine.set_queue_paused(paused)?,
+    };
+    let QueueStatus { is_changed, is_paused, agent_pauses, queued, running } = status;
     Ok(CommandOutput::done(QueueState {
-        is_paused: paused,
-        is_changed: queue.was_paused != paused,
-        running_count: queue.running,
-        queued_count: queue.queued,
+        is_paused,
+        is_changed,
+        agent: input.agent,
+        agent_pauses: agent_pauses.iter().map(Into::into).collect(),
+        running_count: running,
+        queued_count: queued,
     }))
 }
 
 fn describe(data: &Value) -> Document {
     let already = if data["is_changed"] == false { "already " } else { "" };
-    let state = if data["is_paused"] == true { "paused" } else { "open" };
     let counts = format!("{} running, {} queued", data["running_count"], data["queued_count"]);
-    let document = Document::titled(format!("The queue is {already}{state}: {counts}"));
-    match data["is_paused"] == true {
-        true => document.block(Block::ForPeople(Suggestion::with_call(
-            "To start queued tasks again: {call}",
-            NextCall::new(&["queue", "resume"]),
-        ))),
+    let pauses = || data["agent_pauses"].as_array().into_iter().flatten();
+    let (subject, is_paused, resume) = match data["agent"].as_str() {
+        Some(agent) => (
+            format!("The agent {agent}"),
+            pauses().any(|pause| pause["agent"] == agent),
+            NextCall::new(&["queue", "resume"]).with("agent", agent),
+        ),
+        None => ("The queue".to_owned(), data["is_paused"] == true, NextCall::new(&["queue", "resume"])),
+    };
+    let state = if is_paused { "paused" } else { "open" };
+    let mut document = Document::titled(format!("{subject} is {already}{state}: {counts}"));
+    let facts: Vec<_> =
+        pauses().map(|pause| (format!("{} paused", scalar(&pause["agent"])), format_pause(pause))).collect();
+    if !facts.is_empty() {
+        document = document.block(Block::Facts(facts));
+    }
+    match is_paused {
+        true => document
+            .block(Block::ForPeople(Suggestion::with_call("To start queued tasks again: {call}", resume))),
         false => document,
     }
 }

@@ -11,6 +11,7 @@ use delegator_engine::{DirectoryProblem, EngineError, FileProblem, PlanError, Un
 use delegator_registry::RegistryError;
 
 use crate::error::apply::apply_error;
+use crate::error::conversation::conversation_error;
 use crate::error::os_limits::os_limit_error;
 use crate::error::providers::provider_error;
 use crate::error::restore::{overlap_error, restore_error};
@@ -56,6 +57,15 @@ fn convert(error: EngineError, message: String) -> AppError {
         }
         EngineError::ReservedStateDir { agent, .. } => reserved_state_dir(message, &agent),
         EngineError::NoThreads { agent } => no_threads(message, &agent),
+        error @ (EngineError::NoMessages { .. }
+        | EngineError::NotSteerable { .. }
+        | EngineError::MessageTooLong { .. }
+        | EngineError::TooManyMessages { .. }
+        | EngineError::NoOpenQuestion { .. }
+        | EngineError::UnknownQuestion { .. }
+        | EngineError::SeveralQuestions { .. }
+        | EngineError::QuestionClosed { .. }
+        | EngineError::InvalidAnswer { .. }) => conversation_error(error, message),
         EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
         EngineError::NestingTooDeep { .. } => blocked(message, LESS_DEPTH),
         EngineError::TooManyChildren { .. } => blocked(message, FEWER_CHILDREN),

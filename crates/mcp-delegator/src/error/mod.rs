@@ -5,6 +5,7 @@
 //! envelope follow from the code; no other module chooses them.
 
 pub mod apply;
+mod conversation;
 pub mod engine;
 pub mod environments;
 pub mod error_code;

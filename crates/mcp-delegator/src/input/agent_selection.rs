@@ -2,8 +2,32 @@
 
 use delegator_config::Config;
 use delegator_domain::agents::ConfiguredAgent;
+use serde_json::Value;
 
 use crate::error::{ErrorCode, Problem, suggest_nearest};
+
+const MAX_AGENTS: usize = 4;
+
+/// The names in the input `agent`: one, or several in order of preference.
+pub fn agent_names<'a>(input: &'a Value, default_agent: &'a str) -> Result<Vec<&'a str>, Problem> {
+    let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, "agent", message);
+    let names = match input.get("agent") {
+        None | Some(Value::Null) => vec![default_agent],
+        Some(Value::String(name)) => vec![name.as_str()],
+        Some(Value::Array(names)) => {
+            let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
+            names.ok_or_else(|| problem("must be a name or a list of names"))?
+        }
+        Some(_) => return Err(problem("must be a name or a list of names")),
+    };
+    let is_repeated = |(at, name): (usize, &&str)| names[..at].contains(name);
+    match names.len() {
+        0 => Err(problem("must not be an empty list")),
+        count if count > MAX_AGENTS => Err(problem("names too many agents; at most 4 are allowed")),
+        _ if names.iter().enumerate().any(is_repeated) => Err(problem("names an agent twice")),
+        _ => Ok(names),
+    }
+}
 
 /// The agent of this name.
 pub fn select_agent(config: &Config, name: &str) -> Result<ConfiguredAgent, Problem> {

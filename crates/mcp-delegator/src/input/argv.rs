@@ -241,8 +241,12 @@ fn build_invocation(catalog: Catalog, matches: &ArgMatches, mut problems: Vec<Pr
     let spec = catalog.find(&path.iter().map(String::as_str).collect::<Vec<_>>());
     let object = spec.map(|spec| collect_inputs(spec, level, &mut problems)).unwrap_or_default();
     let text_files = spec.map(|spec| collect_text_files(spec, level, &mut problems)).unwrap_or_default();
-    let last = level.try_get_one::<bool>(tree::LAST).ok().flatten().copied().unwrap_or(false);
+    let last = is_set(level, tree::LAST);
     Invocation { globals, path, spec, object, text_files, last, problems }
+}
+
+fn is_set(matches: &ArgMatches, id: &str) -> bool {
+    matches.try_get_one::<bool>(id).ok().flatten().copied().unwrap_or(false)
 }
 
 /// clap propagates global flags downward, so the innermost level has all of them.
@@ -350,7 +354,14 @@ fn collect_text_files(
                 "is given more than once",
             ));
         }
-        files.extend(given.into_iter().next().map(|path| TextFile { input: property.name, flag, path }));
+        let is_stdin = property.has_stdin_flag && is_set(matches, tree::STDIN);
+        let name = property.name;
+        files.extend(given.into_iter().next().map(|path| TextFile { input: name.clone(), flag, path }));
+        files.extend(is_stdin.then(|| TextFile {
+            input: name,
+            flag: "stdin".to_owned(),
+            path: "-".to_owned(),
+        }));
     }
     files
 }
@@ -360,7 +371,9 @@ fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem
     let problem = |message: &str| Problem::new(ErrorCode::InvalidValue, property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {
-            [only] if property.is_command => parse_json(only, '[').unwrap_or_else(|| only.as_str().into()),
+            [only] if property.is_command || property.is_names => {
+                parse_json(only, '[').unwrap_or_else(|| only.as_str().into())
+            }
             [only] => parse_json(only, '[').unwrap_or_else(|| json!([only])),
             several => json!(several),
         }),

@@ -20,7 +20,7 @@ use crate::error::engine::{
     variable_not_allowed,
 };
 use crate::error::{ErrorCode, Problem};
-use crate::input::agent_selection::select_agent;
+use crate::input::agent_selection::{agent_names, select_agent};
 use crate::spec::PreflightContext;
 
 /// Checks for a new agent run in `working_dir`, or else in the current directory.
@@ -45,8 +45,9 @@ pub fn agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Prob
 /// Checks for a resumed thread: without `working_dir` and `agent` it has those of the thread, which only the registry knows.
 pub fn resumed_agent_problems(input: &Value, context: &PreflightContext<'_>) -> Vec<Problem> {
     let mut problems = agent_problems_in(input, context, None);
-    let given = input.get("agent").and_then(Value::as_str);
-    problems.extend(given.into_iter().flat_map(|given| selected_agent_problems(input, context, given)));
+    if input.get("agent").is_some_and(|agent| !agent.is_null()) {
+        problems.extend(selected_agent_problems(input, context, DEFAULT_AGENT));
+    }
     problems
 }
 
@@ -78,17 +79,29 @@ fn agent_problems_in(
     problems
 }
 
-/// What the selected agent cannot do: enforce the mode, honour an input, get a variable.
+/// What the selected agents cannot do: enforce the mode, honour an input, get a variable.
 fn selected_agent_problems(
     input: &Value,
     context: &PreflightContext<'_>,
     default_agent: &str,
 ) -> Vec<Problem> {
-    let given = input.get("agent").and_then(Value::as_str).unwrap_or(default_agent);
-    let agent = match select_agent(context.config, given) {
-        Ok(agent) => agent,
+    let names = match agent_names(input, default_agent) {
+        Ok(names) => names,
         Err(problem) => return vec![problem],
     };
+    let model = input.get("model").filter(|model| names.len() > 1 && !model.is_null());
+    let ambiguous = model.map(|_| {
+        Problem::new(ErrorCode::InvalidValue, "model", "belongs to one agent, but several are given")
+            .suggest(Some("Remove {input:model}, or name one agent."))
+    });
+    let of_agent = |name: &str| match select_agent(context.config, name) {
+        Ok(agent) => problems_of_agent(input, context, &agent),
+        Err(problem) => vec![problem],
+    };
+    ambiguous.into_iter().chain(names.into_iter().flat_map(of_agent)).collect()
+}
+
+fn problems_of_agent(input: &Value, context: &PreflightContext<'_>, agent: &ConfiguredAgent) -> Vec<Problem> {
     let capabilities = Capabilities::of(agent.kind());
     let is_given = |name: &str| match input.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -107,7 +120,7 @@ fn selected_agent_problems(
         let found = find_mechanism(context.config.settings.enclosure, path, Some(context.current_dir));
         problems.extend(found.err().map(|problem| mode_not_enforced(&agent.name, mode, &problem)));
     }
-    if problems.is_empty() { variable_problems(input, &agent) } else { problems }
+    if problems.is_empty() { variable_problems(input, agent) } else { problems }
 }
 
 fn variable_problems(input: &Value, agent: &ConfiguredAgent) -> Vec<Problem> {

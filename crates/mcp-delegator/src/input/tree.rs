@@ -197,6 +197,9 @@ fn command_with_inputs(spec: &'static CommandSpec) -> Command {
         if property.stdin {
             command = command.arg(file_arg(&property));
         }
+        if property.has_stdin_flag {
+            command = command.arg(stdin_arg(&property));
+        }
     }
     if spec.inputs().task_input().is_some() {
         command = command.arg(last_arg());
@@ -214,6 +217,18 @@ fn file_arg(property: &Property) -> Arg {
         .action(ArgAction::Append)
         .value_parser(LenientParser::text())
         .hide(property.unavailable)
+}
+
+/// clap id of `--stdin`.
+pub const STDIN: &str = "stdin@flag";
+
+/// `--stdin`: the same as `-` for the text.
+fn stdin_arg(property: &Property) -> Arg {
+    Arg::new(STDIN)
+        .long("stdin")
+        .action(ArgAction::SetTrue)
+        .overrides_with(STDIN)
+        .help(format!("Read --{} from standard input", property.flag()))
 }
 
 /// clap id of `--last`.

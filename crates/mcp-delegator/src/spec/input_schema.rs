@@ -9,12 +9,14 @@
 //! |---|---|
 //! | `x-positional` | may also be given by position on the command line |
 //! | `x-stdin` | a text: on the command line the value `-` means standard input, and `--NAME-file` names a file |
+//! | `x-stdin-flag` | besides, `--stdin` means standard input |
 //! | `x-source` | a file to read. The command line reads standard input for `-` or no value; a tool call requires a value |
 //! | `x-advanced` | rarely needed: the MCP tool takes it in the `options` object |
 //! | `x-length` | the description states the allowed length |
 //! | `x-path` | a path, or a list of paths: absolute in a tool call; the command line resolves relative ones |
 //! | `x-several` | the list input that takes the values if several are given by position |
 //! | `x-command` | a command: one string for a shell, or a list of a program and its arguments |
+//! | `x-names` | one name, or a list of names in order of preference |
 //! | `x-comma-separated` | several pairs may be given in one flag, separated by commas; no value contains one |
 //! | `x-unbuilt` | declared, but not available in this version |
 //! | `x-consent` | the user's consent on the command line; a tool call has no such input |
@@ -62,6 +64,8 @@ pub struct Property {
     pub required: bool,
     pub positional: bool,
     pub stdin: bool,
+    /// `--stdin` reads it from standard input.
+    pub has_stdin_flag: bool,
     /// A file to read: standard input if it is absent on the command line, required in a tool call.
     pub is_source: bool,
     /// A path or a list of paths: the command line accepts relative ones.
@@ -76,6 +80,8 @@ pub struct Property {
     /// A command: one string for a shell, or a list of a program and its arguments.
     pub is_command: bool,
     /// Pairs that may be given in one flag, separated by commas.
+    /// One name, or a list of names.
+    pub is_names: bool,
     pub is_comma_separated: bool,
     /// The description states the allowed length.
     pub shows_length: bool,
@@ -260,7 +266,8 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         (marker("x-advanced"), marker("x-unbuilt"), marker("x-command"));
     let (shows_length, command_line_only) = (marker("x-length"), marker("x-command-line"));
     let (is_path, is_consent) = (marker("x-path"), marker("x-consent"));
-    let is_comma_separated = marker("x-comma-separated");
+    let (is_comma_separated, is_names) = (marker("x-comma-separated"), marker("x-names"));
+    let has_stdin_flag = marker("x-stdin-flag");
     let mut text = |key: &str| {
         let value = schema.as_object_mut().and_then(|object| object.shift_remove(key));
         value.and_then(|text| text.as_str().map(one_line))
@@ -275,6 +282,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         required,
         positional,
         stdin,
+        has_stdin_flag,
         is_source,
         is_path,
         several,
@@ -284,6 +292,7 @@ fn parse_property(name: &str, mut schema: Value, required: bool) -> Property {
         is_consent,
         is_command,
         is_comma_separated,
+        is_names,
         shows_length,
         schema,
     }

@@ -94,9 +94,7 @@ fn claude() {
 /// Agents of the user's own: both are shell scripts that do what the task asks.
 fn check_own_agent(protocol: &str, script: &str) {
     let (world, _model) = world_and_model();
-    let agent = json!({"own": {
-        "protocol": protocol, "command": ["/bin/sh", "-c", script], "unsandboxed": true,
-    }});
+    let agent = json!({"own": {"protocol": protocol, "command": ["/bin/sh", "-c", script]}});
     let world = world.variable("MCP_DELEGATOR_AGENTS", &agent.to_string());
     check(&world, "own", &Reports { tokens: false, commands: false });
 }

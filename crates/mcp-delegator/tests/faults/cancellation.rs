@@ -41,6 +41,8 @@ fn submission(stage: &Stage, text: &str) -> Submission {
         text: text.to_owned(),
         settings,
         agent: Agent::built_in(program, Some((0, 166, 0))),
+        fallbacks: Vec::new(),
+        skipped: Vec::new(),
         max_mode: Mode::ReadOnly,
         environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         passed_variables: Vec::new(),

@@ -127,7 +127,7 @@ impl SharedWorld {
         let (sender, receiver) = channel();
         let deadline = Instant::now() + Duration::from_millis(rng.below(700) as u64);
         let on_end = Box::new(move |watched| drop(sender.send(watched)));
-        let ticket = wait_thread.wait(vec![id], WaitGoal::All, Some(deadline), on_end);
+        let ticket = wait_thread.wait(vec![id], WaitGoal::All, Some(deadline), on_end, None);
         if rng.below(5) == 0 {
             // A caller that drops its ticket ends the wait, never the task.
             return drop(ticket);
@@ -144,6 +144,8 @@ impl SharedWorld {
             text: "do it".to_owned(),
             settings: settings(mode, &self.root.join("project")),
             agent: Agent::built_in(program, None),
+            fallbacks: Vec::new(),
+            skipped: Vec::new(),
             max_mode: Mode::WorkspaceWrite,
             environment: [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into(),
             passed_variables: Vec::new(),
@@ -248,6 +250,7 @@ fn run_plan(seed: u64) -> String {
         WaitGoal::All,
         deadline,
         Box::new(move |watched| drop(sender.send(watched))),
+        None,
     );
     let watched = receiver.recv().unwrap().unwrap();
     drop(ticket);

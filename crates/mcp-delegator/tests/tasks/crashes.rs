@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use delegator_domain::crash::CrashPoint;
+use delegator_domain::question::{Question, QuestionKind, QuestionNumber};
 use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{
     Filter, Finish, ImportedSession, LockAttempt, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
@@ -32,6 +33,10 @@ enum Scenario {
     Supervise,
     /// The supervisor crashes when its task ends and another one waits.
     FinishWithQueuedTask,
+    /// The process that sends a message, or the supervisor that delivers it, crashes.
+    Message,
+    /// The process that answers a question crashes.
+    Answer,
     /// The process that cancels a running task crashes.
     Cancel,
     /// The process that ends a task of a lost supervisor crashes.
@@ -71,6 +76,9 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         }
         At::LaunchDropped | At::SuccessorsStarted | At::SocketRemoved => Scenario::FinishWithQueuedTask,
         At::RetentionTurnTaken | At::RetentionClockNoted => Scenario::FinishWithQueuedTask,
+        At::MessageWritten | At::MessageQueued => Scenario::Message,
+        At::MessageDelivered | At::MessageSettled => Scenario::Message,
+        At::AnswerWritten | At::AnswerRecorded => Scenario::Answer,
         At::CancelCommitted | At::SupervisorWoken => Scenario::Cancel,
         At::RescueLocked | At::RescueSwept | At::RescueCommitted => Scenario::Rescue,
         At::AttemptGivenBack => Scenario::ReleaseClaim,
@@ -189,6 +197,8 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             let id = stage.exec();
             stage.crash(&name, &["local", "cancel", &id]);
         }
+        Scenario::Message => crash_with_a_message(stage, &name, point),
+        Scenario::Answer => crash_while_answering(stage, &name, point),
         Scenario::Rescue => crash_during_rescue(stage, &name),
         Scenario::ReleaseClaim => crash_while_releasing_a_claim(stage, &name),
         Scenario::CleanOldTasks => crash_while_cleaning_old_tasks(stage, &name),
@@ -205,6 +215,74 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
         Scenario::SuperviseWriter => crash_writing_supervisor(stage, &name, point),
         Scenario::SuperviseEnclosed => crash_enclosing_supervisor(stage, &name),
     }
+}
+
+/// Configures the agent `chat`, which takes messages and answers each after the file `go` exists.
+fn configure_chat(stage: &Stage) {
+    let script = r#"echo "$DELEGATOR_TASK" >> "$HOME/../starts"
+while read -r line; do
+  while [ ! -e go ]; do sleep 0.05; done
+  printf '{"type":"agent_message","content":"ok"}\n{"type":"idle"}\n'
+done"#;
+    stage.world.write("bin/chat", script);
+    let config = format!(
+        "[agents.chat]\nprotocol = \"idle-jsonl\"\ncommand = [\"/bin/sh\", \"{}\"]\nunsandboxed = true\n",
+        stage.root.join("bin/chat").display()
+    );
+    stage.world.write("home/.config/mcp-delegator/config.toml", &config);
+}
+
+/// A message is stored or not; one that was marked as delivered is not delivered again.
+fn crash_with_a_message(stage: &mut Stage, name: &str, point: CrashPoint) {
+    configure_chat(stage);
+    let exec = ["local", "exec", "do it", "--agent", "chat", "--skip-git-repo-check"];
+    let is_sender = matches!(point, CrashPoint::MessageWritten | CrashPoint::MessageQueued);
+    let (id, expected) = match is_sender {
+        true => {
+            let response = stage.run_json(&exec);
+            let id = stage.acknowledge(&response);
+            stage.crash(name, &["send", &id, "a message"]);
+            (id, if point == CrashPoint::MessageQueued { vec!["accepted"] } else { Vec::new() })
+        }
+        false => {
+            let output = stage.run_with_crash_point(name, &exec);
+            let id = stage.acknowledge(&serde_json::from_slice(&output.stdout).unwrap());
+            stage.run_json(&["send", &id, "a message"]);
+            (id, vec![if point == CrashPoint::MessageSettled { "accepted" } else { "unknown" }])
+        }
+    };
+    stage.release_agent();
+    let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
+    assert_eq!(waited["data"]["state"], if is_sender { "completed" } else { "failed" }, "{name}: {waited}");
+    let messages = waited["data"]["messages"]["items"].as_array().cloned().unwrap_or_default();
+    let states: Vec<&Value> = messages.iter().map(|message| &message["state"]).collect();
+    assert_eq!(states, expected, "{name}: {waited}");
+    let task = stage.state_dir().task(&id.parse().unwrap());
+    assert!(!task.path().join("messages").exists(), "{name}: a text is left");
+}
+
+/// An answer is recorded or not; if not, another one can be given.
+fn crash_while_answering(stage: &mut Stage, name: &str, point: CrashPoint) {
+    let id = stage.exec();
+    let mut registry = stage.registry();
+    wait_until("the task works", || stage.tasks()[0].state == State::Working);
+    let nonce = stage.tasks()[0].nonce.clone().unwrap();
+    let question = Question {
+        number: QuestionNumber(1),
+        kind: QuestionKind::Question,
+        title: "Which one?".to_owned(),
+        detail: None,
+        options: Vec::new(),
+        free_text: true,
+    };
+    registry.ask(&id.parse().unwrap(), &nonce, &question, 4_000_000_000_000, 1).unwrap();
+    stage.crash(name, &["answer", &id, "the first"]);
+    let second = stage.run_json(&["answer", &id, "the second"]);
+    let is_recorded = point == CrashPoint::AnswerRecorded;
+    assert_eq!(second["ok"], !is_recorded, "{name}: {second}");
+    let stored = registry.question(&id.parse().unwrap(), QuestionNumber(1)).unwrap().unwrap();
+    let expected = if is_recorded { "the first" } else { "the second" };
+    assert_eq!(stored.answer.unwrap().text.as_deref(), Some(expected), "{name}");
 }
 
 fn crash_during_rescue(stage: &mut Stage, name: &str) {
@@ -510,6 +588,11 @@ fn a_crash_of_the_supervisor_at_the_end_is_recovered_and_the_queue_continues() {
 #[test]
 fn a_crash_during_cancel_rescue_or_release_is_recovered() {
     run_scenarios(&[Scenario::Cancel, Scenario::Rescue, Scenario::ReleaseClaim]);
+}
+
+#[test]
+fn a_crash_neither_loses_nor_repeats_a_message_or_an_answer() {
+    run_scenarios(&[Scenario::Message, Scenario::Answer]);
 }
 
 #[test]

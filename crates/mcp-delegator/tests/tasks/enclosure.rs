@@ -214,6 +214,7 @@ bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo hello >&3' && echo 'connect: 
 try environment 'cat /proc/{pid}/environ'
 try 'root of a process' 'ls /proc/{pid}/root/'
 try signal 'kill -0 {pid}'
+try 'kernel setting' 'cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern'
 try terminal 'test "$(script -qec "echo a terminal" /dev/null)"'
 try child 'sleep 600 & kill $!'
 "#
@@ -225,6 +226,7 @@ try child 'sleep 600 & kill $!'
         "environment: denied",
         "root of a process: denied",
         "signal: denied",
+        "kernel setting: denied",
         "terminal: done",
         "child: done",
     ];
@@ -364,5 +366,38 @@ fn an_enclosed_reader_is_no_writer() {
         let waited = enclosed.stage.wait(task["data"]["task_id"].as_str().unwrap());
         assert_eq!(waited["data"]["state"], "completed", "{waited}");
         assert_eq!(waited["data"]["restore_point"], Value::Null, "{waited}");
+    }
+}
+
+#[test]
+fn responses_say_what_enforces_the_mode() {
+    let other = "[agents.open]\nprotocol = \"plain\"\ncommand = [\"/bin/cat\"]\nunsandboxed = true";
+    let enclosed = Enclosed::new("auto", "while [ ! -e go ]; do sleep 0.05; done", other);
+    let stage = enclosed.stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
+    let stage = stage.variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    for (agent, mode, expected) in [
+        ("helper", "read-only", "enforced"),
+        ("codex", "read-only", "agent"),
+        ("codex", "danger-full-access", "none"),
+        ("open", "read-only", "none"),
+    ] {
+        let args = ["local", "exec", "x", "--agent", agent, "--mode", mode, "--confirm"];
+        let accepted = stage.run_json(&args);
+        assert_eq!(accepted["data"]["sandbox"], expected, "{agent} {mode}: {accepted}");
+        let id = accepted["data"]["task_id"].as_str().unwrap();
+        let listed = stage.run_json(&["local", "status"])["data"].clone();
+        let is_listed = |task: &Value| task["task_id"] == id && task["sandbox"] == expected;
+        for lists in [&["tasks", "queue", "recently_completed"][..], &["all_tasks"]] {
+            let mut tasks = lists.iter().flat_map(|list| listed[list].as_array().into_iter().flatten());
+            assert!(tasks.any(is_listed), "{agent} {mode}: {listed}");
+        }
+        stage.world.write("project/go", "");
+        assert_eq!(stage.wait(id)["data"]["sandbox"], expected);
+        assert_eq!(stage.run_json(&["local", "results", id])["data"]["sandbox"], expected);
+        for format in ["human", "markdown"] {
+            let shown = stage.world.run(["results", id, "--format", format]).stdout;
+            let is_shown = shown.lines().any(|line| line.contains("sandbox") && line.contains(expected));
+            assert_eq!(is_shown, expected != "agent", "{agent} {mode}: {shown}");
+        }
     }
 }

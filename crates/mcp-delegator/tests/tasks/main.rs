@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 mod agent_environment;
+mod agent_fallback;
 mod batches;
 mod concurrent_servers;
 mod crashes;

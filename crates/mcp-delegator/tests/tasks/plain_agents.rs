@@ -204,7 +204,10 @@ fn a_read_only_task_without_a_sandbox_counts_as_a_writer() {
 fn unknown_agents_and_missing_programs_are_named() {
     let stage = stage_with_helper("cat");
     let response = refused(&stage, &["local", "exec", "x", "--agent", "helpr"], "INVALID_VALUE");
-    assert!(response.contains("codex, helper") && response.contains("Did you mean helper?"), "{response}");
+    assert!(
+        response.contains("there are codex, ") && response.contains("Did you mean helper?"),
+        "{response}"
+    );
     let check = |stage: &Stage| {
         let checks = stage.world.doctor_checks();
         checks.as_array().unwrap().iter().find(|check| check["name"] == "agents.helper").unwrap().clone()

@@ -35,7 +35,8 @@ fn wait(
     let (sender, receiver) = channel();
     let ids = ids.iter().map(|id| (*id).clone()).collect();
     let deadline = within.map(|within| Instant::now() + within);
-    let ticket = wait_thread.wait(ids, goal, deadline, Box::new(move |result| drop(sender.send(result))));
+    let ticket =
+        wait_thread.wait(ids, goal, deadline, Box::new(move |result| drop(sender.send(result))), None);
     (ticket, receiver)
 }
 

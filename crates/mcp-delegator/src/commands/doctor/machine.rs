@@ -166,12 +166,19 @@ fn disk(state_dir: &Path) -> Option<Check> {
     })
 }
 
-/// A warning if the queue is paused: everything else is fine then, and still no task starts.
+/// A warning if the queue or an agent is paused: everything else is fine then, and still no task starts.
 fn queue(context: &Context<'_>) -> Option<Check> {
     // An error here is one of the state directory, too, which reports it.
-    let is_paused = engine(context).is_ok_and(|engine| engine.is_queue_paused().unwrap_or(false));
-    is_paused
-        .then(|| Check::warning("queue", "paused: no queued task starts", "Run: mcp-delegator queue resume"))
+    let engine = engine(context).ok()?;
+    if engine.is_queue_paused().unwrap_or(false) {
+        let advice = "Run: mcp-delegator queue resume";
+        return Some(Check::warning("queue", "paused: no queued task starts", advice));
+    }
+    let pauses = engine.agent_pauses().unwrap_or_default();
+    let names: Vec<&str> = pauses.iter().map(|pause| pause.agent.as_str()).collect();
+    let first = names.first()?;
+    let message = format!("no queued task of these agents starts for now: {}", names.join(", "));
+    Some(Check::warning("queue", message, &format!("Run: mcp-delegator queue resume --agent {first}")))
 }
 
 fn mebibytes(bytes: u64) -> String {

@@ -61,7 +61,7 @@ pub(super) fn run(
     let request = TaskRequest::new(&input.submission, &input.agent, Mode::ReadOnly, json!(input));
     let submitted = engine.submit(build_submission(context, engine, request)?)?;
     let id = submitted.task.id;
-    let waited = attach(context, engine, &id, WaitHint::for_task(&id), None)?;
+    let waited = attach(context, engine, &id, WaitHint::for_task(&id))?;
     foreground_output(context, engine, waited)
 }
 

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
 use delegator_engine::{Engine, TaskProgress, WaitOutcome};
+use delegator_registry::Task;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::context::Context;
+use crate::commands::local::announced_questions::AnnouncedQuestions;
 use crate::commands::local::tasks::engine;
 use crate::error::AppError;
 use crate::output::awaited_task::AttachedTasks;
@@ -31,17 +33,18 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     if timeout.is_none() {
         announce_paused_queue(context, &engine, &ids);
     }
+    let mut questions = AnnouncedQuestions::new(context, &engine, &ids);
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
         context.screen.attachment.set(Some(attached(context, &engine, reattach, ProgressBar::hidden())));
         tracing::debug!(tasks = ids.len(), "waiting for a task");
-        let outcome = engine.wait_for_group(&ids, goal, deadline);
+        let outcome = engine.wait_for_group(&ids, goal, deadline, || questions.announce_new());
         context.screen.attachment.set(None);
         return after.output(context, outcome?);
     }
     // Waits for one task after the other; together this takes as long as the slowest.
     let mut outcome = GroupWaitOutcome { tasks: Vec::new(), expired: false };
     for id in &ids {
-        let waited = attach(context, &engine, id, reattach.clone(), deadline)?;
+        let waited = attach_and_announce(context, &engine, id, reattach.clone(), deadline, &mut questions)?;
         outcome.expired |= waited.expired;
         outcome.tasks.push(waited.task);
     }
@@ -50,25 +53,47 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
 
 /// Tells the user at once that a task cannot start, because the wait has no end otherwise.
 fn announce_paused_queue(context: &Context<'_>, engine: &Engine, ids: &[TaskId]) {
-    let is_queued = |id: &TaskId| engine.task(id).is_ok_and(|task| task.state == State::Queued);
+    let is_waiting = |task: &Task| task.state == State::Queued && task.remote.is_none();
+    let is_queued = |id: &TaskId| engine.task(id).is_ok_and(|task| is_waiting(&task));
     // An error here is one of the wait, too, which reports it.
     if engine.is_queue_paused().unwrap_or(false) && ids.iter().any(is_queued) {
         context.screen.announce(&format!("warning: {}", warnings::queue_paused().message));
     }
+    for pause in engine.agent_pauses().unwrap_or_default() {
+        let waits = |id| engine.task(id).is_ok_and(|task| is_waiting(&task) && task.agent == pause.agent);
+        if ids.iter().any(waits) {
+            context.screen.announce(&format!("warning: {}", warnings::agent_paused(&pause).message));
+        }
+    }
 }
 
-/// Waits for a task and shows its progress. `reattach` contains all tasks that the call waits for.
+/// Waits for a task and shows its progress and its questions.
 pub fn attach(
     context: &Context<'_>,
     engine: &Engine,
     id: &TaskId,
     reattach: WaitHint,
+) -> Result<WaitOutcome, AppError> {
+    let mut questions = AnnouncedQuestions::new(context, engine, std::slice::from_ref(id));
+    attach_and_announce(context, engine, id, reattach, None, &mut questions)
+}
+
+/// `reattach` and `questions` are about all tasks that the call waits for.
+fn attach_and_announce(
+    context: &Context<'_>,
+    engine: &Engine,
+    id: &TaskId,
+    reattach: WaitHint,
     deadline: Option<Instant>,
+    questions: &mut AnnouncedQuestions<'_>,
 ) -> Result<WaitOutcome, AppError> {
     let bar = progress_bar(context);
     context.screen.attachment.set(Some(attached(context, engine, reattach, bar.clone())));
     tracing::debug!(task = id.as_str(), "waiting for a task");
-    let waited = engine.wait(id, deadline, |progressed| show_progress(&bar, progressed));
+    let waited = engine.wait(id, deadline, |progressed| {
+        show_progress(&bar, progressed);
+        bar.suspend(|| questions.announce_new());
+    });
     bar.finish_and_clear();
     context.screen.attachment.set(None);
     Ok(waited?)
@@ -111,7 +136,7 @@ fn show_progress(bar: &ProgressBar, progressed: &TaskProgress<'_>) {
     }
     let activity = snapshot.and_then(|snapshot| snapshot.current_activity.as_deref());
     let activity = activity.unwrap_or(match progressed.task.state {
-        delegator_domain::task::State::Queued => "Waiting for a free slot",
+        State::Queued => "Waiting for a free slot",
         _ => "Starting",
     });
     let counts = snapshot

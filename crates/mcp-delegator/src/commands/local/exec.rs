@@ -100,7 +100,9 @@ pub fn accepted_output(
         replayed: submitted.replayed,
         waiting_for: submitted.waiting_for.as_ref().map(Into::into),
         is_queue_paused: submitted.queue_paused,
+        agent_pause: submitted.agent_pause.as_ref().map(Into::into),
     });
+    output.warnings.extend(submitted.agent_pause.iter().map(warnings::agent_paused));
     if submitted.queue_paused {
         output.warnings.push(warnings::queue_paused());
     }

@@ -1,5 +1,7 @@
 //! Commands for tasks on this machine.
 
+pub mod agent_candidates;
+pub mod announced_questions;
 pub mod attach;
 pub mod cancel;
 pub mod exec;

@@ -110,13 +110,13 @@ fn check_agent(context: &Context<'_>, input: &Resume, agent: &str) -> Result<(),
         return Err(EngineError::NoThreads { agent: configured.name }.into());
     }
     match &input.agent.agent {
-        Some(given) if given != agent => Err(refuse(
+        Some(given) if given.names() != [agent] => Err(refuse(
             Problem::new(
                 ErrorCode::InvalidValue,
                 "agent",
                 format!("is not the agent of the thread, {agent}"),
             )
-            .value(given.as_str().into())
+            .value(json!(given))
             .suggest(Some("Remove {input:agent}, or start a new task.")),
         )),
         _ => Ok(()),

@@ -148,7 +148,8 @@ pub fn foreground_output(
     if expired {
         let progress = Some(files.snapshot.as_ref().and_then(Progress::of_snapshot));
         let elapsed_seconds = task_data::elapsed_seconds(&task, Timestamp::now().as_millisecond());
-        let data = ExecutionAck { progress, elapsed_seconds, ..acknowledgement };
+        let waiting_for_answer = files.open_questions.iter().map(Into::into).collect();
+        let data = ExecutionAck { progress, elapsed_seconds, waiting_for_answer, ..acknowledgement };
         // Repeating the call would start another task, so the hint is to wait for this one.
         let parting = IncompleteReason::CallExpired(Some(WaitHint::for_task(&task.id)));
         let mut output = CommandOutput::incomplete(data, parting);

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use delegator_domain::task::{State, TaskId, TaskLocation};
-use delegator_engine::{Engine, LongLog, Overview, OverviewRequest};
-use delegator_registry::{Filter, TaskFile};
+use delegator_engine::{Engine, LongLog, Overview, OverviewRequest, TaskMessages};
+use delegator_registry::{Filter, StoredQuestion, TaskFile};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -21,9 +21,10 @@ use crate::commands::inputs::{self, TaskRef};
 use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::status::{
-    CloudTasks, ENDED, ListedTask, QUEUED, RUNNING, RunningTask, StatusCounts, StatusFacts, StatusSnapshot,
-    Unread,
+    CloudTasks, ENDED, ListedTask, QUEUED, QueuedTask, RUNNING, RunningTask, StatusCounts, StatusFacts,
+    StatusSnapshot, Unread,
 };
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
@@ -126,9 +127,16 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     let cursors = list_cursors(&wanted, &overview, cursor_query(&input.filter));
     let all_tasks = (context.surface == Surface::CommandLine).then(|| all_tasks(&overview, now_ms));
     let mut tasks = Vec::new();
+    let no_messages = TaskMessages::default();
+    let messages_of = |id: &TaskId| overview.messages.get(id).unwrap_or(&no_messages);
     for running in overview.running.tasks {
         let id = running.task.id.clone();
-        let mut task = RunningTask::of(running.task, running.snapshot.as_ref(), now_ms);
+        let asked = overview.questions.iter().filter(|(task, _)| *task == id);
+        let open: Vec<StoredQuestion> = asked.map(|(_, question)| question.clone()).collect();
+        let mut task = RunningTask {
+            conversation: Conversation::of(&open, messages_of(&id)),
+            ..RunningTask::of(running.task, running.snapshot.as_ref(), now_ms)
+        };
         if input.filter.verbose {
             let stored = engine.read_stored_tail(&id, TaskFile::Events, VERBOSE_BYTES)?;
             task.last_lines = Some(last_lines(&stored));
@@ -143,6 +151,11 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     };
     let queued_ids: Vec<TaskId> = overview.queued.tasks.iter().map(|queued| queued.task.id.clone()).collect();
     let (unread, is_paused, queued_count) = (overview.unread, overview.queue_paused, overview.queued.total);
+    let queued = overview.queued.tasks.into_iter().map(|queued| QueuedTask {
+        messages: MessagesData::of(messages_of(&queued.task.id)),
+        ..queued.into()
+    });
+    let pauses = if scope.location == TaskLocation::Local { overview.agent_pauses } else { Vec::new() };
     let snapshot = StatusSnapshot {
         summary: StatusCounts {
             running: overview.running.total,
@@ -150,12 +163,13 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
             recently_completed: overview.ended.total,
         },
         tasks,
-        queue: overview.queued.tasks.into_iter().map(Into::into).collect(),
+        queue: queued.collect(),
         recently_completed: overview.ended.tasks.iter().map(Into::into).collect(),
         all_tasks,
         not_listed: None,
         usage,
         is_queue_paused: is_paused && scope.location == TaskLocation::Local,
+        agent_pauses: pauses.iter().map(Into::into).collect(),
         // The status of one task is only about this task.
         unread: Unread::of(&unread).filter(|_| wanted.only.is_none()),
         cloud: CloudTasks::of(overview.cloud),
@@ -171,6 +185,9 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     output.warnings.extend(overview.provider_problems.iter().map(warnings::provider_not_queried));
     if scope.location == TaskLocation::Local && is_paused && (queued_count > 0 || wanted.only.is_none()) {
         output.warnings.push(warnings::queue_paused());
+    }
+    if queued_count > 0 || wanted.only.is_none() {
+        output.warnings.extend(pauses.iter().map(warnings::agent_paused));
     }
     output.list_cursors = Some(cursors);
     output.update_cursors();

@@ -14,8 +14,9 @@ use delegator_domain::budget::Caps;
 use delegator_domain::task::{Mode, Provider, State, TaskId};
 use delegator_engine::wait_thread::GroupWaitOutcome;
 use delegator_engine::{
-    Agent, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Limits, MARKER, Nesting,
-    Providers, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome, parse_task_marker,
+    Agent, AgentChoice, Capabilities, Ending, Engine, EngineError, FleetProvider, HostedCodex, Limits,
+    MARKER, Nesting, Providers, Settings, Submission, TaskFiles, Variables, Verify, WaitOutcome,
+    parse_task_marker,
 };
 use delegator_registry::{Idempotency, Task, TaskFile};
 use delegator_transcript::Usage;
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 use crate::commands::context::Context;
 use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, TaskRef};
+use crate::commands::local::agent_candidates::locate_agents;
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::select_agent;
 use crate::output::data::task as task_data;
@@ -114,26 +116,33 @@ pub fn build_submission(
         (None, Some(task)) => PathBuf::from(&task.working_dir),
         (None, None) => context.process.current_dir.clone(),
     };
-    let agent_name =
-        request.agent.agent.as_deref().or(request.resume.as_ref().map(|task| task.agent.as_str()));
+    let names: Vec<&str> = match (&request.agent.agent, &request.resume) {
+        (Some(given), _) => given.names().iter().map(String::as_str).collect(),
+        (None, Some(task)) => vec![task.agent.as_str()],
+        (None, None) => vec![DEFAULT_AGENT],
+    };
     let select = |config| {
-        select_agent(config, agent_name.unwrap_or(DEFAULT_AGENT))
-            .map_err(|problem| AppError::from_problems(vec![problem]))
+        let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
+        agents.map_err(|problem| AppError::from_problems(vec![problem]))
     };
     // No project file defines agents, so the protocol is known before the files of the work trees are read.
-    let selected = select(context.config)?;
-    let sandbox = Capabilities::of(selected.kind()).sandbox_of(request.mode, selected.unsandboxed);
-    let may_write = request.mode.may_write(sandbox.enforces_mode());
+    let may_write = select(context.config)?.iter().any(|agent| {
+        let sandbox = Capabilities::of(agent.kind()).sandbox_of(request.mode, agent.unsandboxed);
+        request.mode.may_write(sandbox.enforces_mode())
+    });
     let add_dirs = request.agent.add_dirs.iter().filter(|_| may_write).map(PathBuf::as_path);
     let config = &tree_config(context, &working_dir, add_dirs)?;
     let configured = select(config)?;
-    if let Some(thread) = &request.thread {
-        engine.check_thread(&configured, &variables(context), thread)?;
+    if let (Some(thread), [agent, ..]) = (&request.thread, configured.as_slice()) {
+        engine.check_thread(agent, &variables(context), thread)?;
     }
-    let agent = match request.program {
-        Some(agent) => agent,
-        None => engine.locate_agent(&configured, &working_dir, &variables(context))?,
+    let (mut choices, skipped) = match (request.program, configured.first()) {
+        (Some(agent), Some(first)) => {
+            (vec![AgentChoice { agent, passed_variables: first.variables.clone() }], Vec::new())
+        }
+        _ => locate_agents(context, engine, configured, &working_dir)?,
     };
+    let AgentChoice { agent, passed_variables } = choices.remove(0);
     let mut input = request.input;
     if let Some(object) = input.as_object_mut() {
         object.shift_remove("task");
@@ -157,7 +166,7 @@ pub fn build_submission(
             key,
             request_hash: fingerprint(&json!([
                 task,
-                resolved_input(&input, &agent.name, &settings, request.call_budget)
+                resolved_input(&input, &names, &settings, request.call_budget)
             ])),
         }
     });
@@ -165,9 +174,11 @@ pub fn build_submission(
         text: request.submission.task.clone(),
         settings,
         agent,
+        fallbacks: choices,
+        skipped,
         max_mode: config.settings.max_mode,
         environment: context.process.environment.clone(),
-        passed_variables: configured.variables,
+        passed_variables,
         secret_names: config.settings.redact_names.clone(),
         umask: umask(),
         title: title(context, &request.submission.task),
@@ -181,11 +192,19 @@ pub fn build_submission(
 
 /// The input with defaults filled in, keys sorted and the directory resolved. Explicit defaults then give the same
 /// idempotency fingerprint as omitted ones.
-fn resolved_input(input: &Value, agent: &str, settings: &Settings, call_budget: Option<Duration>) -> Value {
+fn resolved_input(
+    input: &Value,
+    agents: &[&str],
+    settings: &Settings,
+    call_budget: Option<Duration>,
+) -> Value {
     let mut resolved = input.clone();
     let real = settings.working_dir.canonicalize();
     let real = real.as_ref().unwrap_or(&settings.working_dir);
-    resolved["agent"] = agent.into();
+    resolved["agent"] = match agents {
+        [agent] => json!(agent),
+        agents => json!(agents),
+    };
     resolved["working_dir"] = real.display().to_string().into();
     resolved["idle_timeout_sec"] = settings.limits.idle_sec.into();
     resolved["hard_timeout_sec"] = settings.limits.hard_sec.into();
@@ -375,6 +394,16 @@ pub fn report_obstacles(engine: &Engine, tasks: &[Task], output: &mut CommandOut
     {
         output.facts.insert("is_queue_paused".into(), true.into());
         output.warnings.push(warnings::queue_paused());
+    }
+    let queued_agents: Vec<&str> = tasks
+        .iter()
+        .filter(|task| task.state == State::Queued && task.remote.is_none())
+        .map(|task| task.agent.as_str())
+        .collect();
+    if !queued_agents.is_empty() {
+        let pauses = engine.agent_pauses()?;
+        let concerned = pauses.iter().filter(|pause| queued_agents.contains(&pause.agent.as_str()));
+        output.warnings.extend(concerned.map(warnings::agent_paused));
     }
     let obstacles = engine.obstacles(tasks.iter().map(|task| &task.id));
     output.warnings.extend(warnings::fleet_obstacles(&obstacles));

@@ -225,7 +225,7 @@ fn ended_task(
 
 fn unfinished(engine: &Engine, task: &Task) -> Result<UnfinishedTask, AppError> {
     let files = engine.files(&task.id)?;
-    Ok(UnfinishedTask::of(task, files.snapshot.as_ref(), Timestamp::now().as_millisecond()))
+    Ok(UnfinishedTask::of(task, &files, Timestamp::now().as_millisecond()))
 }
 
 /// The result of one task in a batch.

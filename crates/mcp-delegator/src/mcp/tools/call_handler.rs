@@ -11,6 +11,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 use crate::commands::blocking::{Started, TaskWait};
 use crate::commands::local::tasks::engine;
@@ -18,6 +19,7 @@ use crate::error::AppError;
 use crate::error::panic::catch_panics;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
 use crate::mcp::tools::confirmation::{self, Answer};
+use crate::mcp::tools::questions;
 use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
 use crate::mcp::tools::waiting::{ProgressReporter, report_seconds_while, report_while, wait_for_tasks};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
@@ -121,7 +123,8 @@ impl Server {
         report_while(progress, call.spec.about, work).await
     }
 
-    /// Returns when the wait is over and a client is connected to receive the response.
+    /// Returns when the wait is over and a client is connected to receive the response. Questions of the agents are
+    /// passed on to the user meanwhile.
     pub(in crate::mcp) async fn wait_for_tasks(
         &self,
         waiting: &TaskWait,
@@ -130,7 +133,12 @@ impl Server {
     ) -> Result<GroupWaitOutcome, AppError> {
         let engine = self.with_context(engine).await?;
         outside_backlog(context, async {
-            let outcome = wait_for_tasks(&self.wait_thread, engine, waiting, progress).await?;
+            let (sender, open) = watch::channel(Vec::new());
+            let sender = questions::can_pass_on(context).then_some(sender);
+            let asking = questions::ask_user(context, &engine, open);
+            let wait = wait_for_tasks(&self.wait_thread, engine.clone(), waiting, progress, sender);
+            let (outcome, ()) = tokio::join!(wait, asking);
+            let outcome = outcome?;
             wait_for_listener(context).await;
             Ok(outcome)
         })

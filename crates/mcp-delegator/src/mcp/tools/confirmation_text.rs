@@ -96,7 +96,7 @@ fn render_value(value: &Value) -> String {
 }
 
 /// A value as a code span on one line, with a mark if it was truncated.
-fn code_span(text: &str, max_chars: usize) -> String {
+pub(in crate::mcp) fn code_span(text: &str, max_chars: usize) -> String {
     let shown: String = text.chars().take(max_chars).flat_map(escape_invisible).collect();
     let length = text.chars().count();
     let mark = if length > max_chars {

@@ -7,13 +7,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use delegator_engine::wait_thread::{GroupWaitOutcome, WaitThread};
+use delegator_engine::wait_thread::{GroupWaitOutcome, OpenQuestions, QuestionsCallback, WaitThread};
 use delegator_engine::{Engine, EngineError};
 use delegator_registry::Task;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::commands::blocking::TaskWait;
 use crate::error::AppError;
@@ -83,17 +83,20 @@ pub async fn report_seconds_while<T>(
     }
 }
 
-/// Waits until the goal is reached or the timeout expires.
+/// Waits until the goal is reached or the timeout expires. `questions` gets the open questions of the tasks meanwhile.
 pub async fn wait_for_tasks(
     wait_thread: &WaitThread,
     engine: Engine,
     wait: &TaskWait,
     reporter: Option<&ProgressReporter>,
+    questions: Option<watch::Sender<OpenQuestions>>,
 ) -> Result<GroupWaitOutcome, AppError> {
     let (sender, mut receiver) = oneshot::channel();
     let deadline = wait.timeout.map(|timeout| Instant::now() + timeout);
     let on_end = Box::new(move |outcome: Result<GroupWaitOutcome, EngineError>| drop(sender.send(outcome)));
-    let _ticket = wait_thread.wait(wait.ids.clone(), wait.goal, deadline, on_end);
+    let on_questions = questions
+        .map(|sender| -> QuestionsCallback { Box::new(move |open: OpenQuestions| drop(sender.send(open))) });
+    let _ticket = wait_thread.wait(wait.ids.clone(), wait.goal, deadline, on_end, on_questions);
     let Some(reporter) = reporter else { return watch_result(receiver.await) };
     let engine = Arc::new(engine);
     loop {

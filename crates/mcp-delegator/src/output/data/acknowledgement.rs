@@ -5,6 +5,8 @@ use delegator_registry::Task;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::output::data::agent_pauses::PauseData;
+use crate::output::data::conversation::QuestionData;
 use crate::output::data::progress::Progress;
 use crate::output::data::remote::RemoteData;
 use crate::output::data::status::WaitingFor;
@@ -50,6 +52,9 @@ pub struct ExecutionAck {
     /// Since the start of the task, if the call ended before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_seconds: Option<u64>,
+    /// Questions of the agent that wait for an answer, if the call ended before the task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for_answer: Vec<QuestionData>,
     /// The result of a task that was waited for.
     #[serde(flatten)]
     pub report: Option<TaskReport>,
@@ -71,6 +76,7 @@ impl ExecutionAck {
             summary: None,
             progress: None,
             elapsed_seconds: None,
+            waiting_for_answer: Vec::new(),
             report: None,
         }
     }
@@ -90,4 +96,7 @@ pub struct AckFacts {
     pub waiting_for: Option<WaitingFor>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_queue_paused: bool,
+    /// Set while the agent of a queued task is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_pause: Option<PauseData>,
 }

@@ -2,7 +2,9 @@
 //! keys, and the published schemas are generated from them.
 
 pub mod acknowledgement;
+pub mod agent_pauses;
 pub mod batch;
+pub mod conversation;
 pub mod denied_write;
 pub mod diff_omissions;
 pub mod end_reason;

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::output::data::agent_pauses::PauseData;
+use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::progress::Progress;
 use crate::output::data::task::{RunTimes, seconds_since, state_names, truncate_chars};
 use crate::output::data::usage::Usage;
@@ -42,6 +44,9 @@ pub struct StatusSnapshot {
     pub usage: Option<Usage>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_queue_paused: bool,
+    /// Agents of which no queued task starts for now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agent_pauses: Vec<PauseData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<Unread>,
     /// Cloud tasks, which only `cloud status` lists; in the status of this machine, if there are any.
@@ -195,6 +200,8 @@ pub struct RunningTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 5))]
     pub last_lines: Option<Vec<String>>,
+    #[serde(flatten)]
+    pub conversation: Conversation,
 }
 
 /// A task in the queue.
@@ -213,6 +220,12 @@ pub struct QueuedTask {
     pub estimated_start_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
+    /// Set while its agent is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_pause: Option<PauseData>,
+    /// Only in the status of a single task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesData>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Environment id, if a provider runs it.
@@ -270,6 +283,7 @@ impl RunningTask {
             environment: task.environment,
             sandbox: task.sandbox.map(SandboxKind::name),
             last_lines: None,
+            conversation: Conversation::default(),
         }
     }
 }
@@ -337,6 +351,8 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
             working_dir: queued.task.working_dir,
             estimated_start_ms: queued.estimated_start_ms,
             waiting_for: queued.waiting_for.as_ref().map(WaitingFor::from),
+            agent_pause: queued.agent_pause.as_ref().map(PauseData::from),
+            messages: None,
             labels: short_labels(queued.task.labels),
             environment: queued.task.environment,
             sandbox: queued.task.sandbox.map(SandboxKind::name),

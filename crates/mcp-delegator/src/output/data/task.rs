@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::{ExitStatus, Mode, SandboxKind, State, TaskEnd};
-use delegator_engine::{Record, Snapshot, TaskFiles};
+use delegator_engine::{Record, TaskFiles};
 use delegator_registry::{EndRecord, Task};
 use delegator_transcript::{RecentLine, TestReport, Usage, without_repeated_keys};
 use schemars::JsonSchema;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::batch::BatchResult;
+use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::denied_write::DeniedWrite;
 use crate::output::data::error_context::ErrorContext;
 use crate::output::data::events::EventsPage;
@@ -166,6 +167,9 @@ pub struct TaskReport {
     /// For a read-only task that tried to write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_write: Option<DeniedWrite>,
+    /// What became of the messages to the agent, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesData>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -277,6 +281,7 @@ impl TaskReport {
             restore_point: restore_point::of_task(task, files.restore_point.as_ref()),
             verification: verification::of_task(task, record, shown.map(|shown| shown.budget)),
             denied_write: denied_write::of_task(task, record, max_mode, syntax),
+            messages: MessagesData::of(&files.messages),
         }
     }
 }
@@ -372,6 +377,8 @@ pub struct UnfinishedTask {
     /// Set for a task that a provider runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteData>,
+    #[serde(flatten)]
+    pub conversation: Conversation,
 }
 
 /// An ended task in a list: its result, with the facts that the response to a call for one task has in `meta`.
@@ -454,17 +461,18 @@ pub fn seconds_since(started_ms: i64, now_ms: i64) -> u64 {
 }
 
 impl UnfinishedTask {
-    pub fn of(task: &Task, snapshot: Option<&Snapshot>, now_ms: i64) -> UnfinishedTask {
+    pub fn of(task: &Task, files: &TaskFiles, now_ms: i64) -> UnfinishedTask {
         UnfinishedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
-            progress: snapshot.and_then(Progress::of_snapshot),
+            progress: files.snapshot.as_ref().and_then(Progress::of_snapshot),
             elapsed_seconds: elapsed_seconds(task, now_ms),
             working_dir: task.working_dir.clone(),
             sandbox: task.sandbox.map(SandboxKind::name),
             thread_id: thread(task).map(str::to_owned),
             started_ts: task.started_at_ms.map(UtcTime::from_ms),
             remote: RemoteData::of(task, None),
+            conversation: Conversation::of(&files.open_questions, &files.messages),
         }
     }
 }

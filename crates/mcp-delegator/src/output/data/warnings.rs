@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use delegator_domain::task::{State, TaskId};
 use delegator_engine::{ProviderProblem, Record, Source, TaskFiles};
 use delegator_fleet::Obstacle;
-use delegator_registry::Task;
+use delegator_registry::{AgentPause, Task};
 use delegator_transcript::{Dialect, Report, looks_like_test_run};
 use serde_json::json;
 
@@ -13,6 +13,7 @@ use crate::error::truncate_quote;
 use crate::output::data::diff_omissions::omission_warnings;
 use crate::output::data::{files, restore_point, structured_output, verification};
 use crate::output::outcome::Warning;
+use crate::output::values::UtcTime;
 
 pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     let record = files.record.as_ref();
@@ -23,9 +24,22 @@ pub fn for_task(task: &Task, files: &TaskFiles) -> Vec<Warning> {
     warnings.extend(verification::warnings(task, record));
     warnings.extend(structured_output::warnings(task, record));
     let recorded = record.map(|record| record.warnings.as_slice()).unwrap_or_default();
+    warnings.extend(skipped_agents(task, record));
     warnings.extend(record.and_then(refused_calls));
     warnings.extend(recorded.iter().map(|text| Warning::new("W_AGENT_001", text.clone())));
     warnings
+}
+
+/// Agents that came first in the list of the task and could not run.
+fn skipped_agents(task: &Task, record: Option<&Record>) -> impl Iterator<Item = Warning> {
+    let skipped = record.map(|record| record.skipped_agents.as_slice()).unwrap_or_default();
+    skipped.iter().map(|skipped| {
+        let message =
+            format!("{} did not run, {} did: {}", skipped.agent, task.agent, truncate_quote(&skipped.reason));
+        let mut warning = Warning::new("W_AGENT_002", message);
+        warning.context.insert("agent".to_owned(), skipped.agent.as_str().into());
+        warning
+    })
 }
 
 /// Queued tasks do not start until a user resumes the queue.
@@ -34,6 +48,20 @@ pub fn queue_paused() -> Warning {
         "W_QUEUE_001",
         "the queue is paused, so no queued task starts; to resume it, run 'mcp-delegator queue resume'",
     )
+}
+
+/// Queued tasks of the agent do not start until the pause is over.
+pub fn agent_paused(pause: &AgentPause) -> Warning {
+    let AgentPause { agent, until_ms, reason, .. } = pause;
+    let until = match until_ms {
+        Some(until_ms) => format!("until {}", UtcTime::from_ms(*until_ms).0),
+        None => "until it is resumed".to_owned(),
+    };
+    let message = format!(
+        "the agent {agent} is paused {until} ({}), so none of its queued tasks starts; to resume it, run 'mcp-delegator queue resume --agent {agent}'",
+        truncate_quote(reason)
+    );
+    Warning::new("W_QUEUE_002", message)
 }
 
 /// One warning for each obstacle: queued tasks of the fleet wait until an operator removes it.

@@ -1,6 +1,7 @@
 //! Outcomes for readers: a document of headings, facts and tables, rendered as plain text or Markdown.
 
 mod agent_output;
+pub mod conversation;
 pub mod document;
 pub mod error;
 pub mod github_guide;

@@ -4,9 +4,11 @@
 use serde_json::Value;
 
 use crate::error::suggestion::{NextCall, Suggestion};
+use crate::output::data::agent_pauses::format_pause;
 use crate::output::data::progress::{described_counts, described_percent};
 use crate::output::data::status::{ENDED, QUEUED, RUNNING};
 use crate::output::data::{estimate, usage};
+use crate::output::documents::conversation;
 use crate::output::documents::document::{Block, Document, scalar, table, truncate_cell};
 use crate::output::documents::task as task_document;
 
@@ -41,6 +43,19 @@ fn overview(data: &Value, first_step: Suggestion) -> Document {
     }
     if let Some(cloud) = data.get("cloud") {
         document = document.block(Block::Facts(vec![("cloud tasks".to_owned(), cloud_tasks(cloud))]));
+    }
+    let pauses = items(data, "agent_pauses");
+    let paused = pauses.map(|pause| (format!("{} paused", scalar(&pause["agent"])), format_pause(pause)));
+    let paused: Vec<(String, String)> = paused.collect();
+    if !paused.is_empty() {
+        document = document.block(Block::Facts(paused));
+    }
+    for task in items(data, "tasks") {
+        if task.get("waiting_for_answer").is_some() {
+            let label = format!("{} waits for an answer.", scalar(&task["task_id"]));
+            document = conversation::append_questions(document.block(Block::Text(label)), task);
+        }
+        document = conversation::append_messages(document, task);
     }
     for task in items(data, "tasks") {
         let lines: Vec<&str> = items(task, "last_lines").filter_map(Value::as_str).collect();
@@ -99,13 +114,14 @@ fn running(data: &Value, common_directory: Option<&str>) -> Option<Block> {
             scalar(&task["elapsed_seconds"]),
             progress_cell(&task["progress"]),
             truncate_cell(&scalar(&task["progress"]["current_activity"]), MAX_ACTIVITY_BYTES),
+            conversation::message_counts(task).unwrap_or_else(|| "-".to_owned()),
             labels(task),
             sandbox(task),
             task_document::directory_cell(task, common_directory),
         ]
     };
     table(
-        &["running", "task", "seconds", "progress", "activity", "labels", "sandbox", "directory"],
+        &["running", "task", "seconds", "progress", "activity", "messages", "labels", "sandbox", "directory"],
         items(data, "tasks").map(row).collect(),
     )
 }
@@ -120,15 +136,27 @@ fn queued(data: &Value, common_directory: Option<&str>) -> Option<Block> {
         let start =
             task["estimated_start_ms"].as_u64().map_or_else(|| "-".to_owned(), estimate::format_duration);
         let waits = task_document::format_waiting_for(&task["waiting_for"]);
-        let waits = waits.unwrap_or_else(|| "-".to_owned());
+        let paused = || Some(format!("{} (paused)", task["agent_pause"]["agent"].as_str()?));
+        let waits = waits.or_else(paused).unwrap_or_else(|| "-".to_owned());
+        let messages = conversation::message_counts(task).unwrap_or_else(|| "-".to_owned());
         let directory = task_document::directory_cell(task, common_directory);
         // As in the acknowledgement of a task: 1 is the next.
         let position = task["position"].as_u64().map_or_else(|| "-".to_owned(), |at| (at + 1).to_string());
         let id = scalar(&task["task_id"]);
-        vec![id, title(task), position, waits, start, labels(task), sandbox(task), directory]
+        vec![id, title(task), position, waits, start, messages, labels(task), sandbox(task), directory]
     };
     table(
-        &["queued", "task", "position", "waits for", "starts in", "labels", "sandbox", "directory"],
+        &[
+            "queued",
+            "task",
+            "position",
+            "waits for",
+            "starts in",
+            "messages",
+            "labels",
+            "sandbox",
+            "directory",
+        ],
         items(data, "queue").map(row).collect(),
     )
 }

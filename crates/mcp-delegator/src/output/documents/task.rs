@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::error::suggestion::NextCall;
 use crate::output::data::progress::{described_counts, described_percent};
 use crate::output::data::{batch, denied_write, events, files, final_message, verification};
-use crate::output::documents::agent_output;
 use crate::output::documents::document::{Block, Document, facts, scalar, table};
+use crate::output::documents::{agent_output, conversation};
 
 /// Names in a list; the others are only counted.
 const MAX_FILES: usize = 20;
@@ -31,7 +31,7 @@ pub fn accepted(data: &Value) -> Document {
     facts.extend(sandbox_fact(data));
     facts.extend(progress_facts(data));
     let document = Document::titled(format!("Task {} accepted", text(data, "task_id")));
-    let document = document.block(Block::Facts(facts));
+    let document = conversation::append_questions(document.block(Block::Facts(facts)), data);
     match data.get("metadata") {
         Some(_) => result(data),
         // Also for a task that has ended already: waiting for it returns its result.
@@ -64,7 +64,9 @@ fn single(data: &Value) -> Document {
         );
         known.extend(sandbox_fact(data));
         known.extend(progress_facts(data));
-        return document.block(Block::Facts(known)).block(next_wait(data));
+        known.extend(message_counts(data));
+        let document = conversation::append_messages(document.block(Block::Facts(known)), data);
+        return conversation::append_questions(document, data).block(next_wait(data));
     }
     append_result(document, data)
 }
@@ -83,7 +85,7 @@ fn append_result(document: Document, data: &Value) -> Document {
     if let Some(message) = message {
         document = append_message(document, "The agent's final message", message, data);
     }
-    document = append_diff(document, &data["diff"]);
+    document = append_diff(conversation::append_messages(document, data), &data["diff"]);
     events::append_to(agent_output::append_to(document, data, stdout), data)
 }
 
@@ -172,9 +174,14 @@ fn result_facts(data: &Value) -> Vec<(String, String)> {
     }
     let exit_code = data["agent_exit_code"].as_i64().filter(|code| *code != 0);
     result.extend(exit_code.map(|code| ("exit code".to_owned(), code.to_string())));
+    result.extend(message_counts(data));
     result.extend(labels(data).map(|labels| ("labels".to_owned(), labels)));
     result.retain(|(_, value)| value != "-");
     result
+}
+
+fn message_counts(data: &Value) -> Option<(String, String)> {
+    conversation::message_counts(data).map(|counts| ("messages".to_owned(), counts))
 }
 
 /// `tests: 47 passed, 1 failed, 2 skipped`, and the names of the failed tests.

@@ -1,0 +1,99 @@
+//! Sends messages to the agent of a task.
+//!
+//! A message is stored durably, then the supervisor is woken. The supervisor alone delivers it; a task that is queued gets
+//! its messages once it runs.
+
+use delegator_domain::message::Delivery;
+use delegator_domain::task::{State, TaskId};
+use delegator_registry::{EnqueueOutcome, MAX_QUEUED_MESSAGES, Message, MessageCounts, Registry, Task};
+use delegator_supervisor::agent::MessageSupport;
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::provider_error::{ProviderError, UnsupportedAction};
+use crate::supervise::wake_socket;
+
+/// Limit for the text of one message.
+pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
+/// Messages that are listed; the others are only counted.
+const MAX_LISTED: u32 = 20;
+
+/// A message that was stored.
+#[derive(Debug)]
+pub struct SentMessage {
+    pub message: Message,
+    /// The state of the task before.
+    pub state: State,
+    /// Messages of the task that are not delivered yet, this one included.
+    pub queued: u64,
+}
+
+/// The messages of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskMessages {
+    pub counts: MessageCounts,
+    /// The last ones, oldest first.
+    pub last: Vec<Message>,
+}
+
+impl TaskMessages {
+    pub(crate) fn read(registry: &Registry, id: &TaskId) -> Result<TaskMessages, EngineError> {
+        let counts = registry.message_counts(id)?;
+        let last = if counts.total() > 0 { registry.last_messages(id, MAX_LISTED)? } else { Vec::new() };
+        Ok(TaskMessages { counts, last })
+    }
+}
+
+impl Engine {
+    /// Stores a message for the agent of a task that has not ended, and wakes its supervisor. `support` is what the
+    /// task's agent takes.
+    pub fn send_message(
+        &self,
+        id: &TaskId,
+        text: &str,
+        delivery: Delivery,
+        support: MessageSupport,
+    ) -> Result<SentMessage, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        self.rescue_unless_recent(&mut registry)?;
+        let task = registry.get(id)?.ok_or_else(unknown)?;
+        check_recipient(&task, delivery, support)?;
+        if text.len() > MAX_MESSAGE_BYTES {
+            return Err(EngineError::MessageTooLong { bytes: text.len(), allowed: MAX_MESSAGE_BYTES });
+        }
+        let file = self.fresh_nonce()?;
+        let message = match registry.enqueue(id, text, delivery, &file, self.now_ms())? {
+            EnqueueOutcome::Queued(message) => message,
+            EnqueueOutcome::Ended { state } => {
+                return Err(EngineError::AlreadyEnded { task: id.clone(), state });
+            }
+            EnqueueOutcome::Full => {
+                return Err(EngineError::TooManyMessages { task: id.clone(), allowed: MAX_QUEUED_MESSAGES });
+            }
+            EnqueueOutcome::Unknown => return Err(unknown()),
+        };
+        wake_socket::wake(&registry.dir().task(id));
+        let queued = registry.message_counts(id)?.queued;
+        Ok(SentMessage { message, state: task.state, queued })
+    }
+}
+
+/// Refuses what the agent of the task cannot take.
+fn check_recipient(task: &Task, delivery: Delivery, support: MessageSupport) -> Result<(), EngineError> {
+    if task.state.is_terminal() {
+        return Err(EngineError::AlreadyEnded { task: task.id.clone(), state: task.state });
+    }
+    if let Some(remote) = &task.remote {
+        let provider = remote.environment.provider;
+        let url = remote.accepted.as_ref().and_then(|accepted| accepted.url.clone());
+        let source = ProviderError::Unsupported { provider, action: UnsupportedAction::SendMessage, url };
+        return Err(EngineError::Provider { provider, task: Some(task.id.clone()), source });
+    }
+    let agent = || task.agent.clone();
+    match support {
+        MessageSupport::None => Err(EngineError::NoMessages { agent: agent() }),
+        support if !support.takes(delivery) => Err(EngineError::NotSteerable { agent: agent() }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,130 @@
+//! The questions that the agent of a task asks, and their answers.
+//!
+//! An answer is stored durably, then the supervisor is woken, which passes it to the agent. The first answer wins.
+
+use delegator_domain::question::{Answer, Question, QuestionNumber, QuestionState};
+use delegator_domain::task::TaskId;
+use delegator_registry::{AnswerOutcome, Registry, StoredAnswer, StoredQuestion};
+
+use crate::Engine;
+use crate::error::{AnswerProblem, EngineError};
+use crate::supervise::wake_socket;
+
+impl Engine {
+    /// The question that a caller means: the one with this number, or the only open one.
+    pub fn question(
+        &self,
+        id: &TaskId,
+        number: Option<QuestionNumber>,
+    ) -> Result<StoredQuestion, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        self.rescue_unless_recent(&mut registry)?;
+        find(&registry, id, number)
+    }
+
+    /// The open questions of these tasks, as they are recorded.
+    pub fn open_questions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, StoredQuestion)>, EngineError> {
+        let Some(registry) = self.find_registry()? else { return Ok(Vec::new()) };
+        let open = registry.all_open_questions()?;
+        Ok(open.into_iter().filter(|(task, _)| ids.contains(task)).collect())
+    }
+
+    /// Answers a question, and wakes the supervisor.
+    pub fn answer_question(
+        &self,
+        id: &TaskId,
+        number: QuestionNumber,
+        answer: &Answer,
+    ) -> Result<StoredQuestion, EngineError> {
+        let unknown = || EngineError::UnknownTask { given: id.to_string() };
+        let mut registry = self.find_registry()?.ok_or_else(unknown)?;
+        let stored = find(&registry, id, Some(number))?;
+        let closed =
+            |question| EngineError::QuestionClosed { task: id.clone(), question: Box::new(question) };
+        if stored.state != QuestionState::Open {
+            return Err(closed(stored));
+        }
+        let answer = checked_answer(&stored.question, answer)
+            .map_err(|problem| EngineError::InvalidAnswer { question: Box::new(stored.question), problem })?;
+        match registry.answer(id, number, &answer, &self.fresh_nonce()?, self.now_ms())? {
+            AnswerOutcome::Recorded(question) => {
+                wake_socket::wake(&registry.dir().task(id));
+                Ok(question)
+            }
+            AnswerOutcome::Closed(question) => Err(closed(question)),
+            AnswerOutcome::Unknown => Err(EngineError::UnknownQuestion { task: id.clone(), number }),
+        }
+    }
+}
+
+fn find(
+    registry: &Registry,
+    id: &TaskId,
+    number: Option<QuestionNumber>,
+) -> Result<StoredQuestion, EngineError> {
+    let task = registry.get(id)?.ok_or_else(|| EngineError::UnknownTask { given: id.to_string() })?;
+    if let Some(number) = number {
+        let found = registry.question(id, number)?;
+        return found.ok_or_else(|| EngineError::UnknownQuestion { task: id.clone(), number });
+    }
+    let mut open = registry.open_questions(id)?;
+    match open.len() {
+        0 if task.state.is_terminal() => {
+            Err(EngineError::AlreadyEnded { task: id.clone(), state: task.state })
+        }
+        0 => Err(EngineError::NoOpenQuestion { task: id.clone(), state: task.state }),
+        1 => Ok(open.swap_remove(0)),
+        _ => {
+            let numbers = open.iter().map(|found| found.question.number).collect();
+            Err(EngineError::SeveralQuestions { task: id.clone(), numbers })
+        }
+    }
+}
+
+/// The answer with the position of its option.
+fn checked_answer(question: &Question, answer: &Answer) -> Result<StoredAnswer, AnswerProblem> {
+    let position = |id: &String| {
+        let position = question.options.iter().position(|option| option.id == *id);
+        position.ok_or_else(|| AnswerProblem::UnknownOption { given: id.clone() })
+    };
+    let option = answer.option.as_ref().map(position).transpose()?;
+    match (&answer.text, option) {
+        (Some(_), _) if !question.free_text => Err(AnswerProblem::NoFreeText),
+        (None, None) => Err(AnswerProblem::Empty),
+        (text, option) => Ok(StoredAnswer { option, text: text.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::question::{AnswerOption, OptionKind, QuestionKind};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_must_fit_the_question() {
+        let option = |id: &str| AnswerOption { id: id.into(), label: id.into(), kind: OptionKind::Other };
+        let question = |free_text| Question {
+            number: QuestionNumber(1),
+            kind: QuestionKind::Question,
+            title: "Which?".into(),
+            detail: None,
+            options: vec![option("a"), option("b")],
+            free_text,
+        };
+        let answer = |option: Option<&str>, text: Option<&str>| Answer {
+            option: option.map(str::to_owned),
+            text: text.map(str::to_owned),
+        };
+        let second = Ok(StoredAnswer { option: Some(1), text: None });
+        assert_eq!(checked_answer(&question(false), &answer(Some("b"), None)), second);
+        let unknown = AnswerProblem::UnknownOption { given: "c".into() };
+        assert_eq!(checked_answer(&question(true), &answer(Some("c"), None)), Err(unknown));
+        let free = checked_answer(&question(true), &answer(None, Some("neither")));
+        assert_eq!(free, Ok(StoredAnswer { option: None, text: Some("neither".into()) }));
+        let refused = checked_answer(&question(false), &answer(None, Some("neither")));
+        assert_eq!(refused, Err(AnswerProblem::NoFreeText));
+        assert_eq!(checked_answer(&question(true), &answer(None, None)), Err(AnswerProblem::Empty));
+    }
+}

@@ -1,0 +1,309 @@
+//! The message queue of a task.
+//!
+//! A message is stored by [`Registry::enqueue`], marked as delivered by the supervisor *before* it is written to the
+//! agent, and settled when the agent has confirmed or refused it. So after a crash in between, the state is `delivered`,
+//! the end of the task makes it `unknown`, and it is never written twice. The end of a task settles every message of it
+//! in its own transaction: none stays queued.
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::message::{Delivery, MessageNumber, MessageState, QueuedMessage};
+use delegator_domain::task::{State, TaskId};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use super::attempt::load_attempt;
+use super::queries::query_all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{Attempt, Cas, Lost, Nonce};
+
+/// Limit for the messages of one task that are not delivered yet.
+pub const MAX_QUEUED_MESSAGES: u32 = 1000;
+/// Characters of a message that are stored to show it.
+const EXCERPT_CHARS: usize = 200;
+const NOT_DELIVERED: &str = "the task ended before it was delivered";
+const NOT_CONFIRMED: &str = "the task ended before the agent confirmed it";
+const TEXT_LOST: &str = "its text could not be read";
+
+/// A stored message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub number: MessageNumber,
+    pub delivery: Delivery,
+    pub state: MessageState,
+    /// Why it failed, or why its delivery is unknown.
+    pub reason: Option<String>,
+    /// The beginning of the text, redacted.
+    pub excerpt: String,
+    /// The length of the text.
+    pub bytes: u64,
+    pub sent_at_ms: i64,
+    pub delivered_at_ms: Option<i64>,
+    pub settled_at_ms: Option<i64>,
+}
+
+/// The result of [`Registry::enqueue`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnqueueOutcome {
+    Queued(Message),
+    /// The task has ended; nothing was stored.
+    Ended {
+        state: State,
+    },
+    /// [`MAX_QUEUED_MESSAGES`] messages wait already; nothing was stored.
+    Full,
+    Unknown,
+}
+
+/// A change of a message's state.
+struct Change {
+    message: MessageNumber,
+    from: MessageState,
+    to: MessageState,
+    reason: Option<String>,
+}
+
+/// The number of messages of a task by state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessageCounts {
+    pub queued: u64,
+    pub delivered: u64,
+    pub accepted: u64,
+    pub failed: u64,
+    pub unknown: u64,
+}
+
+impl MessageCounts {
+    pub fn total(&self) -> u64 {
+        self.queued + self.delivered + self.accepted + self.failed + self.unknown
+    }
+
+    fn add(&mut self, state: MessageState, count: u64) {
+        let counted = match state {
+            MessageState::Queued => &mut self.queued,
+            MessageState::Delivered => &mut self.delivered,
+            MessageState::Accepted => &mut self.accepted,
+            MessageState::Failed => &mut self.failed,
+            MessageState::Unknown => &mut self.unknown,
+        };
+        *counted += count;
+    }
+}
+
+pub(crate) const FIRST_QUEUED: &str = "SELECT number, file FROM messages INDEXED BY messages_state \
+     WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND state = 'queued' AND delivery = ?2 ORDER BY number LIMIT 1";
+pub(crate) const COUNT_BY_STATE: &str = "SELECT state, count(*) AS count FROM messages INDEXED BY messages_state \
+     WHERE task = (SELECT seq FROM tasks WHERE id = ?1) GROUP BY state";
+pub(crate) const LAST: &str = "SELECT * FROM messages \
+     WHERE task = (SELECT seq FROM tasks WHERE id = ?1) ORDER BY number DESC LIMIT ?2";
+pub(crate) const SETTLE_ALL: &str = "UPDATE messages INDEXED BY messages_state SET state = ?2, reason = ?3, settled_at_ms = ?4 \
+     WHERE task = ?1 AND state = ?5";
+
+impl Registry {
+    /// Stores a message durably at the end of the queue; `file` is a fresh name for its text.
+    pub fn enqueue(
+        &mut self,
+        id: &TaskId,
+        text: &str,
+        delivery: Delivery,
+        file: &Nonce,
+        now_ms: i64,
+    ) -> Result<EnqueueOutcome, RegistryError> {
+        if let Some(refusal) = self.read(|db| refusal(db, id))? {
+            return Ok(refusal);
+        }
+        self.dir.check_space_for(text.len())?;
+        let dir = self.dir.task(id);
+        if let Err(error) = dir.write_message(file, text) {
+            // The end of the task removes the folder.
+            return self.read(|db| refusal(db, id))?.ok_or(error);
+        }
+        crash_point(CrashPoint::MessageWritten);
+        let excerpt = self.sink.excerpt(text, EXCERPT_CHARS);
+        let outcome = self.write(|db| match refusal(db, id)? {
+            Some(refusal) => Ok(refusal),
+            None => insert(db, id, (&excerpt, text.len()), delivery, file, now_ms),
+        });
+        crash_point(CrashPoint::MessageQueued);
+        // After a disk error it is unknown whether the row was committed; the file stays until the end of the task.
+        if !matches!(outcome, Ok(EnqueueOutcome::Queued(_)) | Err(RegistryError::Database { .. })) {
+            dir.remove_message(file);
+        }
+        outcome
+    }
+
+    /// Marks the next message as delivered, durably, and returns it: the oldest for now, else the oldest for the next
+    /// turn, unless `only_now`. The caller must write it to the agent at most once. A message whose text is lost fails.
+    pub fn take_next_message(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        only_now: bool,
+        now_ms: i64,
+    ) -> Result<Option<QueuedMessage>, RegistryError> {
+        while let Some((number, file, delivery)) = self.read(|db| first_queued(db, id, only_now))? {
+            let text = self.dir.task(id).read_message(&file);
+            let (to, reason) = match &text {
+                Ok(Some(_)) => (MessageState::Delivered, None),
+                _ => (MessageState::Failed, Some(TEXT_LOST.to_owned())),
+            };
+            let change = Change { message: number, from: MessageState::Queued, to, reason };
+            if let Cas::Lost(_) = self.change_message(id, nonce, &change, now_ms)? {
+                return Ok(None);
+            }
+            crash_point(CrashPoint::MessageDelivered);
+            if let Ok(Some(text)) = text {
+                return Ok(Some(QueuedMessage { number, text, delivery }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Records that the agent accepted a delivered message, or why it refused it, and removes its text.
+    pub fn settle_message(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        message: MessageNumber,
+        refusal: Option<&str>,
+        now_ms: i64,
+    ) -> Result<Cas<()>, RegistryError> {
+        let to = if refusal.is_some() { MessageState::Failed } else { MessageState::Accepted };
+        let reason = self.sink.optional(refusal);
+        let change = Change { message, from: MessageState::Delivered, to, reason };
+        let file = match self.change_message(id, nonce, &change, now_ms)? {
+            Cas::Applied(file) => file,
+            Cas::Lost(lost) => return Ok(Cas::Lost(lost)),
+        };
+        crash_point(CrashPoint::MessageSettled);
+        self.dir.task(id).remove_message(&file);
+        Ok(Cas::Applied(()))
+    }
+
+    /// Changes the state of a message of the current attempt. Returns the name of its file.
+    fn change_message(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        Change { message, from, to, reason }: &Change,
+        now_ms: i64,
+    ) -> Result<Cas<Nonce>, RegistryError> {
+        let attempt = Attempt::working(nonce.clone());
+        let column = if *to == MessageState::Delivered { "delivered_at_ms" } else { "settled_at_ms" };
+        let sql = format!(
+            "UPDATE messages SET state = :to, reason = :reason, {column} = :now \
+             WHERE task = :task AND number = :number AND state = :from RETURNING file"
+        );
+        self.write(|db| {
+            let stored = match load_attempt(db, id, &attempt)? {
+                Ok(stored) => stored,
+                Err(lost) => return Ok(Cas::Lost(lost)),
+            };
+            let values = named_params! {
+                ":to": to.name(), ":reason": reason, ":now": now_ms,
+                ":task": stored.seq, ":number": message.0, ":from": from.name(),
+            };
+            let file = db.prepare_cached(&sql)?.query_row(values, file_from).optional()?;
+            Ok(file.map_or(Cas::Lost(Lost { actual: Some(stored.state) }), Cas::Applied))
+        })
+    }
+
+    /// Whether a message waits to be taken. Cheap.
+    pub fn has_queued_message(&self, id: &TaskId, only_now: bool) -> Result<bool, RegistryError> {
+        self.read(|db| Ok(first_queued(db, id, only_now)?.is_some()))
+    }
+
+    pub fn message_counts(&self, id: &TaskId) -> Result<MessageCounts, RegistryError> {
+        let counts = self.read(|db| query_all(db, COUNT_BY_STATE, [id.as_str()], count_from))?;
+        let mut total = MessageCounts::default();
+        counts.into_iter().for_each(|(state, count)| total.add(state, count));
+        Ok(total)
+    }
+
+    /// The last messages of a task, oldest first.
+    pub fn last_messages(&self, id: &TaskId, limit: u32) -> Result<Vec<Message>, RegistryError> {
+        let mut messages = self.read(|db| query_all(db, LAST, (id.as_str(), limit), message_from))?;
+        messages.reverse();
+        Ok(messages)
+    }
+}
+
+/// Settles the messages of a task that ends: one that was not delivered has failed; whether the agent got one that it has
+/// not confirmed is unknown.
+pub(crate) fn settle_all(db: &Connection, seq: i64, now_ms: i64) -> rusqlite::Result<()> {
+    let mut settle = db.prepare_cached(SETTLE_ALL)?;
+    for (from, to, reason) in [
+        (MessageState::Queued, MessageState::Failed, NOT_DELIVERED),
+        (MessageState::Delivered, MessageState::Unknown, NOT_CONFIRMED),
+    ] {
+        settle.execute((seq, to.name(), reason, now_ms, from.name()))?;
+    }
+    Ok(())
+}
+
+/// Why a message cannot be stored.
+fn refusal(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<EnqueueOutcome>> {
+    let Some(stored) = row::load_state(db, id)? else { return Ok(Some(EnqueueOutcome::Unknown)) };
+    if stored.state.is_terminal() {
+        return Ok(Some(EnqueueOutcome::Ended { state: stored.state }));
+    }
+    let sql = "SELECT count(*) FROM messages INDEXED BY messages_state WHERE task = ?1 AND state = 'queued'";
+    let queued: u32 = db.prepare_cached(sql)?.query_row([stored.seq], |row| row.get(0))?;
+    Ok((queued >= MAX_QUEUED_MESSAGES).then_some(EnqueueOutcome::Full))
+}
+
+fn insert(
+    db: &Connection,
+    id: &TaskId,
+    (excerpt, bytes): (&str, usize),
+    delivery: Delivery,
+    file: &Nonce,
+    now_ms: i64,
+) -> rusqlite::Result<EnqueueOutcome> {
+    let sql = "INSERT INTO messages (task, number, file, delivery, state, excerpt, bytes, sent_at_ms) \
+               SELECT seq, 1 + coalesce((SELECT max(number) FROM messages WHERE task = seq), 0), \
+               :file, :delivery, 'queued', :excerpt, :bytes, :now FROM tasks WHERE id = :id RETURNING *";
+    let values = named_params! {
+        ":file": file.as_str(), ":delivery": delivery.name(), ":excerpt": excerpt,
+        ":bytes": bytes as u64, ":now": now_ms, ":id": id.as_str(),
+    };
+    db.prepare_cached(sql)?.query_row(values, message_from).map(EnqueueOutcome::Queued)
+}
+
+fn first_queued(
+    db: &Connection,
+    id: &TaskId,
+    only_now: bool,
+) -> rusqlite::Result<Option<(MessageNumber, Nonce, Delivery)>> {
+    let mut statement = db.prepare_cached(FIRST_QUEUED)?;
+    let mut first = |delivery: Delivery| {
+        let read = |row: &Row<'_>| Ok((MessageNumber(row.get("number")?), file_from(row)?, delivery));
+        statement.query_row((id.as_str(), delivery.name()), read).optional()
+    };
+    match first(Delivery::Now)? {
+        None if !only_now => first(Delivery::Next),
+        found => Ok(found),
+    }
+}
+
+fn file_from(row: &Row<'_>) -> rusqlite::Result<Nonce> {
+    row::parse_column(row, "file", Nonce::from_text)
+}
+
+fn count_from(row: &Row<'_>) -> rusqlite::Result<(MessageState, u64)> {
+    Ok((row::parse_column(row, "state", MessageState::from_name)?, row.get("count")?))
+}
+
+fn message_from(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        number: MessageNumber(row.get("number")?),
+        delivery: row::parse_column(row, "delivery", Delivery::from_name)?,
+        state: row::parse_column(row, "state", MessageState::from_name)?,
+        reason: row.get("reason")?,
+        excerpt: row.get("excerpt")?,
+        bytes: row.get("bytes")?,
+        sent_at_ms: row.get("sent_at_ms")?,
+        delivered_at_ms: row.get("delivered_at_ms")?,
+        settled_at_ms: row.get("settled_at_ms")?,
+    })
+}

@@ -1,0 +1,248 @@
+//! The questions of an agent, and their answers.
+//!
+//! A question is open until it is answered, expires, is withdrawn by the agent, or the task ends. Each of these is a
+//! change from `open`, so the first one wins, and an answer that comes too late gets the stored question back.
+//!
+//! The texts in the database are redacted. So an option is stored by its position, and the unredacted text of an answer
+//! is in a file until the supervisor has read it.
+
+use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::question::{AnswerOption, Question, QuestionKind, QuestionNumber, QuestionState};
+use delegator_domain::task::TaskId;
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use super::attempt::load_attempt;
+use super::queries::query_all;
+use crate::error::RegistryError;
+use crate::registry::Registry;
+use crate::row;
+use crate::task::{Attempt, Cas, Lost, Nonce};
+
+/// A question as it is stored, with redacted texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredQuestion {
+    pub question: Question,
+    pub state: QuestionState,
+    pub asked_at_ms: i64,
+    pub expires_at_ms: i64,
+    /// Set once it is answered.
+    pub answer: Option<StoredAnswer>,
+    /// When it was answered, expired or was withdrawn.
+    pub closed_at_ms: Option<i64>,
+}
+
+/// An answer: an option, a text, or both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredAnswer {
+    /// The position of the option in the question.
+    pub option: Option<usize>,
+    pub text: Option<String>,
+}
+
+/// The result of [`Registry::answer`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerOutcome {
+    Recorded(StoredQuestion),
+    /// It was closed before; nothing was changed.
+    Closed(StoredQuestion),
+    Unknown,
+}
+
+pub(crate) const ONE: &str =
+    "SELECT * FROM questions WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND number = ?2";
+pub(crate) const OPEN: &str = "SELECT * FROM questions INDEXED BY questions_open \
+     WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND state = 'open' ORDER BY number";
+pub(crate) const ALL_OPEN: &str = "SELECT questions.*, tasks.id FROM questions INDEXED BY questions_open \
+     JOIN tasks ON tasks.seq = questions.task WHERE questions.state = 'open' ORDER BY questions.task, questions.number";
+pub(crate) const WITHDRAW_ALL: &str = "UPDATE questions INDEXED BY questions_open \
+     SET state = 'withdrawn', closed_at_ms = ?2 WHERE task = ?1 AND state = 'open'";
+
+impl Registry {
+    /// Stores a question of the current attempt.
+    pub fn ask(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        question: &Question,
+        expires_at_ms: i64,
+        now_ms: i64,
+    ) -> Result<Cas<()>, RegistryError> {
+        let attempt = Attempt::working(nonce.clone());
+        let question = &self.sink.question(question);
+        let options = serde_json::json!(question.options).to_string();
+        let sql = "INSERT INTO questions (task, number, kind, title, detail, options, free_text, asked_at_ms, \
+                   expires_at_ms, state) VALUES (:task, :number, :kind, :title, :detail, :options, :free_text, :now, \
+                   :expires, 'open')";
+        let outcome = self.write(|db| {
+            let stored = match load_attempt(db, id, &attempt)? {
+                Ok(stored) => stored,
+                Err(lost) => return Ok(Cas::Lost(lost)),
+            };
+            let values = named_params! {
+                ":task": stored.seq,
+                ":number": question.number.0,
+                ":kind": question.kind.name(),
+                ":title": question.title,
+                ":detail": question.detail,
+                ":options": options,
+                ":free_text": question.free_text,
+                ":now": now_ms,
+                ":expires": expires_at_ms,
+            };
+            db.execute(sql, values)?;
+            Ok(Cas::Applied(()))
+        })?;
+        Ok(outcome)
+    }
+
+    /// Answers an open question; the first answer wins. `file` is a fresh name for the text. The caller has checked that
+    /// the question permits this answer.
+    pub fn answer(
+        &mut self,
+        id: &TaskId,
+        number: QuestionNumber,
+        answer: &StoredAnswer,
+        file: &Nonce,
+        now_ms: i64,
+    ) -> Result<AnswerOutcome, RegistryError> {
+        let find = |db: &Connection| find(db, id, number);
+        let is_open = |found: &StoredQuestion| found.state == QuestionState::Open;
+        match self.read(find)? {
+            None => return Ok(AnswerOutcome::Unknown),
+            Some(found) if !is_open(&found) => return Ok(AnswerOutcome::Closed(found)),
+            Some(_) => {}
+        }
+        let dir = self.dir.task(id);
+        if let Some(text) = &answer.text
+            && let Err(error) = dir.write_message(file, text)
+        {
+            // The end of the task removes the folder.
+            let closed = self.read(find)?.filter(|found| !is_open(found));
+            return closed.map(AnswerOutcome::Closed).ok_or(error);
+        }
+        crash_point(CrashPoint::AnswerWritten);
+        let text = self.sink.optional(answer.text.as_deref());
+        let stored_file = answer.text.as_ref().map(|_| file.as_str());
+        let sql = "UPDATE questions SET state = 'answered', answer_option = ?3, answer_text = ?4, answer_file = ?5, \
+                   closed_at_ms = ?6 WHERE task = (SELECT seq FROM tasks WHERE id = ?1) AND number = ?2 AND state = 'open'";
+        let outcome = self.write(|db| {
+            let values = (id.as_str(), number.0, answer.option, &text, stored_file, now_ms);
+            let is_first = db.prepare_cached(sql)?.execute(values)? == 1;
+            Ok(match find(db)? {
+                None => AnswerOutcome::Unknown,
+                Some(found) if is_first => AnswerOutcome::Recorded(found),
+                Some(found) => AnswerOutcome::Closed(found),
+            })
+        });
+        crash_point(CrashPoint::AnswerRecorded);
+        // After a disk error it is unknown whether the answer was recorded; the file stays until the end of the task.
+        if !matches!(outcome, Ok(AnswerOutcome::Recorded(_)) | Err(RegistryError::Database { .. })) {
+            dir.remove_message(file);
+        }
+        outcome
+    }
+
+    /// Closes a question of the current attempt without an answer: `state` is expired or withdrawn. Lost if it is closed already, for example because it
+    /// was answered meanwhile.
+    pub fn close_question(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        number: QuestionNumber,
+        state: QuestionState,
+        now_ms: i64,
+    ) -> Result<Cas<()>, RegistryError> {
+        let attempt = Attempt::working(nonce.clone());
+        let sql = "UPDATE questions SET state = ?3, closed_at_ms = ?4 WHERE task = ?1 AND number = ?2 AND state = 'open'";
+        let outcome = self.write(|db| {
+            let stored = match load_attempt(db, id, &attempt)? {
+                Ok(stored) => stored,
+                Err(lost) => return Ok(Cas::Lost(lost)),
+            };
+            Ok(match db.execute(sql, (stored.seq, number.0, state.name(), now_ms))? {
+                0 => Cas::Lost(Lost { actual: Some(stored.state) }),
+                _ => Cas::Applied(()),
+            })
+        })?;
+        Ok(outcome)
+    }
+
+    /// The answers among these questions, unredacted. Removes the files with their texts.
+    pub fn take_answers(
+        &mut self,
+        id: &TaskId,
+        asked: &[QuestionNumber],
+    ) -> Result<Vec<(QuestionNumber, StoredAnswer)>, RegistryError> {
+        let dir = self.dir.task(id);
+        let mut taken = Vec::new();
+        for number in asked {
+            let found = self.read(|db| find_with_file(db, id, *number))?;
+            let Some((StoredQuestion { answer: Some(answer), .. }, file)) = found else { continue };
+            let written = file.as_ref().map(|file| dir.read_message(file)).transpose()?.flatten();
+            taken.push((*number, StoredAnswer { text: written.or(answer.text), ..answer }));
+            file.iter().for_each(|file| dir.remove_message(file));
+        }
+        Ok(taken)
+    }
+
+    pub fn question(
+        &self,
+        id: &TaskId,
+        number: QuestionNumber,
+    ) -> Result<Option<StoredQuestion>, RegistryError> {
+        self.read(|db| find(db, id, number))
+    }
+
+    /// The open questions of a task, oldest first.
+    pub fn open_questions(&self, id: &TaskId) -> Result<Vec<StoredQuestion>, RegistryError> {
+        self.read(|db| query_all(db, OPEN, [id.as_str()], question_from))
+    }
+
+    /// The open questions of all tasks.
+    pub fn all_open_questions(&self) -> Result<Vec<(TaskId, StoredQuestion)>, RegistryError> {
+        let read = |row: &Row<'_>| Ok((row::id_from(row)?, question_from(row)?));
+        self.read(|db| query_all(db, ALL_OPEN, (), read))
+    }
+}
+
+/// Withdraws the open questions of a task that ends.
+pub(crate) fn withdraw_all(db: &Connection, seq: i64, now_ms: i64) -> rusqlite::Result<()> {
+    db.prepare_cached(WITHDRAW_ALL)?.execute((seq, now_ms)).map(drop)
+}
+
+fn find(db: &Connection, id: &TaskId, number: QuestionNumber) -> rusqlite::Result<Option<StoredQuestion>> {
+    db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), question_from).optional()
+}
+
+fn find_with_file(
+    db: &Connection,
+    id: &TaskId,
+    number: QuestionNumber,
+) -> rusqlite::Result<Option<(StoredQuestion, Option<Nonce>)>> {
+    let read = |row: &Row<'_>| {
+        let file: Option<String> = row.get("answer_file")?;
+        Ok((question_from(row)?, file.as_deref().and_then(Nonce::from_text)))
+    };
+    db.prepare_cached(ONE)?.query_row((id.as_str(), number.0), read).optional()
+}
+
+fn question_from(row: &Row<'_>) -> rusqlite::Result<StoredQuestion> {
+    let options: Vec<AnswerOption> = row::json("options", row.get("options")?)?;
+    let state = row::parse_column(row, "state", QuestionState::from_name)?;
+    let answer = StoredAnswer { option: row.get("answer_option")?, text: row.get("answer_text")? };
+    Ok(StoredQuestion {
+        question: Question {
+            number: QuestionNumber(row.get("number")?),
+            kind: row::parse_column(row, "kind", QuestionKind::from_name)?,
+            title: row.get("title")?,
+            detail: row.get("detail")?,
+            options,
+            free_text: row.get("free_text")?,
+        },
+        state,
+        asked_at_ms: row.get("asked_at_ms")?,
+        expires_at_ms: row.get("expires_at_ms")?,
+        answer: (state == QuestionState::Answered).then_some(answer),
+        closed_at_ms: row.get("closed_at_ms")?,
+    })
+}

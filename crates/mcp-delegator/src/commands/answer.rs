@@ -1,0 +1,184 @@
+//! `answer`: answer a question of a running agent, or show it.
+//!
+//! The first answer wins; later ones fail with the one that won. The agent of a task cannot answer its own questions.
+
+use delegator_domain::question::{Answer as QuestionAnswer, Question, QuestionNumber};
+use delegator_domain::task::TaskId;
+use delegator_engine::{MARKER, parse_task_marker};
+use delegator_registry::StoredQuestion;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::context::Context;
+use crate::commands::inputs::TaskIdInput;
+use crate::commands::local::tasks::{engine, resolve_task};
+use crate::commands::{Command, prepare};
+use crate::error::{AppError, ErrorCode, Problem};
+use crate::output::data::conversation::QuestionData;
+use crate::output::documents::conversation;
+use crate::output::documents::document::{Block, Document, facts, scalar};
+use crate::output::outcome::CommandOutput;
+use crate::spec::{CommandSpec, Example, Shape};
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Answer {
+    #[serde(flatten)]
+    pub task: TaskIdInput,
+    /// An option of the question, by its id or label; or a text, if the question accepts one
+    #[schemars(length(min = 1, max = 100_000), extend("x-positional" = true))]
+    pub answer: Option<String>,
+    /// Number of the question; needed only if several are open
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub question: Option<u32>,
+    /// Id of an option
+    #[schemars(length(min = 1, max = 10_000))]
+    pub option: Option<String>,
+    /// A text
+    #[schemars(length(min = 1, max = 100_000), extend("x-stdin" = true))]
+    pub text: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AnsweredQuestion {
+    pub task_id: String,
+    #[serde(flatten)]
+    pub question: QuestionData,
+}
+
+const QUESTION_SHOWN: &str = "question_shown";
+
+pub const SPEC: CommandSpec = CommandSpec {
+    details: "Without an answer it shows the open question. The first answer wins. An agent cannot answer its own question.",
+    shape: Shape::Action("question_answered"),
+    other_actions: &[QUESTION_SHOWN],
+    failures: &[
+        ErrorCode::TaskNotFound,
+        ErrorCode::InvalidId,
+        ErrorCode::NotFound,
+        ErrorCode::WrongState,
+        ErrorCode::PolicyBlocked,
+    ],
+    examples: &[
+        Example { command: "mcp-delegator answer T-local-…", shows: "the open question and its options" },
+        Example {
+            command: "mcp-delegator answer T-local-… allow_once",
+            shows: "the question, answered with that option",
+        },
+    ],
+    check,
+    ..CommandSpec::new::<Answer, AnsweredQuestion>(&["answer"], "Answer a question of a running agent")
+};
+
+pub const COMMAND: Command =
+    Command { describe, prepare: Some(|input| prepare(input, run)), ..Command::new(&SPEC) };
+
+fn check(input: &Value) -> Vec<Problem> {
+    let is_given = |key: &&&str| input.get(**key).is_some_and(|value| !value.is_null());
+    let explicit = ["option", "text"];
+    match (input.get("answer"), explicit.iter().find(is_given)) {
+        (Some(Value::String(_)), Some(other)) => {
+            let message = format!("cannot be given together with {{input:{other}}}");
+            vec![Problem::new(ErrorCode::InvalidValue, "answer", message)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppError> {
+    let engine = engine(context)?;
+    let id = resolve_task(&engine, &input.task.task_id)?;
+    let stored = engine.question(&id, input.question.map(QuestionNumber))?;
+    let Some(answer) = requested_answer(&stored.question, &input) else {
+        let output = output(&id, &stored);
+        return Ok(CommandOutput { shape: Some(Shape::Action(QUESTION_SHOWN)), ..output });
+    };
+    refuse_own_answer(context, &id)?;
+    let answered = engine.answer_question(&id, stored.question.number, &answer)?;
+    let message = format!("Question {} of {id} answered", answered.question.number);
+    Ok(CommandOutput { message: Some(message), ..output(&id, &answered) })
+}
+
+/// A permission that an agent gives itself is none.
+fn refuse_own_answer(context: &Context<'_>, id: &TaskId) -> Result<(), AppError> {
+    let caller = context.process.variable(MARKER).and_then(parse_task_marker);
+    match caller {
+        Some((caller, _)) if caller == *id => {
+            let message = format!("Task {id} cannot answer its own question.");
+            Err(AppError::new(ErrorCode::PolicyBlocked, message)
+                .suggest("Wait for the user, or continue without the answer."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The answer in the input; `None` if there is none. An unspecific answer is an option if one has this id or label.
+fn requested_answer(question: &Question, input: &Answer) -> Option<QuestionAnswer> {
+    if input.option.is_some() || input.text.is_some() {
+        return Some(QuestionAnswer { option: input.option.clone(), text: input.text.clone() });
+    }
+    let given = input.answer.as_ref()?;
+    let by_id = question.options.iter().find(|option| option.id == *given);
+    let by_label = || question.options.iter().find(|option| option.label.eq_ignore_ascii_case(given));
+    let option = by_id.or_else(by_label).map(|option| option.id.clone());
+    Some(match option {
+        None if question.free_text => QuestionAnswer { option: None, text: Some(given.clone()) },
+        None => QuestionAnswer { option: Some(given.clone()), text: None },
+        option => QuestionAnswer { option, text: None },
+    })
+}
+
+fn output(id: &TaskId, question: &StoredQuestion) -> CommandOutput {
+    CommandOutput::done(AnsweredQuestion { task_id: id.to_string(), question: question.into() })
+}
+
+fn describe(data: &Value) -> Document {
+    let (number, task) = (scalar(&data["question"]), scalar(&data["task_id"]));
+    if data["state"] != "answered" {
+        let title = format!("Question {number} of {task} is {}", scalar(&data["state"]));
+        return conversation::append_question(Document::titled(title), &data["task_id"], data);
+    }
+    let known = [("question", "/title"), ("option", "/answer/option"), ("text", "/answer/text")];
+    Document::titled(format!("Question {number} of {task} answered")).block(Block::Facts(facts(data, &known)))
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::question::{AnswerOption, OptionKind, QuestionKind};
+
+    use super::*;
+    use crate::commands::inputs::TaskRef;
+
+    #[test]
+    fn an_answer_is_an_option_if_one_has_this_id_or_label() {
+        let option = |id: &str, label: &str| AnswerOption {
+            id: id.into(),
+            label: label.into(),
+            kind: OptionKind::Other,
+        };
+        let question = |free_text| Question {
+            number: QuestionNumber(1),
+            kind: QuestionKind::Question,
+            title: "Which?".into(),
+            detail: None,
+            options: vec![option("a", "First"), option("first", "Second")],
+            free_text,
+        };
+        let answer = |free_text, given: &str| {
+            let input = Answer {
+                task: TaskIdInput { task_id: TaskRef::from_text("abcd").unwrap() },
+                answer: Some(given.to_owned()),
+                question: None,
+                option: None,
+                text: None,
+            };
+            let answer = requested_answer(&question(free_text), &input).unwrap();
+            (answer.option, answer.text)
+        };
+        assert_eq!(answer(true, "a"), (Some("a".into()), None));
+        assert_eq!(answer(true, "first"), (Some("first".into()), None), "an id comes before a label");
+        assert_eq!(answer(true, "SECOND"), (Some("first".into()), None));
+        assert_eq!(answer(true, "neither"), (None, Some("neither".into())));
+        assert_eq!(answer(false, "neither"), (Some("neither".into()), None), "which is then refused");
+    }
+}

@@ -1,0 +1,213 @@
+//! Passes the questions of awaited agents on to the user of the client, while a call waits for their tasks.
+//!
+//! The client shows a question as an elicitation form, one at a time. An answer is recorded like one from the command
+//! line: the first one wins. A user who declines or closes the form gives no answer; the question stays open for others,
+//! and this call does not ask it again. The form is withdrawn when the question is closed or the wait is over.
+//!
+//! The protocol of 2026-07-28 has no elicitation requests. There the question is only part of the response.
+
+use std::collections::HashSet;
+
+use delegator_domain::question::{Answer, Question, QuestionKind, QuestionNumber};
+use delegator_domain::task::TaskId;
+use delegator_engine::Engine;
+use delegator_engine::wait_thread::OpenQuestions;
+use delegator_registry::StoredQuestion;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+    EnumSchema, PrimitiveSchemaDefinition, ServerRequest, StringSchema,
+};
+use rmcp::service::{PeerRequestOptions, RequestContext};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::mcp::server::run_blocking;
+use crate::mcp::tools::confirmation::{can_ask, uses_input_required};
+use crate::mcp::tools::confirmation_text::code_span;
+
+/// Fields of the form.
+const OPTION: &str = "answer";
+const TEXT: &str = "text";
+/// Maximum characters of a text of the agent in the form.
+const MAX_TEXT_CHARS: usize = 2_000;
+
+/// Whether questions can be passed on during this call.
+pub(super) fn can_pass_on(context: &RequestContext<RoleServer>) -> bool {
+    can_ask(context) && !uses_input_required(context)
+}
+
+/// Asks the open questions until `open` is closed.
+pub(super) async fn ask_user(
+    context: &RequestContext<RoleServer>,
+    engine: &Engine,
+    mut open: watch::Receiver<OpenQuestions>,
+) {
+    let mut asked: HashSet<(TaskId, QuestionNumber)> = HashSet::new();
+    // The sender is gone when the wait is over.
+    while open.has_changed().is_ok() {
+        let key = |(task, stored): &(TaskId, StoredQuestion)| (task.clone(), stored.question.number);
+        let next = open.borrow_and_update().iter().find(|entry| !asked.contains(&key(entry))).cloned();
+        match next {
+            Some((task, stored)) => {
+                asked.insert((task.clone(), stored.question.number));
+                let answer = ask(context, &task, &stored.question, open.clone()).await;
+                if let Some(answer) = answer {
+                    record(engine, task, stored.question.number, answer).await;
+                }
+            }
+            None => drop(open.changed().await),
+        }
+    }
+}
+
+/// An answer that comes too late, or does not fit, changes nothing: the question is closed, or stays open for others.
+async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: Answer) {
+    let engine = engine.clone();
+    let recorded = run_blocking(move || Ok(engine.answer_question(&task, number, &answer)?)).await;
+    if let Err(error) = recorded {
+        tracing::debug!(error = error.message, "an answer was not recorded");
+    }
+}
+
+/// Shows the form. `None` if the user gave no answer, or the question was closed meanwhile.
+async fn ask(
+    context: &RequestContext<RoleServer>,
+    task: &TaskId,
+    question: &Question,
+    open: watch::Receiver<OpenQuestions>,
+) -> Option<Answer> {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(task, question)));
+    let options = PeerRequestOptions::no_options();
+    let mut pending = context.peer.send_cancellable_request(request, options).await.ok()?;
+    tokio::select! {
+        biased;
+        () = context.ct.cancelled() => {
+            let _ = pending.cancel(Some("The call was cancelled.".to_owned())).await;
+            None
+        }
+        answer = &mut pending.rx => match answer {
+            Ok(Ok(ClientResult::ElicitResult(answer))) => parse_answer(question, &answer),
+            _ => None,
+        },
+        () = until_closed(task, question.number, open) => {
+            let _ = pending.cancel(Some("The question is not open any more.".to_owned())).await;
+            None
+        }
+    }
+}
+
+/// Returns when the question is not open any more, or the wait is over.
+async fn until_closed(task: &TaskId, number: QuestionNumber, mut open: watch::Receiver<OpenQuestions>) {
+    let is_this = |(id, stored): &(TaskId, StoredQuestion)| id == task && stored.question.number == number;
+    let _ = open.wait_for(|open| !open.iter().any(is_this)).await;
+}
+
+fn form(task: &TaskId, question: &Question) -> ElicitRequestParams {
+    let mut schema = ElicitationSchema::builder();
+    let is_choice = !question.options.is_empty();
+    if is_choice {
+        let ids = question.options.iter().map(|option| option.id.clone()).collect();
+        let labels = question.options.iter().map(|option| option.label.clone()).collect();
+        let titled = EnumSchema::builder(ids).title("Answer").enum_titles(labels);
+        if let Ok(titled) = titled {
+            let options = PrimitiveSchemaDefinition::Enum(titled.build());
+            schema = match question.free_text {
+                true => schema.property(OPTION, options),
+                false => schema.required_property(OPTION, options),
+            };
+        }
+    }
+    if question.free_text {
+        let title = if is_choice { "Or another answer" } else { "Answer" };
+        let text = PrimitiveSchemaDefinition::String(StringSchema::new().title(title));
+        schema = if is_choice { schema.property(TEXT, text) } else { schema.required_property(TEXT, text) };
+    }
+    let requested_schema = schema.build().unwrap_or_else(|_| ElicitationSchema::new(Default::default()));
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: message(task, question),
+        requested_schema,
+    }
+}
+
+/// The texts of the agent may try to look like ours, so they are shown as code.
+fn message(task: &TaskId, question: &Question) -> String {
+    let asks = match question.kind {
+        QuestionKind::Permission => "asks for permission",
+        QuestionKind::Question => "asks",
+    };
+    let title = code_span(&question.title, MAX_TEXT_CHARS);
+    let detail = question.detail.as_ref().map(|detail| format!("\n\n{}", code_span(detail, MAX_TEXT_CHARS)));
+    format!("The agent of task {task} {asks}: {title}{}", detail.unwrap_or_default())
+}
+
+/// The answer in an accepted form; `None` if it is declined, closed or empty.
+fn parse_answer(question: &Question, result: &ElicitResult) -> Option<Answer> {
+    if result.action != ElicitationAction::Accept {
+        return None;
+    }
+    let content = result.content.as_ref()?;
+    let text_of = |field: &str| content.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = text_of(TEXT).filter(|_| question.free_text).map(str::to_owned);
+    let option = text_of(OPTION).map(str::to_owned);
+    (option.is_some() || text.is_some()).then_some(Answer { option, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::question::{AnswerOption, OptionKind};
+    use delegator_domain::task::TaskLocation;
+    use serde_json::json;
+
+    use super::*;
+
+    fn question(options: &[&str], free_text: bool) -> Question {
+        let option =
+            |id: &&str| AnswerOption { id: (*id).into(), label: format!("{id}!"), kind: OptionKind::Other };
+        Question {
+            number: QuestionNumber(3),
+            kind: QuestionKind::Permission,
+            title: "Run `make`?\nYes".into(),
+            detail: Some("make all".into()),
+            options: options.iter().map(option).collect(),
+            free_text,
+        }
+    }
+
+    #[test]
+    fn the_form_is_flat_and_has_a_field_for_options_and_for_text() {
+        let task = TaskId::from_random(TaskLocation::Local, [7; 16]);
+        for (options, free_text, fields, required) in [
+            (&["yes", "no"][..], false, &["answer"][..], &["answer"][..]),
+            (&["yes", "no"], true, &["answer", "text"], &[]),
+            (&[], true, &["text"], &["text"]),
+        ] {
+            let form = json!(form(&task, &question(options, free_text)));
+            let schema = &form["requestedSchema"];
+            let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+            assert_eq!(names, fields, "{form}");
+            let listed = schema.get("required").cloned().unwrap_or(json!([]));
+            assert_eq!(listed, json!(required), "{form}");
+            assert!(form["message"].as_str().unwrap().contains(task.as_str()), "{form}");
+        }
+    }
+
+    #[test]
+    fn only_an_accepted_form_with_content_is_an_answer() {
+        let answer = |result: Value, free_text| {
+            let result: ElicitResult = serde_json::from_value(result).unwrap();
+            parse_answer(&question(&["yes"], free_text), &result).map(|answer| (answer.option, answer.text))
+        };
+        let accepted = |content: Value| json!({"action": "accept", "content": content});
+        assert_eq!(answer(accepted(json!({"answer": "yes"})), false), Some((Some("yes".into()), None)));
+        assert_eq!(answer(accepted(json!({"text": "maybe"})), true), Some((None, Some("maybe".into()))));
+        assert_eq!(
+            answer(accepted(json!({"answer": "yes", "text": ""})), true),
+            Some((Some("yes".into()), None))
+        );
+        assert_eq!(answer(accepted(json!({})), true), None);
+        assert_eq!(answer(json!({"action": "decline"}), true), None);
+        assert_eq!(answer(json!({"action": "cancel", "content": {"answer": "yes"}}), true), None);
+    }
+}

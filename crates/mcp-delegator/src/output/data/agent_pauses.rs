@@ -1,0 +1,43 @@
+//! Agents whose queued tasks do not start for now, in our JSON and as text.
+
+use delegator_registry::AgentPause;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::output::documents::document::scalar;
+use crate::output::values::UtcTime;
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PauseData {
+    pub agent: String,
+    /// Absent if it is paused until a user resumes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_at: Option<UtcTime>,
+    pub reason: String,
+    /// The task whose end caused the pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    pub since_at: UtcTime,
+}
+
+impl From<&AgentPause> for PauseData {
+    fn from(pause: &AgentPause) -> PauseData {
+        PauseData {
+            agent: pause.agent.clone(),
+            until_at: pause.until_ms.map(UtcTime::from_ms),
+            reason: pause.reason.clone(),
+            task_id: pause.task.as_ref().map(ToString::to_string),
+            since_at: UtcTime::from_ms(pause.since_ms),
+        }
+    }
+}
+
+/// `until 2026-01-02T03:04:05.000Z: the usage limit was reached`.
+pub fn format_pause(pause: &Value) -> String {
+    let until = match pause["until_at"].as_str() {
+        Some(until) => format!("until {until}"),
+        None => "until it is resumed".to_owned(),
+    };
+    format!("{until}: {}", scalar(&pause["reason"]))
+}
