@@ -75,7 +75,7 @@ impl Submission {
     fn check_variables(&self) -> Result<(), EngineError> {
         let EnvPolicy::AllowList(names) = &self.settings.env_policy else { return Ok(()) };
         for name in names {
-            match variable_access(self.agent.protocol, name, &self.passed_variables) {
+            match variable_access(self.agent.kind(), name, &self.passed_variables) {
                 VariableAccess::Passed => {}
                 right => {
                     let agent = self.agent.name.clone();
@@ -240,7 +240,7 @@ impl Engine {
             skipped: submission.skipped.clone(),
             umask: submission.umask,
             variables: agent_environment(
-                submission.agent.protocol,
+                submission.agent.kind(),
                 variables,
                 &submission.passed_variables,
                 &marker,

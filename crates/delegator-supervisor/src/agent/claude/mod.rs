@@ -16,7 +16,7 @@ use std::time::Duration;
 use delegator_domain::task::{FailureKind, Mode};
 use delegator_transcript::ErrorCode;
 
-use super::capabilities::{AgentInput, Capabilities, MessageSupport};
+use super::capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 use super::environment::Variables;
 use super::error_codes::kind_of_code;
 use super::launch::{LaunchRequest, PlanError};
@@ -33,6 +33,10 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     threads: true,
     sandbox: false,
     messages: MessageSupport::NextTurn,
+    usage: UsageScope::Turn,
+    cost: true,
+    plan: true,
+    exit_codes: true,
     unsupported_inputs: &[AgentInput::Profile, AgentInput::Images, AgentInput::EnvPolicy],
 };
 
