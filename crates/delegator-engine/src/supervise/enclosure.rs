@@ -18,7 +18,7 @@ use delegator_supervisor::enclosure::{Enclosure, WritablePath};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::submit::launch::Launch;
-use crate::upkeep::leftovers::TEMPORARY_DIR_PREFIX;
+use crate::upkeep::leftovers::{TEMPORARY_DIR_PREFIX, remove_temporary_dir};
 
 /// Programs create sockets in their temporary directory, whose paths must be shorter than 108 bytes.
 const MAX_TEMPORARY_BASE_BYTES: usize = 40;
@@ -45,6 +45,8 @@ pub(super) fn prepare(
         launch.check_state_dir(&state_path.path, &engine.state_dir)?;
         writable.push(state_path);
     }
+    // That of another agent, which could not run.
+    remove_temporary_dir(dir);
     let temporary = create_temporary_dir(dir, variables)?;
     writable.push(WritablePath::resolve(&temporary).map_err(io_error)?);
     variables.retain(|(name, _)| !TEMPORARY_VARIABLES.iter().any(|variable| name == variable));

@@ -79,24 +79,12 @@ pub(crate) fn supervise_task(
     }
     let group = launch.as_ref().ok().filter(|launch| !launch.settings.without_group);
     let group = group.and_then(|_| Cgroup::create(id));
-    match registry.begin_work(
-        id,
-        nonce,
-        &own_identity,
-        Some(containment(group.is_some())),
-        engine.now_ms(),
-    )? {
-        BeginOutcome::Working => {}
-        BeginOutcome::CancelRequested(request) => {
-            let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
-            let ended = finish(engine, &mut registry, id, &Attempt::starting(nonce.clone()), &end);
-            remove_wake_socket(&dir);
-            return ended;
-        }
-        BeginOutcome::Lost(_) => {
-            remove_wake_socket(&dir);
-            return Ok(());
-        }
+    let containment = Some(containment(group.is_some()));
+    let begun = registry.begin_work(id, nonce, &own_identity, containment, engine.now_ms())?;
+    if begun != BeginOutcome::Working {
+        let ended = end_before_work(engine, &mut registry, id, nonce, begun);
+        remove_wake_socket(&dir);
+        return ended;
     }
     let attempt = Attempt::working(nonce.clone());
     let ports = TaskPorts {
@@ -134,6 +122,23 @@ pub(crate) fn supervise_task(
     engine.remove_orphaned_launches(&mut registry)
 }
 
+/// Records the end of a task that was cancelled before it began.
+fn end_before_work(
+    engine: &Engine,
+    registry: &mut Registry,
+    id: &TaskId,
+    nonce: &Nonce,
+    begun: BeginOutcome,
+) -> Result<(), EngineError> {
+    match begun {
+        BeginOutcome::CancelRequested(request) => {
+            let end = Finish::bare(TaskEnd::Cancelled { reason: request.reason });
+            finish(engine, registry, id, &Attempt::starting(nonce.clone()), &end)
+        }
+        BeginOutcome::Working | BeginOutcome::Lost(_) => Ok(()),
+    }
+}
+
 fn read_launch(dir: &TaskDir, id: &TaskId) -> Result<Launch, EngineError> {
     parse_launch(id, dir.read(TaskFile::Launch)?)
 }
@@ -161,6 +166,14 @@ fn run_and_record(
 ) -> Finish {
     let mut skipped = std::mem::take(&mut launch.skipped);
     loop {
+        if let Some(reason) = ports.pause_of(&launch.agent.name) {
+            let agent = launch.agent.name.clone();
+            if launch.use_next_agent() {
+                skipped.push(SkippedAgent { agent, reason });
+                ports.record_agent(&launch, None);
+                continue;
+            }
+        }
         let prepared = match prepare(&ports.engine, &ports.id, &ports.dir, &launch, (group.take(), typical)) {
             Ok(_) if ports.end_reason().is_some() => {
                 return Finish::bare(TaskEnd::Cancelled { reason: ports.end_reason() });
@@ -178,7 +191,7 @@ fn run_and_record(
             let agent = launch.agent.name.clone();
             if launch.use_next_agent() {
                 skipped.push(SkippedAgent { agent, reason });
-                ports.record_agent(&launch);
+                ports.record_agent(&launch, Some(&result.end));
                 group = Cgroup::create(&ports.id).filter(|_| !launch.settings.without_group);
                 continue;
             }
@@ -382,6 +395,8 @@ fn write_record(dir: &TaskDir, result: &RunResult, record: &Record) -> Finish {
         summary: Some(one_sentence_summary(&result.end, result.exit, record)),
         survivors: record.survivors.clone(),
         tokens: tokens(&result.report),
+        turns: Some(result.report.turns),
+        cost_microdollars: result.report.cost.map(|cost| cost.own),
     }
 }
 

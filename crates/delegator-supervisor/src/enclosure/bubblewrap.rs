@@ -18,12 +18,26 @@ use crate::agent::{ProbeError, exit_and_output};
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Root could write to `/proc/sys` of a new `/proc`, and so make the kernel run a program outside.
+const COMMON_ARGS: [&str; 13] = [
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--unshare-pid",
+    "--proc",
+    "/proc",
+    "--ro-bind",
+    "/proc/sys",
+    "/proc/sys",
+    "--cap-drop",
+    "ALL",
+];
+
 /// The arguments of `bwrap` that run a program.
 pub(super) fn args(writable: &[WritablePath], program: &Path, args: &[OsString]) -> Vec<OsString> {
-    let mut all: Vec<OsString> =
-        ["--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc", "/proc", "--cap-drop", "ALL"]
-            .map(OsString::from)
-            .to_vec();
+    let mut all: Vec<OsString> = COMMON_ARGS.map(OsString::from).to_vec();
     // Other users have no capabilities to keep.
     if geteuid().is_root() {
         all.extend(KEPT.iter().flat_map(|(_, name)| ["--cap-add", name]).map(OsString::from));

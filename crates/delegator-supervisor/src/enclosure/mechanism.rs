@@ -21,14 +21,12 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// What it is and what it does beyond files, for `doctor`.
+    /// What it is, and what it does not cover here, for `doctor`.
     pub fn describe(&self) -> String {
         match self {
-            Mechanism::Landlock if landlock_rules::supports_scopes() => {
-                "Landlock, which also covers signals and abstract sockets".to_owned()
-            }
+            Mechanism::Landlock if landlock_rules::supports_scopes() => "Landlock".to_owned(),
             Mechanism::Landlock => {
-                "Landlock, which does not cover signals and abstract sockets before Linux 6.12".to_owned()
+                "Landlock (before Linux 6.12 it does not cover signals and abstract sockets)".to_owned()
             }
             Mechanism::Bubblewrap { program } => format!("bubblewrap ({})", program.display()),
         }

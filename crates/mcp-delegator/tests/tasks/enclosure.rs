@@ -214,6 +214,7 @@ bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo hello >&3' && echo 'connect: 
 try environment 'cat /proc/{pid}/environ'
 try 'root of a process' 'ls /proc/{pid}/root/'
 try signal 'kill -0 {pid}'
+try 'kernel setting' 'cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern'
 try terminal 'test "$(script -qec "echo a terminal" /dev/null)"'
 try child 'sleep 600 & kill $!'
 "#
@@ -225,6 +226,7 @@ try child 'sleep 600 & kill $!'
         "environment: denied",
         "root of a process: denied",
         "signal: denied",
+        "kernel setting: denied",
         "terminal: done",
         "child: done",
     ];
@@ -352,6 +354,19 @@ fn a_mode_that_cannot_be_enforced_is_refused() {
 }
 
 #[test]
+fn each_of_several_agents_gets_its_own_temporary_directory() {
+    let enclosed = Enclosed::new("auto", "echo x > \"$TMPDIR/x\" && echo done", "");
+    let broken = enclosed.stage.write_program("bin/broken", "#!/no/such/interpreter\n");
+    let file = "home/.config/mcp-delegator/config.toml";
+    let config = std::fs::read_to_string(enclosed.stage.root().join(file)).unwrap();
+    let agent = format!("[agents.broken]\nprotocol = \"plain\"\ncommand = [\"{}\"]\n", broken.display());
+    enclosed.stage.world.write(file, &format!("{config}{agent}"));
+    let id = enclosed.stage.exec(&["--agent", "broken", "--agent", "helper"]);
+    let waited = enclosed.stage.wait(&id);
+    assert_eq!(waited["data"]["final_message"], "done", "{waited}");
+}
+
+#[test]
 fn an_enclosed_reader_is_no_writer() {
     let script = "touch \"$TMPDIR/x\"; while [ ! -e go ]; do sleep 0.05; done";
     let enclosed = Enclosed::new("auto", script, "");
@@ -364,5 +379,38 @@ fn an_enclosed_reader_is_no_writer() {
         let waited = enclosed.stage.wait(task["data"]["task_id"].as_str().unwrap());
         assert_eq!(waited["data"]["state"], "completed", "{waited}");
         assert_eq!(waited["data"]["restore_point"], Value::Null, "{waited}");
+    }
+}
+
+#[test]
+fn responses_say_what_enforces_the_mode() {
+    let other = "[agents.open]\nprotocol = \"plain\"\ncommand = [\"/bin/cat\"]\nunsandboxed = true";
+    let enclosed = Enclosed::new("auto", "while [ ! -e go ]; do sleep 0.05; done", other);
+    let stage = enclosed.stage.variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
+    let stage = stage.variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    for (agent, mode, expected) in [
+        ("helper", "read-only", "enforced"),
+        ("codex", "read-only", "agent"),
+        ("codex", "danger-full-access", "none"),
+        ("open", "read-only", "none"),
+    ] {
+        let args = ["local", "exec", "x", "--agent", agent, "--mode", mode, "--confirm"];
+        let accepted = stage.run_json(&args);
+        assert_eq!(accepted["data"]["sandbox"], expected, "{agent} {mode}: {accepted}");
+        let id = accepted["data"]["task_id"].as_str().unwrap();
+        let listed = stage.run_json(&["local", "status"])["data"].clone();
+        let is_listed = |task: &Value| task["task_id"] == id && task["sandbox"] == expected;
+        for lists in [&["tasks", "queue", "recently_completed"][..], &["all_tasks"]] {
+            let mut tasks = lists.iter().flat_map(|list| listed[list].as_array().into_iter().flatten());
+            assert!(tasks.any(is_listed), "{agent} {mode}: {listed}");
+        }
+        stage.world.write("project/go", "");
+        assert_eq!(stage.wait(id)["data"]["sandbox"], expected);
+        assert_eq!(stage.run_json(&["local", "results", id])["data"]["sandbox"], expected);
+        for format in ["human", "markdown"] {
+            let shown = stage.world.run(["results", id, "--format", format]).stdout;
+            let is_shown = shown.lines().any(|line| line.contains("sandbox") && line.contains(expected));
+            assert_eq!(is_shown, expected != "agent", "{agent} {mode}: {shown}");
+        }
     }
 }

@@ -10,10 +10,8 @@ use crate::PROGRAM;
 fn stage_with_chat(script: &str, settings: &str) -> Stage {
     let stage = Stage::with_shell_agent(PROGRAM, "exit 99");
     let chat = stage.write_program("bin/chat", &format!("#!/bin/sh\n{script}\n"));
-    let config = format!(
-        "[agents.chat]\nprotocol = \"idle-jsonl\"\ncommand = [\"{}\"]\nunsandboxed = true\n{settings}\n",
-        chat.display()
-    );
+    let config =
+        format!("[agents.chat]\nprotocol = \"idle-jsonl\"\ncommand = [\"{}\"]\n{settings}\n", chat.display());
     stage.world.write("home/.config/mcp-delegator/config.toml", &config);
     stage
 }

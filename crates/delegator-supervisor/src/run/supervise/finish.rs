@@ -55,14 +55,9 @@ impl Run<'_> {
             warnings.extend(self.spec.leftovers.remove(report.thread_id.as_deref()));
         }
         let stderr = self.stderr.store().summary(self.stderr.pipe.received());
-        for (name, summary) in [("events", &stdout), ("stderr", &stderr)] {
-            let problem = summary.problem.as_ref();
-            warnings.extend(problem.map(|problem| format!("could not store all of {name}: {problem}")));
-        }
+        warnings.extend(storage_warnings(&[("events", &stdout), ("stderr", &stderr)]));
         let last_stderr = self.stderr.store().tail(LAST_BYTES);
-        let enclosure = self.spec.enclosure.as_ref().filter(|_| self.cause.is_none());
-        let not_started =
-            enclosure.and_then(|enclosure| enclosure.start_failure(self.exit, stdout.received, &last_stderr));
+        let not_started = self.failed_start(stdout.received, &last_stderr);
         let redacted_report = redacted_report(redactor, &report, &mut warnings);
         let elapsed = self.ended_at.unwrap_or_default();
         let result = RunResult {
@@ -86,6 +81,12 @@ impl Run<'_> {
         (result, self.spec)
     }
 
+    /// The end of the run, if its agent is enclosed and never started. `printed` is the size of its standard output.
+    fn failed_start(&self, printed: u64, last_stderr: &str) -> Option<TaskEnd> {
+        let enclosure = self.spec.enclosure.as_ref().filter(|_| self.cause.is_none())?;
+        enclosure.start_failure(self.exit, printed, last_stderr)
+    }
+
     /// Ends the event stream. Returns the report, the sizes of the stored stream and its last bytes.
     fn finish_stdout(&mut self) -> (Report, StreamSummary, String) {
         let Some(events) = &mut self.stdout else {
@@ -95,6 +96,11 @@ impl Run<'_> {
         let summary = events.store().summary(events.pipe.received());
         (events.summarizer.report(), summary, events.store().tail(LAST_BYTES))
     }
+}
+
+fn storage_warnings(streams: &[(&str, &StreamSummary)]) -> Vec<String> {
+    let problems = streams.iter().filter_map(|(name, stream)| Some((name, stream.problem.as_ref()?)));
+    problems.map(|(name, problem)| format!("could not store all of {name}: {problem}")).collect()
 }
 
 /// The result of a run that could not be started.
