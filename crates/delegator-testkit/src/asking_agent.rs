@@ -2,17 +2,25 @@
 
 use serde_json::{Value, json};
 
-use crate::program::read_text;
+use crate::program::{World, read_text};
 use crate::stage::Stage;
 
-/// The agent reads its task, makes this request, stores the response in `answer.json`, and completes.
+/// A stage whose agent `asker` makes this request.
 pub fn stage(program: &str, request: &Value) -> Stage {
     let stage = Stage::with_shell_agent(program, "exit 99");
+    install(&stage.world, request);
+    stage
+}
+
+/// Configures the agent. It reads its task, makes this request, stores the response in `answer.json`, and completes.
+pub fn install(world: &World, request: &Value) {
+    let root = world.home().parent().expect("a home in a folder").to_owned();
     let control = json!({"type": "control_request", "request_id": "r1", "request": request});
-    stage.world.write("control.json", &format!("{control}\n"));
+    world.write("control.json", &format!("{control}\n"));
     let script = format!(
         r#"#!/bin/sh
 [ "$1" = --version ] && echo '2.1.325 (Claude Code)' && exit 0
+echo "$DELEGATOR_TASK" >> "$HOME/../starts"
 read -r line
 echo '{{"type":"system","subtype":"init","session_id":"s1","tools":[],"model":"m"}}'
 cat '{}'
@@ -22,15 +30,14 @@ echo '{{"type":"assistant","message":{{"content":[{{"type":"text","text":"done"}
 echo '{{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s1","num_turns":1}}'
 cat > /dev/null
 "#,
-        stage.root().join("control.json").display()
+        root.join("control.json").display()
     );
-    let agent = stage.write_program("bin/asker", &script);
+    world.write("bin/asker", &script);
     let config = format!(
-        "[agents.asker]\nprotocol = \"claude-stream\"\ncommand = [\"{}\"]\nunsandboxed = true\n",
-        agent.display()
+        "[agents.asker]\nprotocol = \"claude-stream\"\ncommand = [\"/bin/sh\", \"{}\"]\nunsandboxed = true\n",
+        root.join("bin/asker").display()
     );
-    stage.world.write("home/.config/mcp-delegator/config.toml", &config);
-    stage
+    world.write("home/.config/mcp-delegator/config.toml", &config);
 }
 
 /// The agent wants to run `make all`.
@@ -46,9 +53,13 @@ pub fn question_request() -> Value {
     json!({"subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": {"questions": [question]}})
 }
 
+/// The inputs of a task of this agent whose permission requests go to the user.
+pub const TASK_ARGS: [&str; 6] =
+    ["--agent", "asker", "--ask", "--mode", "workspace-write", "--skip-git-repo-check"];
+
 /// Submits a task whose permission requests go to the user.
 pub fn exec(stage: &Stage) -> String {
-    stage.exec(&["--agent", "asker", "--ask", "--mode", "workspace-write", "--skip-git-repo-check"])
+    stage.exec(&TASK_ARGS)
 }
 
 /// The response that the agent got.

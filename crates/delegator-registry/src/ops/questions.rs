@@ -92,6 +92,7 @@ impl Registry {
             db.execute(sql, values)?;
             Ok(Cas::Applied(()))
         })?;
+        crash_point(CrashPoint::QuestionAsked);
         Ok(outcome)
     }
 
@@ -164,6 +165,7 @@ impl Registry {
                 _ => Cas::Applied(()),
             })
         })?;
+        crash_point(CrashPoint::QuestionClosed);
         Ok(outcome)
     }
 

@@ -15,7 +15,6 @@ use crate::commands::local::tasks::{engine, resolve_task};
 use crate::commands::{Command, prepare};
 use crate::error::suggestion::NextCall;
 use crate::error::{AppError, ErrorCode, Problem};
-use crate::input::agent_selection::select_agent;
 use crate::output::data::conversation::MessageData;
 use crate::output::documents::document::{Block, Document, facts, scalar};
 use crate::output::outcome::CommandOutput;
@@ -93,8 +92,7 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
     let agent = engine.recorded_task(&id)?.agent;
-    let configured =
-        select_agent(context.config, &agent).map_err(|problem| AppError::from_problems(vec![problem]))?;
+    let configured = context.config.agent(&agent).ok_or_else(|| not_configured(&agent))?;
     let delivery = if input.now { Delivery::Now } else { Delivery::Next };
     let support = Capabilities::of(configured.kind()).messages;
     let SentMessage { message, state, queued } = engine.send_message(&id, &input.text, delivery, support)?;
@@ -105,6 +103,14 @@ fn run(context: &Context<'_>, input: Send) -> Result<CommandOutput, AppError> {
         queued_count: queued,
     });
     Ok(CommandOutput { message: Some(format!("Message {} to {id} queued", message.number)), ..output })
+}
+
+/// Without its protocol it is unknown which messages the agent takes.
+fn not_configured(agent: &str) -> AppError {
+    let message = format!("The agent {agent} of the task is not configured any more.");
+    AppError::new(ErrorCode::Unsupported, message)
+        .context("agent", agent)
+        .suggest("Wait for the end of the task.")
 }
 
 fn describe(data: &Value) -> Document {

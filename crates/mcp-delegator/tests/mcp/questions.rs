@@ -105,13 +105,46 @@ fn a_form_is_withdrawn_when_the_question_is_answered_elsewhere() {
     assert_eq!(decision(&stage), "allow");
 }
 
+/// The protocol without requests to the client: the response asks, and the call is repeated with the answer.
+#[test]
+fn an_input_required_response_asks_and_the_repeated_call_answers() {
+    for (result, expected) in [
+        (json!({"action": "accept", "content": {"answer": "allow_once"}}), "completed"),
+        (json!({"action": "decline"}), "working"),
+    ] {
+        let stage = stage();
+        let id = asking_agent::exec(&stage);
+        let mut client = Client::connect_with(&stage, V2026_07, &[], capabilities());
+        let arguments = json!({"task_id": id, "timeout_sec": 30, "format": "json"});
+        let call = client.start_call(WAIT, arguments.clone());
+        let asked = client.response(call)["result"].clone();
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        let (name, form) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        assert!(form["params"]["message"].as_str().unwrap().contains("make all"), "{asked}");
+        let timeout = if expected == "completed" { 30 } else { 1 };
+        let arguments = json!({"task_id": id, "timeout_sec": timeout, "format": "json"});
+        let again = client.send_request(
+            "tools/call",
+            json!({"name": WAIT, "arguments": arguments, "inputResponses": {name: result},
+                "requestState": asked["requestState"]}),
+        );
+        let waited = client.response(again)["result"].clone();
+        assert_eq!(waited["structuredContent"]["data"]["state"], expected, "{waited}");
+        if expected == "working" {
+            stage.run_json(&["answer", &id, "allow_once"]);
+        }
+        assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+        assert_eq!(decision(&stage), "allow");
+    }
+}
+
 /// A client that cannot ask gets the question with the response.
 #[test]
 fn without_elicitation_the_question_is_part_of_the_response() {
     let stage = stage();
     let id = asking_agent::exec(&stage);
-    for (era, capabilities) in [(V2025_11, json!({})), (V2026_07, capabilities())] {
-        let mut client = Client::connect_with(&stage, era, &[], capabilities);
+    for era in [V2025_11, V2026_07] {
+        let mut client = Client::connect_with(&stage, era, &[], json!({}));
         let waited = client.envelope(WAIT, json!({"task_id": id, "timeout_sec": 1}));
         assert_eq!(waited["data"]["waiting_for_answer"][0]["question_number"], 1, "{waited}");
         let text = client.call(WAIT, json!({"task_id": id, "timeout_sec": 1}));

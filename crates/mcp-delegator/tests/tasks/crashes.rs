@@ -8,17 +8,17 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use delegator_domain::crash::CrashPoint;
-use delegator_domain::question::{Question, QuestionKind, QuestionNumber};
+use delegator_domain::question::QuestionNumber;
 use delegator_domain::task::{Mode, State, TaskEnd, TaskId, TaskLocation};
 use delegator_registry::{
     Filter, Finish, ImportedSession, LockAttempt, NewTask, OpenOptions, Registry, StateDir, Task, TaskFile,
 };
-use delegator_testkit::answers;
 use delegator_testkit::cloud_script::{DIFF, ENVIRONMENTS, answer_cloud_commands};
 use delegator_testkit::program::{World, read_text};
+use delegator_testkit::{answers, asking_agent};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -35,8 +35,8 @@ enum Scenario {
     FinishWithQueuedTask,
     /// The process that sends a message, or the supervisor that delivers it, crashes.
     Message,
-    /// The process that answers a question crashes.
-    Answer,
+    /// The process that answers a question, or the supervisor that asks it, crashes.
+    Question,
     /// The process that cancels a running task crashes.
     Cancel,
     /// The process that ends a task of a lost supervisor crashes.
@@ -78,7 +78,8 @@ fn scenario_of(point: CrashPoint) -> Scenario {
         At::RetentionTurnTaken | At::RetentionClockNoted => Scenario::FinishWithQueuedTask,
         At::MessageWritten | At::MessageQueued => Scenario::Message,
         At::MessageDelivered | At::MessageSettled => Scenario::Message,
-        At::AnswerWritten | At::AnswerRecorded => Scenario::Answer,
+        At::AnswerWritten | At::AnswerRecorded => Scenario::Question,
+        At::QuestionAsked | At::QuestionClosed => Scenario::Question,
         At::CancelCommitted | At::SupervisorWoken => Scenario::Cancel,
         At::RescueLocked | At::RescueSwept | At::RescueCommitted => Scenario::Rescue,
         At::AttemptGivenBack => Scenario::ReleaseClaim,
@@ -142,12 +143,16 @@ impl Stage {
 
     /// Runs a command that crashes at a crash point, or starts a supervisor that does.
     fn run_with_crash_point(&self, point: &str, args: &[&str]) -> Output {
+        self.command_with_crash_point(point, args).output().unwrap()
+    }
+
+    fn command_with_crash_point(&self, point: &str, args: &[&str]) -> Command {
         let mut command = self.world.command(args);
         command
             .env("MCP_DELEGATOR_CRASH_AT", point)
             .env("MCP_DELEGATOR_CRASH_NOTE", self.root.join("crashed"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap().wait_with_output().unwrap()
+        command
     }
 
     /// Runs a command that must crash itself.
@@ -198,7 +203,7 @@ fn run_until_crash(stage: &mut Stage, point: CrashPoint, time: u32) {
             stage.crash(&name, &["local", "cancel", &id]);
         }
         Scenario::Message => crash_with_a_message(stage, &name, point),
-        Scenario::Answer => crash_while_answering(stage, &name, point),
+        Scenario::Question => crash_with_a_question(stage, &name, point),
         Scenario::Rescue => crash_during_rescue(stage, &name),
         Scenario::ReleaseClaim => crash_while_releasing_a_claim(stage, &name),
         Scenario::CleanOldTasks => crash_while_cleaning_old_tasks(stage, &name),
@@ -261,28 +266,36 @@ fn crash_with_a_message(stage: &mut Stage, name: &str, point: CrashPoint) {
     assert!(!task.path().join("messages").exists(), "{name}: a text is left");
 }
 
-/// An answer is recorded or not; if not, another one can be given.
-fn crash_while_answering(stage: &mut Stage, name: &str, point: CrashPoint) {
-    let id = stage.exec();
-    let mut registry = stage.registry();
-    wait_until("the task works", || stage.tasks()[0].state == State::Working);
-    let nonce = stage.tasks()[0].nonce.clone().unwrap();
-    let question = Question {
-        number: QuestionNumber(1),
-        kind: QuestionKind::Question,
-        title: "Which one?".to_owned(),
-        detail: None,
-        options: Vec::new(),
-        free_text: true,
-    };
-    registry.ask(&id.parse().unwrap(), &nonce, &question, 4_000_000_000_000, 1).unwrap();
-    stage.crash(name, &["answer", &id, "the first"]);
-    let second = stage.run_json(&["answer", &id, "the second"]);
+/// A supervisor that crashes leaves no question open. An answer is recorded or not; if not, another one can be given.
+fn crash_with_a_question(stage: &mut Stage, name: &str, point: CrashPoint) {
+    asking_agent::install(&stage.world, &asking_agent::permission_request());
+    let exec = [&["local", "exec", "do it"], asking_agent::TASK_ARGS.as_slice()].concat();
+    let question =
+        |stage: &Stage, id: &str| stage.registry().question(&id.parse().unwrap(), QuestionNumber(1)).unwrap();
+    if matches!(point, CrashPoint::QuestionAsked | CrashPoint::QuestionClosed) {
+        // The question expires at once.
+        let mut command = stage.command_with_crash_point(name, &exec);
+        let output = command.env("MCP_DELEGATOR_ANSWER_TIMEOUT_SEC", "1").output().unwrap();
+        let id = stage.acknowledge(&serde_json::from_slice(&output.stdout).unwrap());
+        let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
+        assert_eq!(waited["data"]["state"], "failed", "{name}: {waited}");
+        let state = question(stage, &id).unwrap().state.name();
+        let expected = if point == CrashPoint::QuestionClosed { "expired" } else { "withdrawn" };
+        assert_eq!(state, expected, "{name}");
+        return;
+    }
+    let response = stage.run_json(&exec);
+    let id = stage.acknowledge(&response);
+    wait_until("the agent asks", || question(stage, &id).is_some());
+    stage.crash(name, &["answer", &id, "allow_once"]);
+    let second = stage.run_json(&["answer", &id, "reject_once", "--question", "1"]);
     let is_recorded = point == CrashPoint::AnswerRecorded;
     assert_eq!(second["ok"], !is_recorded, "{name}: {second}");
-    let stored = registry.question(&id.parse().unwrap(), QuestionNumber(1)).unwrap().unwrap();
-    let expected = if is_recorded { "the first" } else { "the second" };
-    assert_eq!(stored.answer.unwrap().text.as_deref(), Some(expected), "{name}");
+    let waited = stage.run_json(&["local", "wait", &id, "--timeout-sec", "60"]);
+    assert_eq!(waited["data"]["state"], "completed", "{name}: {waited}");
+    let response = read_text(&stage.world.project().join("answer.json"));
+    let expected = if is_recorded { "allow" } else { "deny" };
+    assert!(response.contains(&format!("\"behavior\":\"{expected}\"")), "{name}: {response}");
 }
 
 fn crash_during_rescue(stage: &mut Stage, name: &str) {
@@ -592,7 +605,7 @@ fn a_crash_during_cancel_rescue_or_release_is_recovered() {
 
 #[test]
 fn a_crash_neither_loses_nor_repeats_a_message_or_an_answer() {
-    run_scenarios(&[Scenario::Message, Scenario::Answer]);
+    run_scenarios(&[Scenario::Message, Scenario::Question]);
 }
 
 #[test]

@@ -23,8 +23,8 @@ use crate::commands::{Command, prepare};
 use crate::error::{AppError, ErrorCode};
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::status::{
-    CloudTasks, ENDED, ListedTask, QUEUED, QueuedTask, RUNNING, RunningTask, StatusCounts, StatusFacts,
-    StatusSnapshot, Unread,
+    CloudTasks, ENDED, EndedTask, ListedTask, QUEUED, QueuedTask, RUNNING, RunningTask, StatusCounts,
+    StatusFacts, StatusSnapshot, Unread,
 };
 use crate::output::data::warnings;
 use crate::output::outcome::{CommandOutput, ListCursors, PagedList, Warning};
@@ -155,6 +155,11 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         messages: MessagesData::of(messages_of(&queued.task.id)),
         ..queued.into()
     });
+    let ended = overview
+        .ended
+        .tasks
+        .iter()
+        .map(|task| EndedTask { messages: MessagesData::of(messages_of(&task.id)), ..task.into() });
     let pauses = if scope.location == TaskLocation::Local { overview.agent_pauses } else { Vec::new() };
     let snapshot = StatusSnapshot {
         summary: StatusCounts {
@@ -164,7 +169,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         },
         tasks,
         queue: queued.collect(),
-        recently_completed: overview.ended.tasks.iter().map(Into::into).collect(),
+        recently_completed: ended.collect(),
         all_tasks,
         not_listed: None,
         usage,

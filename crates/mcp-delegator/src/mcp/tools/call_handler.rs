@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use delegator_engine::wait_thread::GroupWaitOutcome;
-use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
@@ -19,9 +19,9 @@ use crate::error::AppError;
 use crate::error::panic::catch_panics;
 use crate::mcp::server::{Server, invalid_params, run_blocking};
 use crate::mcp::tools::confirmation::{self, Answer};
-use crate::mcp::tools::questions;
 use crate::mcp::tools::server_state::{AdmittedCall, RefusedCall};
 use crate::mcp::tools::waiting::{ProgressReporter, report_seconds_while, report_while, wait_for_tasks};
+use crate::mcp::tools::{question_responses, questions};
 use crate::mcp::transport::backlog::{acquire_long_response, outside_backlog};
 use crate::mcp::transport::listeners::wait_for_listener;
 use crate::spec::CommandSpec;
@@ -54,7 +54,7 @@ impl Server {
                 Err(response) => return Ok(response),
             },
         };
-        unless_cancelled(context, self.respond(call, progress, context)).await
+        unless_cancelled(context, self.respond(call, &request, progress, context)).await
     }
 
     /// Validates a call. The preflight check of a command that may change something reads files, so it runs on a blocking
@@ -73,11 +73,12 @@ impl Server {
     async fn respond(
         &self,
         admitted: AdmittedCall,
+        request: &CallToolRequestParams,
         progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let call = admitted.call;
-        match catch_panic(self.execute(admitted, progress, context)).await {
+        match catch_panic(self.execute(admitted, request, progress, context)).await {
             Ok(response) => response,
             Err(error) => self.state.render(&call, Err(error)).into(),
         }
@@ -86,6 +87,7 @@ impl Server {
     async fn execute(
         &self,
         admitted: AdmittedCall,
+        request: &CallToolRequestParams,
         progress: Option<&ProgressReporter>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
@@ -98,7 +100,15 @@ impl Server {
             }
             Ok(Started::Waiting(wait, after)) => {
                 drop(long_permit.take());
-                let outcome = self.wait_for_tasks(&wait, progress, context).await;
+                let outcome = if question_responses::can_respond(call.spec, context) {
+                    match Box::pin(self.wait_or_ask(&wait, request, progress, context)).await {
+                        Ok(WaitEnd::Asks(question)) => return question.into(),
+                        Ok(WaitEnd::Over(outcome)) => Ok(outcome),
+                        Err(error) => Err(error),
+                    }
+                } else {
+                    self.wait_for_tasks(&wait, progress, context).await
+                };
                 long_permit = if call.may_be_long() { acquire_long_response(context).await } else { None };
                 match outcome {
                     Ok(outcome) => self.with_context(move |context| after.output(context, outcome)).await,
@@ -146,6 +156,35 @@ impl Server {
         .await
     }
 
+    /// Like [`Server::wait_for_tasks`], but also ends when an agent asks a question that the call has not asked yet.
+    async fn wait_or_ask(
+        &self,
+        waiting: &TaskWait,
+        request: &CallToolRequestParams,
+        progress: Option<&ProgressReporter>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<WaitEnd, AppError> {
+        let engine = self.with_context(engine).await?;
+        question_responses::record_answers(&engine, request).await;
+        outside_backlog(context, async {
+            let (sender, mut open) = watch::channel(Vec::new());
+            let wait = wait_for_tasks(&self.wait_thread, engine, waiting, progress, Some(sender));
+            let asks = async {
+                match open.wait_for(|open| question_responses::has_new(open, request)).await {
+                    Ok(open) => question_responses::input_required(&open, request),
+                    // The wait is over, which ends the call.
+                    Err(_) => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                outcome = wait => Ok(WaitEnd::Over(outcome?)),
+                question = asks => Ok(WaitEnd::Asks(question)),
+            }
+        })
+        .await
+    }
+
     /// Asks the user for a missing confirmation, if the client can ask. Otherwise returns the refusal.
     async fn ask_confirmation(
         &self,
@@ -182,6 +221,13 @@ impl Server {
         confirmation::set_confirmed(&mut object);
         self.admit(spec, object).await.map_err(refuse)
     }
+}
+
+/// How a wait that may ask questions ended.
+enum WaitEnd {
+    Over(GroupWaitOutcome),
+    /// The client is to repeat the call with the answers.
+    Asks(InputRequiredResult),
 }
 
 /// Awaits a future; a panic in it becomes an error.

@@ -4,7 +4,7 @@
 //! line: the first one wins. A user who declines or closes the form gives no answer; the question stays open for others,
 //! and this call does not ask it again. The form is withdrawn when the question is closed or the wait is over.
 //!
-//! The protocol of 2026-07-28 has no elicitation requests. There the question is only part of the response.
+//! The protocol of 2026-07-28 has no elicitation requests; see `question_responses`.
 
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ pub(super) async fn ask_user(
 }
 
 /// An answer that comes too late, or does not fit, changes nothing: the question is closed, or stays open for others.
-async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: Answer) {
+pub(super) async fn record(engine: &Engine, task: TaskId, number: QuestionNumber, answer: Answer) {
     let engine = engine.clone();
     let recorded = run_blocking(move || Ok(engine.answer_question(&task, number, &answer)?)).await;
     if let Err(error) = recorded {
@@ -103,7 +103,7 @@ async fn until_closed(task: &TaskId, number: QuestionNumber, mut open: watch::Re
     let _ = open.wait_for(|open| !open.iter().any(is_this)).await;
 }
 
-fn form(task: &TaskId, question: &Question) -> ElicitRequestParams {
+pub(super) fn form(task: &TaskId, question: &Question) -> ElicitRequestParams {
     let mut schema = ElicitationSchema::builder();
     let is_choice = !question.options.is_empty();
     if is_choice {
@@ -143,7 +143,7 @@ fn message(task: &TaskId, question: &Question) -> String {
 }
 
 /// The answer in an accepted form; `None` if it is declined, closed or empty.
-fn parse_answer(question: &Question, result: &ElicitResult) -> Option<Answer> {
+pub(super) fn parse_answer(question: &Question, result: &ElicitResult) -> Option<Answer> {
     if result.action != ElicitationAction::Accept {
         return None;
     }

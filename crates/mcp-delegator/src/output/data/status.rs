@@ -252,6 +252,9 @@ pub struct EndedTask {
     pub state: &'static str,
     pub duration_seconds: u64,
     pub completed_ts: UtcTime,
+    /// Only in the status of a single task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesData>,
     #[schemars(extend("x-optional" = true))]
     pub title: String,
     #[schemars(extend("x-optional" = true))]
@@ -374,6 +377,7 @@ impl From<&Task> for EndedTask {
             state: task.state.public_name(),
             duration_seconds: times.duration_seconds(),
             completed_ts: UtcTime::from_ms(times.ended_ms),
+            messages: None,
             title: task.title.clone(),
             working_dir: task.working_dir.clone(),
             labels: short_labels(task.labels.clone()),

@@ -55,6 +55,8 @@ fn overview(data: &Value, first_step: Suggestion) -> Document {
             let label = format!("{} waits for an answer.", scalar(&task["task_id"]));
             document = conversation::append_questions(document.block(Block::Text(label)), task);
         }
+    }
+    for task in lists.iter().flat_map(|list| items(data, list)) {
         document = conversation::append_messages(document, task);
     }
     for task in items(data, "tasks") {

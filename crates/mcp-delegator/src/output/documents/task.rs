@@ -276,6 +276,10 @@ fn several(tasks: &[Value]) -> Document {
     document.blocks.extend(table(&["task", "state", "summary", "directory"], rows));
     // Facts about the call are added to the first block of facts, so there is one before those of the tasks.
     document = document.block(common.map_or(Block::Facts(Vec::new()), directory_fact));
+    for task in tasks.iter().filter(|task| task.get("waiting_for_answer").is_some()) {
+        let label = format!("Task {} waits for an answer:", text(task, "task_id"));
+        document = conversation::append_questions(document.block(Block::Text(label)), task);
+    }
     for task in ended {
         let label = format!("Task {} {}:", text(task, "task_id"), text(task, "state"));
         document = append_result(document.block(Block::Text(label)), task);
