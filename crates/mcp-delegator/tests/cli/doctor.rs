@@ -287,3 +287,20 @@ fn the_program_on_path_is_compared_with_this_one() {
     std::os::unix::fs::symlink(codex_program(), &link).unwrap();
     assert!(on_path(folder.path())["message"].as_str().unwrap().contains("another program"));
 }
+
+#[test]
+fn the_page_of_agents_is_up_to_date() {
+    assert_up_to_date("docs/agents.md", &agent_table::page());
+}
+
+#[test]
+fn agents_that_are_not_installed_are_listed_and_no_problem() {
+    let stage = Stage::with_shell_agent(PROGRAM, "echo codex-cli 0.166.0");
+    let data = stage.world.run(["doctor"]).json()["data"].clone();
+    let agents = data["agents"].as_array().unwrap();
+    let agent = |name: &str| agents.iter().find(|agent| agent["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!((&agent("codex")["is_installed"], &agent("codex")["sandbox"]), (&json!(true), &json!("agent")));
+    assert_eq!((&agent("gemini")["is_installed"], &agent("gemini")["sandbox"]), (&json!(false), &json!("enforced")));
+    let checks = data["checks"].to_string();
+    assert!(!checks.contains("agents.gemini"), "{checks}");
+}
